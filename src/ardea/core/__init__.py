@@ -1,0 +1,6 @@
+"""The numerical core: NumPy and SciPy only, imports nothing above it.
+
+Data flow: rows → :mod:`~ardea.core.problem` (compress) → :mod:`~ardea.core.reweighted` (the one outer loop, which
+asks :mod:`~ardea.core.evidence` for tangent weights, :mod:`~ardea.core.weighted_lasso` for the next coefficients and
+:mod:`~ardea.core.noise` for the next σ²) → :mod:`~ardea.core.posterior` → :mod:`~ardea.core.result`.
+"""

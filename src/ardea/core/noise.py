@@ -1,0 +1,103 @@
+"""Rules for the noise variance σ²: fixed, learned, or the authors' (for replaying the paper only)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ardea.core.columns import Array
+from ardea.core.posterior import Posterior, posterior
+from ardea.core.problem import Problem
+
+# Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
+FLOOR_TALL = 1e-16
+FLOOR_WIDE = 1e-6
+
+
+class NoiseRule(Protocol):
+    """How σ² starts and how it follows γ."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether σ² is a variable of the fit."""
+
+    def start(self, problem: Problem) -> float:
+        """Return σ² before the first step."""
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ² given the posterior at the present one."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """σ² is known."""
+
+    value: float
+    learned: bool = False
+
+    def start(self, problem: Problem) -> float:
+        """Return the known value."""
+        return self.value
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the known value."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Learned:
+    """σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns, the stationary point of L in σ².
+
+    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended.
+    """
+
+    initial: float | None = None
+    learned: bool = True
+
+    def start(self, problem: Problem) -> float:
+        """Return `initial`, or ‖y‖²/m: as if no column explained anything."""
+        start = problem.total / problem.n_rows if self.initial is None else self.initial
+        return max(start, self.floor(problem))
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ², not below the floor."""
+        degrees = problem.n_rows - post.active.size + post.n_undetermined
+        floor = self.floor(problem)
+        return max(post.rss / degrees, floor) if degrees > 0 else floor
+
+    @staticmethod
+    def floor(problem: Problem) -> float:
+        """Return the smallest σ² allowed."""
+        share = FLOOR_TALL if problem.n_rows > problem.n_columns else FLOOR_WIDE
+        return max(share * problem.total / problem.n_rows, np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class AuthorsRule:
+    """The rule of the authors' published code, with its defects, so that their numbers can be replayed.
+
+    m > d: ‖y − Θμ‖²/(m − d + Σ_j Σ_jj/γ_j) with d counting pruned columns. m ≤ d: the least L over 101 values of σ² with
+    exponents from ln var(y) − 10 to ln var(y) *to base ten*, at the posterior mean held fixed; the largest of them lies
+    below the true σ² in every one of the paper's linear trials.
+    """
+
+    target_variance: float
+    initial: float = 1.0
+    learned: bool = True
+
+    def start(self, problem: Problem) -> float:
+        """Return σ² = 1, as the authors started."""
+        return self.initial
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ² as the authors' code does."""
+        if problem.n_rows > problem.n_columns:
+            return post.rss / (problem.n_rows - problem.n_columns + post.n_undetermined)
+        top = np.log(self.target_variance)
+        grid: Array = np.logspace(top - 10, top, 101)
+        gamma = np.zeros(problem.n_columns)
+        gamma[post.active] = post.root**2
+        costs = [posterior(problem, gamma, s).log_determinant + post.rss / s for s in grid]
+        return float(grid[int(np.argmin(costs))])

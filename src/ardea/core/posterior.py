@@ -1,0 +1,130 @@
+"""One factorisation of the active block: posterior mean, covariance, log-determinant, residual.
+
+With Z = Θ_a Γ_a^{1/2} over the k active columns (γ > 0) and B = ZᵀZ + σ²I (k × k),
+
+- w = B⁻¹Zᵀy,  μ = Γ^{1/2} w,  Σ = σ² Γ^{1/2} B⁻¹ Γ^{1/2}              (Eq. xi_posterior)
+- log|Σ_y| = (m − k) ln σ² + log|B|
+- yᵀΣ_y⁻¹y = ‖y − Zw‖²/σ² + ‖w‖², the minimum of Eq. (convex_loss_equiv), hence exact to second order in w.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+
+from ardea.core.columns import Array, Index
+from ardea.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Gaussian posterior of the active coefficients given γ and σ².
+
+    Attributes
+    ----------
+    active : ndarray of int
+        The k columns with γ > 0.
+    root : ndarray of shape (k,)
+        √γ of them.
+    noise : float
+        σ².
+    triangle : ndarray of shape (k, k)
+        Lower Cholesky factor of B.
+    w : ndarray of shape (k,)
+        Whitened mean, μ/√γ; also Γ^{1/2}ΘᵀΣ_y⁻¹y.
+    residual : ndarray of shape (r,)
+        y − Θμ in the rows of the problem.
+    rss : float
+        ‖y − Θμ‖² over all rows.
+    log_determinant : float
+        log|Σ_y| over all rows.
+    """
+
+    active: Index
+    root: Array
+    noise: float
+    triangle: Array
+    w: Array
+    residual: Array
+    rss: float
+    log_determinant: float
+
+    @cached_property
+    def mean(self) -> Array:
+        """μ of the active coefficients."""
+        return self.root * self.w
+
+    @cached_property
+    def inverse(self) -> Array:
+        """B⁻¹."""
+        return _inverse_from_cholesky(self.triangle)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Σ of the active coefficients."""
+        return self.noise * np.outer(self.root, self.root) * self.inverse
+
+    @property
+    def quadratic(self) -> float:
+        """yᵀΣ_y⁻¹y."""
+        return self.rss / self.noise + float(self.w @ self.w)
+
+    @property
+    def cost(self) -> float:
+        """L(γ) = log|Σ_y| + yᵀΣ_y⁻¹y (Eq. neg_log_likelihood), without prior terms."""
+        return self.log_determinant + self.quadratic
+
+    @cached_property
+    def n_undetermined(self) -> float:
+        """Σ_j Σ_jj/γ_j: how many of the k coefficients the prior determines rather than the data."""
+        return self.noise * float(np.trace(self.inverse))
+
+
+def posterior(problem: Problem, gamma: Array, noise: float) -> Posterior:
+    """Return the posterior at prior variances `gamma` (d,) and noise variance `noise`."""
+    active = np.flatnonzero(gamma > 0)
+    root = np.sqrt(gamma[active])
+    vectors = problem.active.vectors(active) * root
+    matrix = problem.active.gram(active) * np.outer(root, root)
+    matrix.flat[:: active.size + 1] += noise
+    triangle = cholesky_lower(matrix, vectors, noise)
+    w = _solve(triangle, root * problem.correlations[active])
+    # One step of refinement with the residual taken from the columns themselves, not from their Gram matrix.
+    w += _solve(triangle, vectors.T @ (problem.target - vectors @ w) - noise * w)
+    residual = problem.target - vectors @ w
+    log_determinant = (problem.n_rows - active.size) * np.log(noise)
+    log_determinant += 2 * float(np.log(triangle.diagonal()).sum())
+    rss = float(residual @ residual) + problem.rest
+    return Posterior(active, root, noise, triangle, w, residual, rss, float(log_determinant))
+
+
+def cholesky_lower(matrix: Array, vectors: Array, noise: float) -> Array:
+    """Return the lower Cholesky factor of B, from a QR of [Z; σI] where B is too ill-conditioned for Cholesky."""
+    k = matrix.shape[0]
+    if k == 0:
+        return matrix
+    try:
+        return linalg.cholesky(matrix, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        stacked = np.vstack([vectors, np.sqrt(noise) * np.eye(k)])
+        (upper,) = linalg.qr(stacked, mode="r", check_finite=False)
+        upper = upper[:k] * np.where(upper[:k].diagonal() < 0, -1.0, 1.0)[:, None]
+        return np.asarray(upper.T)
+
+
+def _solve(triangle: Array, rhs: Array) -> Array:
+    if triangle.shape[0] == 0:
+        return rhs
+    solution: Array = linalg.cho_solve((triangle, True), rhs, check_finite=False)
+    return solution
+
+
+def _inverse_from_cholesky(triangle: Array) -> Array:
+    if triangle.shape[0] == 0:
+        return triangle
+    lower, _ = linalg.lapack.dpotri(triangle, lower=1)
+    inverse: Array = np.tril(lower) + np.tril(lower, -1).T
+    return inverse

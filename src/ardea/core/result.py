@@ -1,0 +1,103 @@
+"""What a fit returns: numbers, a trace, and a status whose text says what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from ardea.core.columns import Array
+from ardea.core.posterior import Posterior
+
+
+class Status(Enum):
+    """How a fit ended; the value is the advice given with the warning (empty where none is needed)."""
+
+    CONVERGED = ""
+    EMPTY_TARGET = ""
+    MAX_ITER = (
+        "The fit stopped at max_iter={max_iter} with kkt_gap_={gap:.1e}, above tol={tol:.1e}. Raise max_iter, or tol "
+        "if this gap is small enough for you."
+    )
+    COLLAPSED = (
+        "The fit keeps {k} terms on {m:g} rows: the model is close to interpolating the data, and its noise variance "
+        "cannot be trusted. Give noise_variance, ask for fewer terms (SparseARD, or a larger strength), or add rows."
+    )
+    RESCUED = (
+        "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
+        "be learned from the data alone. The model returned keeps {k} terms on {m:g} rows; its noise variance errs on "
+        "the high side. Give noise_variance if you know it, or add rows."
+    )
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """One column that a threshold removed: in which round, its statistic, and the threshold it failed."""
+
+    column: int
+    round: int
+    statistic: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened on the way.
+
+    Attributes
+    ----------
+    cost : ndarray
+        Objective at every step of the loop (all rounds one after another), at the noise used in the loop.
+    noise_variance : ndarray
+        σ² at every step.
+    n_terms : ndarray
+        Number of active columns at every step.
+    dropped : tuple of Dropped
+        For thresholding: every column removed, in order.
+    """
+
+    cost: Array = field(default_factory=lambda: np.empty(0))
+    noise_variance: Array = field(default_factory=lambda: np.empty(0))
+    n_terms: Array = field(default_factory=lambda: np.empty(0))
+    dropped: tuple[Dropped, ...] = ()
+
+    def then(self, later: Trace) -> Trace:
+        """Return this trace followed by a later one."""
+        return Trace(
+            np.concatenate([self.cost, later.cost]),
+            np.concatenate([self.noise_variance, later.noise_variance]),
+            np.concatenate([self.n_terms, later.n_terms]),
+            self.dropped + later.dropped,
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """End of one run of the outer loop, in the problem's own coordinates.
+
+    Attributes
+    ----------
+    gamma : ndarray of shape (d,)
+        Prior variances, exactly zero off the support.
+    noise : float
+        σ², un-inflated.
+    posterior : Posterior
+        At γ and the un-inflated σ².
+    kkt_gap : float
+        Certificate, at the noise used in the loop.
+    n_iter : int
+        Steps of the outer loop.
+    status : Status
+        How it ended.
+    trace : Trace
+        What happened on the way.
+    """
+
+    gamma: Array
+    noise: float
+    posterior: Posterior
+    kkt_gap: float
+    n_iter: int
+    status: Status
+    trace: Trace

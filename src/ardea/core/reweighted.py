@@ -1,0 +1,389 @@
+"""The only outer loop of the package: state → state until the certificate holds.
+
+Objective at noise s = σ² (Eqs. neg_log_likelihood and ARDr_neg_log_likelihood), with a prior g + f on γ:
+
+    L(γ) = log|Σ_y| + yᵀΣ_y⁻¹y + Σ_j g(γ_j) + f(γ_j),      Σ_y = sI + ΘΓΘᵀ
+
+One majorisation step (Algs. 1–3):
+    1) c = M + g′(γ)                             tangent of the concave part
+    2) ξ = arg min ‖y − Θξ‖² + Σ 2s√c_j|ξ_j|     weighted lasso (with f: :mod:`ardea.core.convex_step`)
+    3) γ_j = |ξ_j|/√c_j
+    4) σ² by the noise rule
+
+Near a fixed point a projected Newton step on the same conditions (M + g′ + f′ = q², and the noise rule) ends the slow
+tail. It is taken only where it lowers the certificate and does not raise the cost, so the fixed points are those of 1)–4).
+
+Variance inflation (Alg. 2) asks for the fixed points at noise αs. Dividing γ by α there, γ = αδ,
+
+    log|αsI + ΘΓΘᵀ| + yᵀ(αsI + ΘΓΘᵀ)⁻¹y = m ln α + log|sI + ΘΔΘᵀ| + (1/α) yᵀ(sI + ΘΔΘᵀ)⁻¹y,
+
+so inflation multiplies the tangent weight: c = αM at (δ, s), same lasso. In this form α may differ from column to
+column. The state holds δ; γ = αδ is what is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+
+from ardea.core.columns import Array
+from ardea.core.convex_step import ConvexPart, penalised_step
+from ardea.core.evidence import log_determinant_slopes, scores
+from ardea.core.noise import NoiseRule
+from ardea.core.posterior import Posterior, posterior
+from ardea.core.problem import EPS, Problem
+from ardea.core.result import Fit, Status, Trace
+from ardea.core.weighted_lasso import weighted_lasso
+
+# Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
+FIRST_NEWTON = 15
+NEXT_NEWTON = 3
+MAX_NEWTON_STEPS = 20
+# More terms than this share of the rows: the learned noise has collapsed.
+COLLAPSE_SHARE = 0.25
+
+
+class GammaPrior(Protocol):
+    """Prior p(γ) ∝ exp(−(g + f)/2) with g concave and f convex (Eq. gamma_prior)."""
+
+    @property
+    def convex(self) -> ConvexPart | None:
+        """f, or None where it is zero."""
+
+    def value(self, gamma: Array, noise: float) -> Array:
+        """g(γ), elementwise."""
+
+    def slope(self, gamma: Array, noise: float) -> Array:
+        """g′(γ), elementwise."""
+
+    def curvature(self, gamma: Array, noise: float) -> Array:
+        """g″(γ), elementwise."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays fixed during the loop.
+
+    Attributes
+    ----------
+    problem : Problem
+        The data.
+    prior : GammaPrior
+        g and f.
+    noise_rule : NoiseRule
+        How σ² follows.
+    inflation : ndarray of shape (d,)
+        α for every column; all ones but for ARDvi.
+    inflated_noise_rule : bool
+        Whether the noise rule sees the posterior at ασ² instead of σ² (the remedy for a collapse when d > m).
+    newton : bool
+        Whether Newton steps may be taken.
+    """
+
+    problem: Problem
+    prior: GammaPrior
+    noise_rule: NoiseRule
+    inflation: Array
+    inflated_noise_rule: bool = False
+    newton: bool = True
+
+    @property
+    def uniform_inflation(self) -> bool:
+        """Whether one α serves all columns, so that a common objective exists."""
+        return bool(np.all(self.inflation == self.inflation[:1]))
+
+
+@dataclass(frozen=True)
+class State:
+    """What changes: δ = γ/α, σ², and the lasso solution the next one starts from."""
+
+    delta: Array
+    noise: float
+    xi: Array
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Where a state stands: posterior at (δ, s), tangent weights c, scores q, and the two gaps."""
+
+    post: Posterior
+    c: Array
+    q: Array
+    kkt_gap: float
+    noise_gap: float
+    cost: float
+
+
+def certify(setting: Setting, state: State) -> Certificate:
+    """Evaluate the KKT conditions at a state, over all columns."""
+    problem = setting.problem
+    post = posterior(problem, state.delta, state.noise)
+    c = setting.inflation * log_determinant_slopes(problem, post) + setting.prior.slope(state.delta, state.noise)
+    q = scores(problem, post)
+    noise_gap = abs(_next_noise(setting, state, post) / state.noise - 1)
+    gap = _kkt_gap(setting, state.delta, c, q)
+    return Certificate(post, c, q, gap, noise_gap, _cost(setting, state, post))
+
+
+def _kkt_gap(setting: Setting, delta: Array, c: Array, q: Array) -> float:
+    """Return max |q²/(c + f′) − 1| on the support and its positive part off it (and at a bound of f, one-sided)."""
+    convex = setting.prior.convex
+    live = setting.problem.square_norms > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        denominator = c if convex is None else c + convex.slope(delta)
+        ratio = np.where(np.isfinite(denominator), q**2 / denominator, 0.0) - 1
+    lower, upper = (0.0, np.inf) if convex is None else convex.bounds
+    ratio = np.where(delta <= lower, np.maximum(ratio, 0.0), ratio)
+    ratio = np.where(delta >= upper, np.minimum(ratio, 0.0), ratio)
+    return float(np.max(np.abs(ratio[live]), initial=0.0))
+
+
+def _cost(setting: Setting, state: State, post: Posterior) -> float:
+    """Return the objective at the noise used in the loop; for column-wise inflation, which has none, the evidence cost."""
+    alpha = float(setting.inflation[0]) if setting.inflation.size and setting.uniform_inflation else 1.0
+    cost = setting.problem.n_rows * np.log(alpha) + post.log_determinant + post.quadratic / alpha
+    cost += float(setting.prior.value(state.delta, state.noise).sum())
+    if setting.prior.convex is not None:
+        cost += float(setting.prior.convex.value(state.delta).sum())
+    return float(cost)
+
+
+def _noise_posterior(setting: Setting, state: State, post: Posterior) -> Posterior:
+    """Return the posterior that the noise rule looks at: at γ = αδ, or at δ (see `inflated_noise_rule`)."""
+    if setting.inflated_noise_rule or np.all(setting.inflation == 1):
+        return post
+    return posterior(setting.problem, setting.inflation * state.delta, state.noise)
+
+
+def _next_noise(setting: Setting, state: State, post: Posterior) -> float:
+    return setting.noise_rule.update(setting.problem, _noise_posterior(setting, state, post))
+
+
+def majorise(setting: Setting, state: State, c: Array) -> State:
+    """Take one majorisation step from a state whose tangent weights are c."""
+    problem, convex = setting.problem, setting.prior.convex
+    root = np.sqrt(c)
+    if convex is None:
+        xi = weighted_lasso(problem, state.noise * root, state.xi).coefficients
+        active = xi != 0
+        delta = np.zeros_like(xi)
+        delta[active] = np.abs(xi[active]) / root[active]
+    else:
+        xi = penalised_step(problem, c, state.noise, convex, state.xi)
+        delta = convex.minimiser(np.abs(xi), c)
+        delta[problem.square_norms == 0] = 0.0
+    moved = State(delta, state.noise, xi)
+    return replace(moved, noise=_next_noise(setting, moved, posterior(problem, delta, state.noise)))
+
+
+def newton(setting: Setting, state: State, here: Certificate, tol: float) -> tuple[State, float] | None:
+    """Take projected Newton steps on the active set until its conditions hold to tol; None where none is acceptable.
+
+    In relative changes p = Δδ/δ and u = Δs/s, everything comes from B⁻¹ and w (see :mod:`ardea.core.posterior`). With
+    m̂ = I − sB⁻¹, the scaled conditions are F_i = αm̂_ii − w_i² + δg′ + δf′ = 0 and F_s = 0 (noise rule).
+    """
+    reference, cost, best = _active_gap(setting, state, here.post), here.cost, None
+    post = here.post
+    for _ in range(MAX_NEWTON_STEPS):
+        step = _newton_direction(setting, state, post)
+        if step is None:
+            break
+        accepted = _damped(setting, state, post, step, reference, cost)
+        if accepted is None:
+            break
+        state, post, reference, cost = accepted
+        best = (state, cost)
+        if reference <= tol / 10:
+            break
+    return best
+
+
+def _damped(
+    setting: Setting,
+    state: State,
+    post: Posterior,
+    step: tuple[Array, float],
+    reference: float,
+    cost: float,
+) -> tuple[State, Posterior, float, float] | None:
+    """Return the longest of 1, ½, ¼, ⅛ of a step that lowers the active gap and does not raise the cost."""
+    p, u = step
+    lower, upper = (0.0, np.inf) if setting.prior.convex is None else setting.prior.convex.bounds
+    active = post.active
+    has_cost = setting.uniform_inflation and (not setting.noise_rule.learned or setting.inflation[0] == 1)
+    for fraction in (1.0, 0.5, 0.25, 0.125):
+        delta = np.zeros_like(state.delta)
+        delta[active] = np.maximum(state.delta[active] * (1 + fraction * p), 0.0)
+        delta = np.clip(delta, lower, upper) * (state.delta > 0)
+        noise = state.noise * float(np.exp(np.clip(fraction * u, -1, 1)))
+        trial = State(delta, noise, state.xi)
+        trial_post = posterior(setting.problem, delta, noise)
+        gap = _active_gap(setting, trial, trial_post)
+        trial_cost = _cost(setting, trial, trial_post)
+        if gap < reference and (not has_cost or trial_cost <= cost + 8 * EPS * abs(cost)):
+            xi = np.zeros_like(delta)
+            xi[trial_post.active] = trial_post.mean
+            return replace(trial, xi=xi), trial_post, gap, trial_cost
+    return None
+
+
+def _active_gap(setting: Setting, state: State, post: Posterior) -> float:
+    """Return the certificate over the active columns and the noise rule only (no other column is touched)."""
+    delta = state.delta[post.active]
+    explained = np.maximum(1.0 - post.noise * post.inverse.diagonal(), EPS)
+    slope = _prior_terms(setting, state, post)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = post.w**2 / (setting.inflation[post.active] * explained + slope) - 1
+    convex = setting.prior.convex
+    if convex is not None:
+        ratio = np.where(delta <= _at(convex.bounds[0], post), np.maximum(ratio, 0.0), ratio)
+        ratio = np.where(delta >= _at(convex.bounds[1], post), np.minimum(ratio, 0.0), ratio)
+    gap = float(np.max(np.abs(ratio), initial=0.0))
+    gap = max(gap, abs(_next_noise(setting, state, post) / state.noise - 1))
+    return gap if np.isfinite(gap) else np.inf
+
+
+def _at(values: Array | float, post: Posterior) -> Array | float:
+    return values[post.active] if isinstance(values, np.ndarray) and values.ndim else values
+
+
+def _prior_terms(setting: Setting, state: State, post: Posterior) -> tuple[Array, Array]:
+    """Return δ(g′ + f′) and δ²(g″ + f″) of the active columns."""
+    prior, convex, active = setting.prior, setting.prior.convex, post.active
+    delta = state.delta
+    slope = prior.slope(delta, state.noise)
+    curvature = prior.curvature(delta, state.noise)
+    if convex is not None:
+        step = 1e-6 * delta + np.finfo(float).tiny
+        slope = slope + convex.slope(delta)
+        curvature = curvature + (convex.slope(delta + step) - convex.slope(delta)) / step
+    scaled = delta[active] * slope[active], delta[active] ** 2 * curvature[active]
+    return scaled
+
+
+def _newton_direction(setting: Setting, state: State, post: Posterior) -> tuple[Array, float] | None:
+    """Return (p, u), or None where the conditions have no descent direction of this kind here."""
+    k, s, w = post.active.size, post.noise, post.w
+    if k == 0:
+        return None
+    alpha = np.sqrt(setting.inflation[post.active])
+    inverse = post.inverse
+    explained = np.eye(k) - s * inverse
+    slope, curvature = _prior_terms(setting, state, post)
+    residual = alpha**2 * explained.diagonal() - w**2 + slope
+    hessian = 2 * np.outer(w, w) * explained - np.outer(alpha, alpha) * explained**2
+    hessian.flat[:: k + 1] += curvature
+    if not np.isfinite(hessian).all():
+        return None
+    factor = _positive_cholesky(hessian)
+    p = -linalg.cho_solve(factor, residual, check_finite=False)
+    rule_post = _noise_posterior(setting, state, post)
+    if setting.noise_rule.update(setting.problem, rule_post) == s:
+        return p, 0.0  # fixed, or held at its floor
+    # Bordered system: one scalar unknown u = Δs/s, eliminated.
+    to_noise = _mixed_slope(post, alpha**2)
+    from_gamma = _mixed_slope(rule_post, np.ones(k))
+    m = setting.problem.n_rows
+    degrees = m - k + rule_post.n_undetermined
+    noise_residual = degrees - rule_post.rss / s
+    trace_square = m - k + s**2 * float((rule_post.inverse**2).sum())
+    pull = rule_post.rss / s - s * float(rule_post.w @ rule_post.inverse @ rule_post.w)
+    noise_slope = degrees - trace_square + 2 * pull - rule_post.rss / s
+    response = linalg.cho_solve(factor, to_noise, check_finite=False)
+    schur = noise_slope - float(from_gamma @ response)
+    if schur <= 0:
+        return p, 0.0
+    u = -(noise_residual + float(from_gamma @ p)) / schur
+    return p - response * u, u
+
+
+def _mixed_slope(post: Posterior, alpha: Array) -> Array:
+    """Return s·δ_i ∂²/∂δ_i∂s of α log|Σ_y| + yᵀΣ_y⁻¹y: −α(sB⁻¹ − s²B⁻²)_ii + 2s w_i(B⁻¹w)_i."""
+    s, inverse = post.noise, post.inverse
+    square = np.einsum("ij,ij->i", inverse, inverse)
+    mixed: Array = 2 * s * post.w * (inverse @ post.w) - alpha * (s * inverse.diagonal() - s**2 * square)
+    return mixed
+
+
+def _positive_cholesky(matrix: Array) -> tuple[Array, bool]:
+    """Return the Cholesky factor of a symmetric matrix, with as little added to its diagonal as makes it positive."""
+    size = float(np.abs(matrix.diagonal()).mean()) + np.finfo(float).tiny
+    damping = 0.0
+    while True:
+        damped = matrix + damping * np.eye(matrix.shape[0])
+        try:
+            return linalg.cho_factor(damped, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            damping = max(10 * damping, 1e-6 * size)
+
+
+def solve(
+    setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6
+) -> Fit:
+    """Iterate from γ = `start` (default: 0) until the certificate is at most tol.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ardea.core.columns import DenseColumns
+    >>> from ardea.core.noise import Fixed
+    >>> from ardea.priors import Flat
+    >>> problem = Problem(DenseColumns(np.eye(2)), np.array([3.0, 0.5]), 0.0, 2)
+    >>> fit = solve(Setting(problem, Flat(), Fixed(1.0), np.ones(2)))
+    >>> fit.gamma.round(6)  # ARD on orthogonal columns: γ = max(y² − σ², 0)
+    array([8., 0.])
+    """
+    problem = setting.problem
+    noise = setting.noise_rule.start(problem)
+    state = State(_initial_delta(setting, start), noise, np.zeros(problem.n_columns))
+    costs: list[tuple[float, float, int]] = []
+    status, wait, since = Status.MAX_ITER, FIRST_NEWTON, 0
+    here = certify(setting, state)
+    n_iter = 0
+    while True:
+        costs.append((here.cost, state.noise, here.post.active.size))
+        if problem.total == 0:
+            status = Status.EMPTY_TARGET
+            break
+        if max(here.kkt_gap, here.noise_gap) <= tol and (n_iter > 0 or start is not None):
+            status = Status.CONVERGED
+            break
+        if n_iter >= max_iter:
+            break
+        n_iter += 1
+        polished = newton(setting, state, here, tol) if setting.newton and since >= wait else None
+        if polished is not None:
+            state, since, wait = polished[0], 0, NEXT_NEWTON
+        else:
+            wait = 2 * wait if since >= wait else wait
+            state, since = majorise(setting, state, here.c), since + 1
+        here = certify(setting, state)
+    return _finish(setting, state, here, n_iter, status, costs)
+
+
+def _initial_delta(setting: Setting, start: Array | None) -> Array:
+    delta = np.zeros(setting.problem.n_columns) if start is None else start / setting.inflation
+    convex = setting.prior.convex
+    if convex is not None:
+        delta = np.clip(delta, *convex.bounds)
+    return np.where(setting.problem.square_norms > 0, delta, 0.0)
+
+
+def _finish(
+    setting: Setting,
+    state: State,
+    here: Certificate,
+    n_iter: int,
+    status: Status,
+    costs: list[tuple[float, float, int]],
+) -> Fit:
+    problem = setting.problem
+    gamma = setting.inflation * state.delta
+    post = posterior(problem, gamma, state.noise)
+    if setting.noise_rule.learned and post.active.size > COLLAPSE_SHARE * problem.n_rows:
+        status = Status.COLLAPSED if problem.n_columns >= problem.n_rows else status
+    cost, noise, terms = (np.array(column) for column in zip(*costs, strict=True))
+    return Fit(gamma, state.noise, post, here.kkt_gap, n_iter, status, Trace(cost, noise, terms))

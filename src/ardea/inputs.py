@@ -1,0 +1,73 @@
+"""Checks of what the user passed, each with a message that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.core.columns import Array
+
+
+def checked_strength(
+    name: str, value: Any, n_columns: int, *, zero_allowed: bool = True, infinity_allowed: bool = False
+) -> Array | None:
+    """Return a strength as an array of one number per column, or None for "calibrated"."""
+    if isinstance(value, str):
+        if value == "calibrated":
+            return None
+        raise ValueError(f"{name}={value!r} is not known: give a number, one number per column, or 'calibrated'.")
+    kind = np.asarray(value).dtype.kind if value is not None else "O"
+    if kind not in "iuf":
+        raise ValueError(f"{name}={value!r} is not a number: give a number, one per column, or 'calibrated'.")
+    array = np.asarray(value, dtype=float)
+    if array.shape not in {(), (n_columns,)}:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but X has {n_columns} columns: give one number, or one per column."
+        )
+    if np.isnan(array).any() or (array < 0).any() or (not infinity_allowed and np.isinf(array).any()):
+        raise ValueError(f"{name} must be finite and not negative; got {value!r}.")
+    if not zero_allowed and (array == 0).any():
+        raise ValueError(f"{name} must be above zero; got {value!r}.")
+    return np.array(np.broadcast_to(array, (n_columns,)))
+
+
+def checked_positive(name: str, value: Any, *, whole: bool = False) -> float:
+    """Return a positive finite number (a whole one where asked)."""
+    expected = Integral if whole else Real
+    valid = isinstance(value, expected) and not isinstance(value, bool | np.bool_)
+    if not valid or not np.isfinite(float(value)) or float(value) <= 0:
+        kind = "whole number" if whole else "finite number"
+        raise ValueError(f"{name} must be a {kind} above zero; got {value!r}.")
+    return float(value)
+
+
+def checked_keep(always_keep: Any, n_columns: int, names: NDArray[Any] | None) -> list[int]:
+    """Return the columns to keep as numbers, from numbers, names or a boolean mask."""
+    if always_keep is None:
+        return []
+    if isinstance(always_keep, str | Integral):
+        always_keep = [always_keep]
+    if not isinstance(always_keep, Sequence | np.ndarray):
+        raise ValueError(f"always_keep={always_keep!r} is not known: give column numbers, names or a boolean mask.")
+    entries = np.asarray(always_keep)
+    if entries.dtype.kind == "b":
+        if entries.shape != (n_columns,):
+            raise ValueError(f"The mask always_keep has shape {entries.shape}; X has {n_columns} columns.")
+        return [int(j) for j in np.flatnonzero(entries)]
+    return sorted({_column_number(entry, n_columns, names) for entry in entries.tolist()})
+
+
+def _column_number(entry: Any, n_columns: int, names: NDArray[Any] | None) -> int:
+    if isinstance(entry, str):
+        known = [] if names is None else list(names)
+        if entry not in known:
+            where = "X has no column names" if names is None else f"X has the columns {', '.join(map(str, known[:20]))}"
+            raise ValueError(f"always_keep names the column {entry!r}, but {where}.")
+        return known.index(entry)
+    if not isinstance(entry, int) or not -n_columns <= entry < n_columns:
+        raise ValueError(f"always_keep has {entry!r}; X has {n_columns} columns, numbered from 0.")
+    return entry % n_columns

@@ -1,0 +1,223 @@
+"""The fitted terms in the user's units: posterior, intervals, draws, prediction variance, and the table of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import linalg, stats
+
+from ardea.core.columns import Array, Index
+from ardea.core.problem import Coordinates, Problem
+from ardea.core.result import Fit
+
+IntervalKind = Literal["posterior", "refit"]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian of the penalised coefficients ξ_a, and of the flat ones given them.
+
+    With H the loadings of Θ_a on the flat columns F, β | ξ ~ N(Hy − Hξ, σ²(FᵀF)⁻¹): centring, in general form.
+    """
+
+    mean: Array
+    covariance: Array
+    noise: float
+    degrees: float
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a fit says of one target, in the user's units.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of columns of X.
+    active : ndarray of int
+        Penalised columns with a non-zero coefficient.
+    kept : ndarray of int
+        Columns with a flat prior (`always_keep`).
+    intercept : bool
+        Whether the first flat column is the constant one.
+    loadings : ndarray of shape (p, k)
+        Least-squares coefficients of the active columns on the flat ones.
+    target_loadings : ndarray of shape (p,)
+        The same for y.
+    inverse_gram : ndarray of shape (p, p)
+        (FᵀWF)⁻¹.
+    posterior, refit : Gaussian
+        The ARD posterior; and with a flat prior on the active columns too (least squares on the support).
+    """
+
+    n_features: int
+    active: Index
+    kept: Index
+    intercept: bool
+    loadings: Array
+    target_loadings: Array
+    inverse_gram: Array
+    posterior: Gaussian
+    refit: Gaussian | None
+
+    def _flat_mean(self, gaussian: Gaussian) -> Array:
+        return np.asarray(self.target_loadings - self.loadings @ gaussian.mean)
+
+    @property
+    def intercept_value(self) -> float:
+        """Posterior mean of the intercept, 0 without one."""
+        return float(self._flat_mean(self.posterior)[0]) if self.intercept else 0.0
+
+    @property
+    def support(self) -> Index:
+        """All columns with a non-zero coefficient, in order."""
+        return np.sort(np.concatenate([self.active, self.kept]))
+
+    def coefficients(self, gaussian: Gaussian) -> Array:
+        """Return the mean of every column's coefficient (d,), exact zeros off the support."""
+        coefficients = np.zeros(self.n_features)
+        coefficients[self.active] = gaussian.mean
+        coefficients[self.kept] = self._flat_mean(gaussian)[int(self.intercept) :]
+        return coefficients
+
+    def covariance(self, gaussian: Gaussian) -> Array:
+        """Return the covariance of the support's coefficients, in column order."""
+        flat = self.loadings[int(self.intercept) :]
+        cross = -flat @ gaussian.covariance
+        own = gaussian.noise * self.inverse_gram[int(self.intercept) :, int(self.intercept) :]
+        joint = np.block([[gaussian.covariance, cross.T], [cross, own - cross @ flat.T]])
+        order = np.argsort(np.concatenate([self.active, self.kept]), kind="stable")
+        return joint[np.ix_(order, order)]
+
+    def standard_deviations(self, gaussian: Gaussian) -> Array:
+        """Return the standard deviation of every column's coefficient (d,), zero off the support."""
+        deviations = np.zeros(self.n_features)
+        deviations[self.support] = np.sqrt(self.covariance(gaussian).diagonal())
+        return deviations
+
+    def interval(self, level: float, kind: IntervalKind) -> Array:
+        """Return lower and upper ends (d, 2): zeros off the support."""
+        gaussian = self.posterior
+        if kind == "refit":
+            if self.refit is None:
+                raise ValueError(
+                    f"The refit interval needs more rows than terms; this model keeps {self.support.size} terms. "
+                    "Use kind='posterior', or a sparser model."
+                )
+            gaussian = self.refit
+        tail = 0.5 + level / 2
+        quantile = stats.t.ppf(tail, gaussian.degrees) if np.isfinite(gaussian.degrees) else stats.norm.ppf(tail)
+        centre, half = self.coefficients(gaussian), quantile * self.standard_deviations(gaussian)
+        return np.column_stack([centre - half, centre + half])
+
+    def sample(self, n: int, generator: np.random.Generator | np.random.RandomState) -> Array:
+        """Return n posterior draws of all coefficients (n, d), exact zeros off the support."""
+        covariance = self.covariance(self.posterior)
+        # In units of each deviation, so that coefficients of very different size are drawn alike.
+        deviation = np.sqrt(covariance.diagonal())
+        safe = np.where(deviation > 0, deviation, 1.0)
+        values, vectors = linalg.eigh(covariance / np.outer(safe, safe))
+        half = vectors * np.sqrt(np.maximum(values, 0.0))
+        draws = np.zeros((n, self.n_features))
+        noise = generator.standard_normal((n, values.size))
+        draws[:, self.support] = self.coefficients(self.posterior)[self.support] + noise @ half.T * deviation
+        return draws
+
+    def prediction_variance(self, X: Any) -> Array:
+        """Return the variance of a new observation at every row of X: noise, coefficients, intercept."""
+        flat = np.column_stack([np.ones((X.shape[0], int(self.intercept))), _dense(X[:, self.kept])])
+        gaussian = self.posterior
+        centred = _dense(X[:, self.active]) - flat @ self.loadings
+        spread = np.einsum("ij,jk,ik->i", centred, gaussian.covariance, centred, optimize=True)
+        spread += gaussian.noise * np.einsum("ij,jk,ik->i", flat, self.inverse_gram, flat, optimize=True)
+        return np.asarray(gaussian.noise + np.maximum(spread, 0.0))
+
+
+def _dense(block: Any) -> Array:
+    return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
+
+
+def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, *, noise_known: bool) -> Terms:
+    """Carry one fit back to the user's units."""
+    post, flat = fit.posterior, coordinates.flat
+    unit = coordinates.coefficient_unit(target)[post.active]
+    noise_unit = float(coordinates.targets[target]) ** 2
+    two_units = np.outer(unit, unit)
+    return Terms(
+        n_features=problem.n_columns,
+        active=post.active,
+        kept=flat.kept,
+        intercept=flat.intercept,
+        loadings=flat.loadings[:, post.active],
+        target_loadings=flat.target_loadings[:, target],
+        inverse_gram=flat.inverse_gram,
+        posterior=Gaussian(post.mean * unit, post.covariance * two_units, post.noise * noise_unit, np.inf),
+        refit=_refit(problem, fit, unit, noise_unit, noise_known=noise_known),
+    )
+
+
+def _refit(
+    problem: Problem, fit: Fit, unit: Array, noise_unit: float, *, noise_known: bool
+) -> Gaussian | None:
+    """Least squares on the support: Student's t with m − k degrees where σ² was learned, else Gaussian."""
+    active = fit.posterior.active
+    degrees = problem.n_rows - active.size
+    if degrees <= 0:
+        return None
+    vectors = problem.columns.take(active)
+    mean = np.linalg.lstsq(vectors, problem.target, rcond=None)[0]
+    residual = problem.target - vectors @ mean
+    noise = fit.noise if noise_known else (float(residual @ residual) + problem.rest) / degrees
+    inverse = np.linalg.pinv(vectors)
+    covariance = noise * (inverse @ inverse.T)
+    return Gaussian(
+        mean * unit, covariance * np.outer(unit, unit), noise * noise_unit, np.inf if noise_known else degrees
+    )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The kept terms as a table: prints as text, `to_frame()` for pandas.
+
+    Attributes
+    ----------
+    columns : dict of str to list
+        One list per column of the table.
+    caption : str
+        One line on the whole fit.
+    """
+
+    columns: dict[str, list[Any]]
+    caption: str
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas DataFrame (needs the extra `frames`)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install 'ardea[frames]'.") from error
+        return pd.DataFrame(self.columns)
+
+    def __str__(self) -> str:
+        header = list(self.columns)
+        rows = [
+            [value if isinstance(value, str) else f"{value:.4g}" for value in row]
+            for row in zip(*self.columns.values(), strict=True)
+        ]
+        widths = [max(len(name), *(len(row[i]) for row in rows), 0) for i, name in enumerate(header)]
+        rule = "  ".join("-" * width for width in widths)
+        left = [isinstance(values[0], str) if values else False for values in self.columns.values()]
+        lines = [_aligned(header, widths, left), rule, *(_aligned(row, widths, left) for row in rows)]
+        return "\n".join([self.caption, "", *(line.rstrip() for line in lines)] if rows else [self.caption])
+
+    __repr__ = __str__
+
+
+def _aligned(cells: list[str], widths: list[int], left: list[bool]) -> str:
+    padded = [
+        cell.ljust(width) if to_left else cell.rjust(width)
+        for cell, width, to_left in zip(cells, widths, left, strict=True)
+    ]
+    return "  ".join(padded)

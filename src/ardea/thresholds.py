@@ -1,0 +1,236 @@
+"""Keep/drop rules (posterior → mask), and sequential thresholding (Algs. 4–6) as one function.
+
+Each rule compares a statistic of every active column with a threshold and says which columns go. `unit_power` tells
+how both change with the unit of a coefficient: magnitudes with its first power, densities with its inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea import rates
+from ardea.core.columns import Array, Index
+from ardea.core.posterior import Posterior, posterior
+from ardea.core.problem import Problem
+from ardea.core.result import Dropped, Fit, Trace
+
+Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which active columns to drop, with the statistic and the threshold that decided."""
+
+    drop: NDArray[np.bool_]
+    statistic: Array
+    threshold: Array
+
+
+class Strength(Protocol):
+    """A threshold per column, possibly a function of σ² and ρ."""
+
+    def __call__(self, columns: Index, noise: float, rho: Array) -> Array:
+        """Return the strengths of the columns named, given σ² and their ρ."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Strengths that the user chose, one per column of the whole problem."""
+
+    values: Array
+
+    def __call__(self, columns: Index, noise: float, rho: Array) -> Array:
+        """Return them."""
+        return self.values[columns]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The strength at which every column has the same false positive rate, by the closed form of :mod:`ardea.rates`."""
+
+    method: rates.Method
+    false_positive_rate: float
+
+    def __call__(self, columns: Index, noise: float, rho: Array) -> Array:
+        """Return the strengths at the present σ²."""
+        return rates.strength_for(self.method, self.false_positive_rate, rho=rho, sigma=np.sqrt(noise))
+
+
+class Rule(Protocol):
+    """Posterior → verdict."""
+
+    @property
+    def unit_power(self) -> int:
+        """Power of the coefficient's unit in the statistic."""
+
+    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
+        """Judge the active columns; `rho` and `columns` (their numbers in the whole problem) are those of the active."""
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """Drop |μ_j| < τ (Alg. 4)."""
+
+    strength: Strength
+    unit_power: int = 1
+
+    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
+        """Judge the active columns."""
+        threshold = self.strength(columns, post.noise, rho)
+        statistic = np.abs(post.mean)
+        return Verdict(statistic < threshold, statistic, threshold)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Drop N(0 | μ_j, Σ_jj) > τ (Alg. 5)."""
+
+    strength: Strength
+    unit_power: int = -1
+
+    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
+        """Judge the active columns."""
+        threshold = self.strength(columns, post.noise, rho)
+        variance = post.covariance.diagonal()
+        density = np.exp(-(post.mean**2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+        return Verdict(density > threshold, density, threshold)
+
+
+@dataclass(frozen=True)
+class MaximumAPosteriori:
+    """Drop the set S that maximises the posterior of Eq. (sparse_xi_posterior), searched in one of four ways.
+
+    - "diagonal": ½μ_j²(Σ⁻¹)_jj < τ, one column at a time (Eq. single_thresh_criteria, Alg. 6).
+    - "greedy": grow S by the column that most increases Στ − ½μ_SᵀP_SSμ_S, P = Σ⁻¹, until none does.
+    - "forward-backward": the same, and after every growth take columns out of S while that increases it.
+    - "backward": the kept coordinates are re-optimised when a column goes (the paper freezes them), which costs
+      ½μ_Sᵀ(Σ_SS)⁻¹μ_S: remove the smallest ½μ_j²/Σ_jj below τ, condition the Gaussian on ξ_j = 0, repeat.
+    """
+
+    strength: Strength
+    search: Search = "diagonal"
+    unit_power: int = 0
+
+    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
+        """Judge the active columns."""
+        threshold = self.strength(columns, post.noise, rho)
+        if self.search == "diagonal":
+            statistic = 0.5 * post.mean**2 * (rho / post.noise + 1 / post.root**2)
+            return Verdict(statistic < threshold, statistic, threshold)
+        if self.search == "backward":
+            return backward_elimination(post.mean, post.covariance, threshold)
+        return _grown_removal(post, threshold, backward=self.search == "forward-backward")
+
+
+def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Verdict:
+    """Remove, one after another, the column whose removal costs least, while that is below its threshold.
+
+    Removing j conditions the posterior on ξ_j = 0: with v = Σ_:j, μ ← μ − vμ_j/v_j and Σ ← Σ − vvᵀ/v_j. The cost ½μ_j²/Σ_jj is
+    the fall of the log-posterior when all other coordinates are free to follow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> backward_elimination(np.array([3.0, 0.1]), np.eye(2), np.ones(2)).drop
+    array([False,  True])
+    """
+    mean, covariance = mean.copy(), covariance.copy()
+    statistic = np.zeros(mean.size)
+    alive = np.ones(mean.size, dtype=bool)
+    while alive.any():
+        variance = covariance.diagonal()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cost = np.where(alive & (variance > 0), 0.5 * mean**2 / variance, np.inf)
+        statistic[alive] = cost[alive]
+        j = int(np.argmin(cost - threshold))
+        if not cost[j] < threshold[j]:
+            break
+        column = covariance[:, j] / covariance[j, j]
+        mean = mean - column * mean[j]
+        covariance = covariance - np.outer(column, covariance[j])
+        mean[j] = 0.0
+        alive[j] = False
+    return Verdict(~alive, statistic, threshold)
+
+
+def _grown_removal(post: Posterior, threshold: Array, *, backward: bool) -> Verdict:
+    """Grow S greedily on the paper's criterion, Στ_S − ½μ_SᵀP_SSμ_S with the kept coordinates frozen at μ."""
+    precision = _precision(post)
+    scaled = precision * np.outer(post.mean, post.mean)  # ½·sum over S×S of this is the cost of removing S
+    removed = np.zeros(post.mean.size, dtype=bool)
+    statistic = 0.5 * scaled.diagonal()
+    while True:
+        # Gain of adding j to S, given S.
+        cost = 0.5 * scaled.diagonal() + scaled[:, removed].sum(axis=1)
+        gain = np.where(removed, -np.inf, threshold - cost)
+        j = int(np.argmax(gain))
+        if gain.size == 0 or gain[j] <= 0:
+            break
+        removed[j] = True
+        statistic[j] = cost[j]
+        while backward:
+            saving = scaled[:, removed].sum(axis=1) - 0.5 * scaled.diagonal() - threshold
+            back = np.where(removed, saving, -np.inf)
+            best = int(np.argmax(back))
+            if back[best] <= 1e-12 * (1 + threshold[best]):
+                break
+            removed[best] = False
+    return Verdict(removed, statistic, threshold)
+
+
+def _precision(post: Posterior) -> Array:
+    """Return Σ⁻¹ = Γ^{-1/2}BΓ^{-1/2}/σ² of the active coefficients."""
+    half = post.triangle / post.root[:, None]
+    product: Array = half @ half.T / post.noise
+    return product
+
+
+def sequential(
+    problem: Problem,
+    rule: Rule,
+    solve_on: Callable[[Problem, float | None], Fit],
+    noise: float | None = None,
+) -> Fit:
+    """Fit → judge → restrict → fit, until no column goes; the fit returned is over all columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        All columns.
+    rule : Rule
+        Which active columns go.
+    solve_on : callable
+        Maps a problem and a σ² to start from (None: the noise rule's own) to a fit.
+    noise : float, optional
+        σ² to start the first fit from.
+    """
+    columns = np.arange(problem.n_columns)
+    part, fit, trace, rounds, n_iter = problem, solve_on(problem, noise), Trace(), 0, 0
+    while True:
+        trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
+        active = fit.posterior.active
+        verdict = rule(fit.posterior, part.square_norms[active], columns[active])
+        if not verdict.drop.any():
+            break
+        rounds += 1
+        dropped = tuple(
+            Dropped(int(columns[active[i]]), rounds, float(verdict.statistic[i]), float(verdict.threshold[i]))
+            for i in np.flatnonzero(verdict.drop)
+        )
+        trace = trace.then(Trace(dropped=dropped))
+        columns = columns[active[~verdict.drop]]
+        part = problem.restrict(columns)
+        fit = solve_on(part, fit.noise)
+    return embed(problem, columns, replace(fit, trace=trace, n_iter=n_iter))
+
+
+def embed(problem: Problem, columns: Index, fit: Fit) -> Fit:
+    """Return a fit on some columns of a problem as a fit on all of them, the others exactly zero."""
+    gamma = np.zeros(problem.n_columns)
+    gamma[columns] = fit.gamma
+    return replace(fit, gamma=gamma, posterior=posterior(problem, gamma, fit.noise))
