@@ -189,7 +189,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
         """Add a block of rows to a stream; the model of all rows so far is solved when it is first asked for.
 
-        The result equals `fit` on all the rows together, in memory that does not grow with their number.
+        The result equals `fit` on all the rows together, in memory that does not grow with their number. After `fit`,
+        a new stream begins, with a warning: `fit` keeps nothing that rows could be added to.
 
         Parameters
         ----------
@@ -202,9 +203,11 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         """
         self._check_parameters()
         if "_stream" not in self.__dict__ and "coef_" in self.__dict__:
-            raise ValueError(
-                "This model was fitted with fit(), which does not keep what is needed to add rows. Use partial_fit for "
-                "the first block too, on a clone of this estimator."
+            warnings.warn(
+                "partial_fit begins a new stream: the rows given to fit() are not part of it. Pass them through "
+                "partial_fit too if they should be.",
+                UserWarning,
+                stacklevel=2,
             )
         stream = self.__dict__.get("_stream")
         X, Y, weight = self._checked_rows(X, y, sample_weight, first=stream is None)
@@ -276,7 +279,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             noise_unit = float(coordinates.targets[t]) ** 2
             task = Task(problem, unit, noise_unit, self.noise_variance, int(self.max_iter), float(self.tol))
             fit = self._solve_one(task)
-            self._tell(fit, problem, t)
+            self._tell(fit, coordinates, t)
             fits.append(fit)
             terms.append(
                 terms_of(problem, fit, coordinates, t, noise_known=self.noise_variance is not None)
@@ -315,15 +318,15 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _stacked(self, values: list[Any]) -> Any:
         return values[0] if self._one_target else np.array(values)
 
-    def _tell(self, fit: Fit, problem: Problem, target: int) -> None:
+    def _tell(self, fit: Fit, coordinates: Coordinates, target: int) -> None:
         """Turn a status into a warning, and print where asked."""
-        k, m = fit.posterior.active.size, problem.n_rows
+        k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
         where = "" if self._one_target else f"Target {target}: "
         if fit.status.value:
             text = fit.status.value.format(max_iter=self.max_iter, gap=fit.kkt_gap, tol=self.tol, k=k, m=m)
             collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
             warnings.warn(where + text, CollapseWarning if collapsed else ConvergenceWarning, stacklevel=5)
-        elif k > 0 and m <= k + 1 and fit.status is not Status.EMPTY_TARGET:
+        elif m <= k + 1 and m != coordinates.n_samples:
             warnings.warn(
                 f"{where}The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
                 "scale them to add up to the number of independent rows.",

@@ -17,7 +17,8 @@ from ardea import rates
 from ardea.core.columns import Array, Index
 from ardea.core.posterior import Posterior, posterior
 from ardea.core.problem import Problem
-from ardea.core.result import Dropped, Fit, Trace
+from ardea.core.result import Dropped, Fit, Status, Trace
+from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED
 
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
 
@@ -211,6 +212,7 @@ def sequential(
     """
     columns = np.arange(problem.n_columns)
     part, fit, trace, rounds, n_iter = problem, solve_on(problem, noise), Trace(), 0, 0
+    collapsed = fit.status is Status.COLLAPSED
     while True:
         trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
         active = fit.posterior.active
@@ -226,6 +228,9 @@ def sequential(
         columns = columns[active[~verdict.drop]]
         part = problem.restrict(columns)
         fit = solve_on(part, fit.noise)
+    if collapsed:
+        small = fit.posterior.active.size <= COLLAPSE_SHARE_INFLATED * problem.n_rows
+        fit = replace(fit, status=Status.RESCUED if small else Status.COLLAPSED)
     return embed(problem, columns, replace(fit, trace=trace, n_iter=n_iter))
 
 

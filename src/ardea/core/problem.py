@@ -126,6 +126,8 @@ class Coordinates:
     columns: Array
     targets: Array
     flat: Flat
+    total_weight: float
+    n_samples: int
 
     def coefficient_unit(self, target: int) -> Array:
         """Return what one unit of each coefficient is worth in the user's units."""
@@ -216,10 +218,9 @@ class Compression:
         theta, column_scale = _normalised(theta, basis, flat.kept)
         columns = DenseColumns(theta)
         rest_rows = rows[spanned:, 1 + d :]
-        problems, scales = _one_per_target(
-            columns, targets, basis, rest_rows, self.total_weight - basis.shape[1]
-        )
-        return problems, Coordinates(column_scale, scales, flat)
+        n_rows = _free_rows(self.total_weight, basis)
+        problems, scales = _one_per_target(columns, targets, basis, rest_rows, n_rows)
+        return problems, Coordinates(column_scale, scales, flat, self.total_weight, self.n_samples)
 
 
 def pose_sparse(
@@ -247,10 +248,14 @@ def pose_sparse(
         square_norms / unit**2,
     )
     total = float(m if weight is None else weight.sum())
-    problems, scales = _one_per_target(
-        columns, targets, basis, np.empty((0, Y.shape[1])), total - basis.shape[1]
-    )
-    return problems, Coordinates(scale * unit, scales, flat)
+    no_rest = np.empty((0, Y.shape[1]))
+    problems, scales = _one_per_target(columns, targets, basis, no_rest, _free_rows(total, basis))
+    return problems, Coordinates(scale * unit, scales, flat, total, m)
+
+
+def _free_rows(total_weight: float, basis: Array) -> float:
+    """Return m less the flat directions; half of m where weights add up to less than those (the estimator warns)."""
+    return max(total_weight - basis.shape[1], total_weight / 2)
 
 
 def _one_per_target(

@@ -42,8 +42,9 @@ from ardea.core.weighted_lasso import weighted_lasso
 FIRST_NEWTON = 15
 NEXT_NEWTON = 3
 MAX_NEWTON_STEPS = 20
-# More terms than this share of the rows: the learned noise has collapsed.
-COLLAPSE_SHARE = 0.25
+# More terms than this share of the rows where d ≥ m: the learned noise has collapsed. Inflation keeps fewer terms.
+COLLAPSE_SHARE = 0.5
+COLLAPSE_SHARE_INFLATED = 0.25
 
 
 class GammaPrior(Protocol):
@@ -383,7 +384,9 @@ def _finish(
     problem = setting.problem
     gamma = setting.inflation * state.delta
     post = posterior(problem, gamma, state.noise)
-    if setting.noise_rule.learned and post.active.size > COLLAPSE_SHARE * problem.n_rows:
-        status = Status.COLLAPSED if problem.n_columns >= problem.n_rows else status
+    share = COLLAPSE_SHARE if np.all(setting.inflation <= 1) else COLLAPSE_SHARE_INFLATED
+    wide = problem.n_columns >= problem.n_rows
+    if setting.noise_rule.learned and wide and post.active.size > share * problem.n_rows:
+        status = Status.COLLAPSED
     cost, noise, terms = (np.array(column) for column in zip(*costs, strict=True))
     return Fit(gamma, state.noise, post, here.kkt_gap, n_iter, status, Trace(cost, noise, terms))
