@@ -8,7 +8,8 @@ evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them decides 
 """
 
 from ardea import priors, rates
-from ardea.estimators import LSTSBL, MAPSTSBL, MSTSBL, ARD, ARDr, ARDvi, CollapseWarning, SparseARD
+from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.regressor import CollapseWarning
 from ardea.versions import __version__, show_versions
 
 __all__ = [

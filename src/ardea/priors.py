@@ -27,6 +27,11 @@ class Prior:
         """The convex part f, or None."""
         return None
 
+    @property
+    def scales_with_noise(self) -> bool:
+        """Whether g depends on σ²."""
+        return False
+
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
         return np.zeros_like(gamma)
@@ -68,6 +73,11 @@ class CappedLinear(Prior):
     lam: ArrayLike
     eta: ArrayLike = np.inf
     over_noise: bool = False
+
+    @property
+    def scales_with_noise(self) -> bool:
+        """Whether g depends on σ²."""
+        return self.over_noise
 
     def _strength(self, noise: float) -> Array:
         return np.asarray(self.lam, dtype=float) / (noise if self.over_noise else 1.0)
@@ -184,6 +194,11 @@ class Both(Prior):
         """The convex part f."""
         return self.part
 
+    @property
+    def scales_with_noise(self) -> bool:
+        """Whether g depends on σ²."""
+        return self.concave.scales_with_noise
+
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
         return self.concave.value(gamma, noise)
@@ -255,7 +270,8 @@ class Convex:
 class Bounds(Convex):
     """f is zero on lower ≤ γ ≤ upper and infinite outside.
 
-    The penalty on ξ is then 2√c|ξ| for √c·lower ≤ |ξ| ≤ √c·upper and quadratic outside. lower > 0 rules out exact zeros.
+    The penalty on ξ is then 2√c|ξ| for √c·lower ≤ |ξ| ≤ √c·upper and quadratic outside. lower > 0 rules out exact
+    zeros.
     """
 
     def __init__(self, lower: ArrayLike = 0.0, upper: ArrayLike = np.inf) -> None:
@@ -304,6 +320,11 @@ class InCoordinates(Prior):
         """The convex part in these coordinates."""
         part = self.prior.convex
         return None if part is None else ConvexInCoordinates(part, self.gamma_unit)
+
+    @property
+    def scales_with_noise(self) -> bool:
+        """Whether g depends on σ²."""
+        return self.prior.scales_with_noise
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""

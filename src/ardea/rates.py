@@ -62,9 +62,7 @@ def psi(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: Arr
     )
 
 
-def false_positive_rate(
-    method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0
-) -> Array:
+def false_positive_rate(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0) -> Array:
     """Return the probability that a column with true coefficient zero is kept.
 
     Parameters
@@ -96,13 +94,12 @@ def false_negative_rate(
 ) -> Array:
     """Return the probability that a column with true coefficient `xi` is dropped.
 
-    Written as ½[erfc(a − b) − erfc(a + b)] with a = |ξ|/√(2v), b = z/√2, and in the lower tail as a difference of
-    scaled functions, so that small rates keep their digits.
+    Written as Φ(z − t) − Φ(−z − t) with t = |ξ|/√v, in logarithms, so that small rates keep their digits.
 
     Examples
     --------
     >>> round(float(false_negative_rate("map", 2.0, xi=3.0)), 4)
-    0.2224
+    0.2225
     """
     strength, v = _checked(method, strength, rho, sigma)
     z = cut(method, strength, rho=rho, sigma=sigma)

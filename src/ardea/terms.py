@@ -158,9 +158,7 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
     )
 
 
-def _refit(
-    problem: Problem, fit: Fit, unit: Array, noise_unit: float, *, noise_known: bool
-) -> Gaussian | None:
+def _refit(problem: Problem, fit: Fit, unit: Array, noise_unit: float, *, noise_known: bool) -> Gaussian | None:
     """Least squares on the support: Student's t with m − k degrees where σ² was learned, else Gaussian."""
     active = fit.posterior.active
     degrees = problem.n_rows - active.size

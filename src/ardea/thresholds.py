@@ -52,7 +52,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The strength at which every column has the same false positive rate, by the closed form of :mod:`ardea.rates`."""
+    """The strength at which every column has the same false positive rate (closed form of :mod:`ardea.rates`)."""
 
     method: rates.Method
     false_positive_rate: float
@@ -70,7 +70,7 @@ class Rule(Protocol):
         """Power of the coefficient's unit in the statistic."""
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        """Judge the active columns; `rho` and `columns` (their numbers in the whole problem) are those of the active."""
+        """Judge the active columns, given their ρ and their numbers in the whole problem."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ class MaximumAPosteriori:
 def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Verdict:
     """Remove, one after another, the column whose removal costs least, while that is below its threshold.
 
-    Removing j conditions the posterior on ξ_j = 0: with v = Σ_:j, μ ← μ − vμ_j/v_j and Σ ← Σ − vvᵀ/v_j. The cost ½μ_j²/Σ_jj is
-    the fall of the log-posterior when all other coordinates are free to follow.
+    Removing j conditions the posterior on ξ_j = 0: with v = Σ_:j, μ ← μ − vμ_j/v_j and Σ ← Σ − vvᵀ/v_j. The cost
+    ½μ_j²/Σ_jj is the fall of the log-posterior when all other coordinates are free to follow.
 
     Examples
     --------

@@ -102,9 +102,7 @@ class SparseColumns:
 
     def restrict(self, index: Index) -> SparseColumns:
         """Return the design with the chosen columns only."""
-        return SparseColumns(
-            self.matrix[:, index], self.basis, self.loadings[index], self.square_norms[index]
-        )
+        return SparseColumns(self.matrix[:, index], self.basis, self.loadings[index], self.square_norms[index])
 
 
 class ActiveColumns:

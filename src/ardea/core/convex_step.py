@@ -85,5 +85,4 @@ def _objective(problem: Problem, xi: Array, c: Array, noise: float, convex: Conv
     gamma = convex.minimiser(np.abs(xi), c)
     live = gamma > 0
     penalty = c[live] * gamma[live] + xi[live] ** 2 / gamma[live]
-    total = 0.5 * float(residual @ residual) + noise / 2 * float(penalty.sum() + convex.value(gamma).sum())
-    return total
+    return 0.5 * float(residual @ residual) + noise / 2 * float(penalty.sum() + convex.value(gamma).sum())

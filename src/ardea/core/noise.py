@@ -78,9 +78,9 @@ class Learned:
 class AuthorsRule:
     """The rule of the authors' published code, with its defects, so that their numbers can be replayed.
 
-    m > d: ‖y − Θμ‖²/(m − d + Σ_j Σ_jj/γ_j) with d counting pruned columns. m ≤ d: the least L over 101 values of σ² with
-    exponents from ln var(y) − 10 to ln var(y) *to base ten*, at the posterior mean held fixed; the largest of them lies
-    below the true σ² in every one of the paper's linear trials.
+    m > d: ‖y − Θμ‖²/(m − d + Σ_j Σ_jj/γ_j) with d counting pruned columns. m ≤ d: the least L over 101 values of σ²
+    with exponents from ln var(y) − 10 to ln var(y) *to base ten*, at the posterior mean held fixed; the largest of
+    them lies below the true σ² in every one of the paper's linear trials.
     """
 
     target_variance: float

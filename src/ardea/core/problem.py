@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -86,7 +87,10 @@ class Problem:
         triangle = _triangle(stacked)
         k = index.size
         return Problem(
-            DenseColumns(triangle[:k, :k]), triangle[:k, k], self.rest + float(triangle[k, k] ** 2), self.n_rows
+            DenseColumns(triangle[:k, :k]),
+            triangle[:k, k],
+            self.rest + float(triangle[k, k] ** 2),
+            self.n_rows,
         )
 
 
@@ -191,8 +195,8 @@ class Compression:
         """Return the compression of both sets of rows together."""
         if other.factor.shape[1] != self.factor.shape[1] or other.n_features != self.n_features:
             raise ValueError(
-                f"Blocks differ in shape: {self.n_features} columns and "
-                f"{self.n_targets} targets against {other.n_features} and {other.n_targets}. Give every block the same columns."
+                f"Blocks differ in shape: {self.n_features} columns and {self.n_targets} targets against "
+                f"{other.n_features} and {other.n_targets}. Give every block the same columns."
             )
         stacked = np.vstack([self.factor, other.factor])
         return Compression(
@@ -212,9 +216,7 @@ class Compression:
         theta, targets = rows[:spanned, 1 : 1 + d], rows[:spanned, 1 + d :]
         flat_columns = np.concatenate([[0] if intercept else [], 1 + np.asarray(keep, dtype=float)]).astype(np.intp)
         basis, unload, inverse_gram = _flat_basis(rows[:spanned, flat_columns])
-        flat = Flat(
-            np.asarray(keep, dtype=np.intp), intercept, unload @ theta, unload @ targets, inverse_gram
-        )
+        flat = Flat(np.asarray(keep, dtype=np.intp), intercept, unload @ theta, unload @ targets, inverse_gram)
         theta, column_scale = _normalised(theta, basis, flat.kept)
         columns = DenseColumns(theta)
         rest_rows = rows[spanned:, 1 + d :]
@@ -271,9 +273,7 @@ def _one_per_target(
     unit = np.where(vanishing, 1.0, _power_of_two(np.sqrt(total)))
     z = np.where(vanishing, 0.0, z / unit)
     rest = np.where(vanishing, 0.0, rest / unit**2)
-    problems = [
-        Problem(columns, np.ascontiguousarray(z[:, t]), float(rest[t]), n_rows) for t in range(z.shape[1])
-    ]
+    problems = [Problem(columns, np.ascontiguousarray(z[:, t]), float(rest[t]), n_rows) for t in range(z.shape[1])]
     return problems, scales * unit
 
 
@@ -334,13 +334,11 @@ def _reduced(blocks: Iterator[Array]) -> Array:
     return held
 
 
-def _row_blocks(
-    X: Array | sparse.sparray, Y: Array, weight: Array | None, width: int
-) -> Iterator[tuple[Array, Array, Array | None]]:
+def _row_blocks(X: Any, Y: Array, weight: Array | None, width: int) -> Iterator[tuple[Array, Array, Array | None]]:
     """Cut the rows into blocks small enough that their copies do not matter and large enough for BLAS."""
     m = X.shape[0]
     size = max(4 * width, BLOCK_BYTES // (8 * width), 1)
-    rows = X.tocsr() if sparse.issparse(X) else X
+    rows: Any = X.tocsr() if sparse.issparse(X) else X
     for start in range(0, m, size):
         part = slice(start, start + size)
         block = rows[part].toarray() if sparse.issparse(X) else np.asarray(rows[part], dtype=np.float64)
@@ -357,9 +355,7 @@ def _weighted_rows(X: Array, Y: Array, weight: Array | None) -> Array:
     return rows
 
 
-def _factor_by_gram(
-    X: Array | sparse.sparray, Y: Array, weight: Array | None, total: float
-) -> Array | None:
+def _factor_by_gram(X: Array | sparse.sparray, Y: Array, weight: Array | None, total: float) -> Array | None:
     """Return the R-factor from the Gram matrix of the centred columns, or None where QR is needed.
 
     Two passes over the rows: means and peaks, then the Gram matrix of the centred, scaled blocks. The Cholesky factor

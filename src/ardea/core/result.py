@@ -12,23 +12,35 @@ from ardea.core.posterior import Posterior
 
 
 class Status(Enum):
-    """How a fit ended; the value is the advice given with the warning (empty where none is needed)."""
+    """How a fit ended; `advice` is the text of the warning (empty where none is needed)."""
 
-    CONVERGED = ""
-    EMPTY_TARGET = ""
-    MAX_ITER = (
+    CONVERGED = "converged"
+    EMPTY_TARGET = "empty target"
+    MAX_ITER = "max_iter reached"
+    COLLAPSED = "collapsed"
+    RESCUED = "rescued from a collapse"
+
+    @property
+    def advice(self) -> str:
+        """What to do, with fields max_iter, gap, tol, k, m to fill in."""
+        return _ADVICE.get(self, "")
+
+
+_ADVICE = {
+    Status.MAX_ITER: (
         "The fit stopped at max_iter={max_iter} with kkt_gap_={gap:.1e}, above tol={tol:.1e}. Raise max_iter, or tol "
         "if this gap is small enough for you."
-    )
-    COLLAPSED = (
+    ),
+    Status.COLLAPSED: (
         "The fit keeps {k} terms on {m:g} rows: the model is close to interpolating the data, and its noise variance "
         "cannot be trusted. Give noise_variance, ask for fewer terms (SparseARD, or a larger strength), or add rows."
-    )
-    RESCUED = (
+    ),
+    Status.RESCUED: (
         "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
         "be learned from the data alone. The model returned keeps {k} terms on {m:g} rows; its noise variance errs on "
         "the high side. Give noise_variance if you know it, or add rows."
-    )
+    ),
+}
 
 
 @dataclass(frozen=True)

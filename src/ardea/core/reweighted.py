@@ -11,7 +11,7 @@ One majorisation step (Algs. 1–3):
     4) σ² by the noise rule
 
 Near a fixed point a projected Newton step on the same conditions (M + g′ + f′ = q², and the noise rule) ends the slow
-tail. It is taken only where it lowers the certificate and does not raise the cost, so the fixed points are those of 1)–4).
+tail. It is taken only where it makes progress and does not raise the cost: the fixed points are those of 1)–4).
 
 Variance inflation (Alg. 2) asks for the fixed points at noise αs. Dividing γ by α there, γ = αδ,
 
@@ -54,6 +54,10 @@ class GammaPrior(Protocol):
     def convex(self) -> ConvexPart | None:
         """f, or None where it is zero."""
 
+    @property
+    def scales_with_noise(self) -> bool:
+        """Whether g depends on σ²."""
+
     def value(self, gamma: Array, noise: float) -> Array:
         """g(γ), elementwise."""
 
@@ -95,6 +99,13 @@ class Setting:
     def uniform_inflation(self) -> bool:
         """Whether one α serves all columns, so that a common objective exists."""
         return bool(np.all(self.inflation == self.inflation[:1]))
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
+        if not self.noise_rule.learned:
+            return self.uniform_inflation
+        return bool(np.all(self.inflation == 1)) and not self.prior.scales_with_noise
 
 
 @dataclass(frozen=True)
@@ -143,7 +154,7 @@ def _kkt_gap(setting: Setting, delta: Array, c: Array, q: Array) -> float:
 
 
 def _cost(setting: Setting, state: State, post: Posterior) -> float:
-    """Return the objective at the noise used in the loop; for column-wise inflation, which has none, the evidence cost."""
+    """Return the objective at the noise used in the loop; column-wise inflation has none: the evidence cost."""
     alpha = float(setting.inflation[0]) if setting.inflation.size and setting.uniform_inflation else 1.0
     cost = setting.problem.n_rows * np.log(alpha) + post.log_determinant + post.quadratic / alpha
     cost += float(setting.prior.value(state.delta, state.noise).sum())
@@ -186,18 +197,18 @@ def newton(setting: Setting, state: State, here: Certificate, tol: float) -> tup
     In relative changes p = Δδ/δ and u = Δs/s, everything comes from B⁻¹ and w (see :mod:`ardea.core.posterior`). With
     m̂ = I − sB⁻¹, the scaled conditions are F_i = αm̂_ii − w_i² + δg′ + δf′ = 0 and F_s = 0 (noise rule).
     """
-    reference, cost, best = _active_gap(setting, state, here.post), here.cost, None
-    post = here.post
+    post, cost, best = here.post, here.cost, None
+    violation = _violation(setting, state, post)
     for _ in range(MAX_NEWTON_STEPS):
         step = _newton_direction(setting, state, post)
         if step is None:
             break
-        accepted = _damped(setting, state, post, step, reference, cost)
+        accepted = _damped(setting, state, post, step, violation, cost)
         if accepted is None:
             break
-        state, post, reference, cost = accepted
+        state, post, violation, cost = accepted
         best = (state, cost)
-        if reference <= tol / 10:
+        if violation <= tol / 10:
             break
     return best
 
@@ -207,14 +218,13 @@ def _damped(
     state: State,
     post: Posterior,
     step: tuple[Array, float],
-    reference: float,
+    violation: float,
     cost: float,
 ) -> tuple[State, Posterior, float, float] | None:
-    """Return the longest of 1, ½, ¼, ⅛ of a step that lowers the active gap and does not raise the cost."""
+    """Return the longest of 1, ½, ¼, ⅛ of a step that makes progress and, where a cost exists, does not raise it."""
     p, u = step
     lower, upper = (0.0, np.inf) if setting.prior.convex is None else setting.prior.convex.bounds
-    active = post.active
-    has_cost = setting.uniform_inflation and (not setting.noise_rule.learned or setting.inflation[0] == 1)
+    active, rounding = post.active, 8 * EPS * abs(cost)
     for fraction in (1.0, 0.5, 0.25, 0.125):
         delta = np.zeros_like(state.delta)
         delta[active] = np.maximum(state.delta[active] * (1 + fraction * p), 0.0)
@@ -222,29 +232,32 @@ def _damped(
         noise = state.noise * float(np.exp(np.clip(fraction * u, -1, 1)))
         trial = State(delta, noise, state.xi)
         trial_post = posterior(setting.problem, delta, noise)
-        gap = _active_gap(setting, trial, trial_post)
+        trial_violation = _violation(setting, trial, trial_post)
         trial_cost = _cost(setting, trial, trial_post)
-        if gap < reference and (not has_cost or trial_cost <= cost + 8 * EPS * abs(cost)):
+        accepted = trial_violation < violation
+        if setting.has_cost:
+            falls = trial_cost < cost - rounding
+            accepted = falls or (accepted and trial_cost <= cost + rounding)
+        if accepted:
             xi = np.zeros_like(delta)
             xi[trial_post.active] = trial_post.mean
-            return replace(trial, xi=xi), trial_post, gap, trial_cost
+            return replace(trial, xi=xi), trial_post, trial_violation, trial_cost
     return None
 
 
-def _active_gap(setting: Setting, state: State, post: Posterior) -> float:
-    """Return the certificate over the active columns and the noise rule only (no other column is touched)."""
-    delta = state.delta[post.active]
-    explained = np.maximum(1.0 - post.noise * post.inverse.diagonal(), EPS)
-    slope = _prior_terms(setting, state, post)[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = post.w**2 / (setting.inflation[post.active] * explained + slope) - 1
-    convex = setting.prior.convex
+def _violation(setting: Setting, state: State, post: Posterior) -> float:
+    """Return max |F_i| over the active columns and the noise rule (no other column is touched).
+
+    F is scaled by δ, so that a column on its way out counts less the smaller it gets.
+    """
+    delta, convex = state.delta[post.active], setting.prior.convex
+    explained = 1.0 - post.noise * post.inverse.diagonal()
+    force = post.w**2 - setting.inflation[post.active] * explained - _prior_terms(setting, state, post)[0]
     if convex is not None:
-        ratio = np.where(delta <= _at(convex.bounds[0], post), np.maximum(ratio, 0.0), ratio)
-        ratio = np.where(delta >= _at(convex.bounds[1], post), np.minimum(ratio, 0.0), ratio)
-    gap = float(np.max(np.abs(ratio), initial=0.0))
-    gap = max(gap, abs(_next_noise(setting, state, post) / state.noise - 1))
-    return gap if np.isfinite(gap) else np.inf
+        force = np.where(delta <= _at(convex.bounds[0], post), np.maximum(force, 0.0), force)
+        force = np.where(delta >= _at(convex.bounds[1], post), np.minimum(force, 0.0), force)
+    violation = max(float(np.max(np.abs(force), initial=0.0)), abs(_next_noise(setting, state, post) / state.noise - 1))
+    return violation if np.isfinite(violation) else np.inf
 
 
 def _at(values: Array | float, post: Posterior) -> Array | float:
@@ -261,8 +274,7 @@ def _prior_terms(setting: Setting, state: State, post: Posterior) -> tuple[Array
         step = 1e-6 * delta + np.finfo(float).tiny
         slope = slope + convex.slope(delta)
         curvature = curvature + (convex.slope(delta + step) - convex.slope(delta)) / step
-    scaled = delta[active] * slope[active], delta[active] ** 2 * curvature[active]
-    return scaled
+    return delta[active] * slope[active], delta[active] ** 2 * curvature[active]
 
 
 def _newton_direction(setting: Setting, state: State, post: Posterior) -> tuple[Array, float] | None:
@@ -321,9 +333,7 @@ def _positive_cholesky(matrix: Array) -> tuple[Array, bool]:
             damping = max(10 * damping, 1e-6 * size)
 
 
-def solve(
-    setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6
-) -> Fit:
+def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
     """Iterate from γ = `start` (default: 0) until the certificate is at most tol.
 
     Examples

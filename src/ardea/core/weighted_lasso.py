@@ -1,7 +1,7 @@
 """Weighted lasso (Alg. 1, line 4), solved exactly by a warm-started active set.
 
-Objective: ½‖y − Θξ‖² + Σ_j λ_j|ξ_j| + ½Σ_j D_jξ_j² − Σ_j h_jξ_j, with λ_j = η_j/2 = σ²√c_j of the paper. The ridge D and
-the shift h are zero there; they carry the curvature of a convex prior (:mod:`ardea.core.convex_step`).
+Objective: ½‖y − Θξ‖² + Σ_j λ_j|ξ_j| + ½Σ_j D_jξ_j² − Σ_j h_jξ_j, with λ_j = η_j/2 = σ²√c_j of the paper. The ridge D
+and the shift h are zero there; they carry the curvature of a convex prior (:mod:`ardea.core.convex_step`).
 
 Steps, from any sign pattern:
 
@@ -15,8 +15,10 @@ The objective falls at every step, so no face returns and the number of steps is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.columns import Array, Index
@@ -113,14 +115,14 @@ class _ActiveSet:
         self.values = np.concatenate([self.values, np.zeros(index.size)])
         self.entered = index
 
-    def drop(self, positions: Array) -> None:
+    def drop(self, positions: NDArray[np.integer[Any]]) -> None:
         """Take columns out of the set."""
         keep = np.ones(self.index.size, dtype=bool)
         keep[positions] = False
         self.index, self.signs, self.values = self.index[keep], self.signs[keep], self.values[keep]
 
     def minimise_on_face(self) -> None:
-        """Steps 1 and 2: minimise over the face, dropping columns whose sign would change."""
+        """Minimise over the face, dropping columns whose sign would change (steps 1 and 2)."""
         while self.index.size:
             self.n_faces += 1
             goal = self._face_minimiser()

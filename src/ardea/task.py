@@ -1,0 +1,97 @@
+"""One target to fit: the problem in normalised coordinates and the ways to solve it that the methods combine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ardea import rates
+from ardea.core.columns import Array
+from ardea.core.noise import Fixed, Learned, NoiseRule
+from ardea.core.problem import Problem
+from ardea.core.result import Fit, Status
+from ardea.core.reweighted import GammaPrior, Setting, solve
+from ardea.priors import Flat
+from ardea.thresholds import Calibrated, Given, Rule, Strength, sequential
+
+
+@dataclass(frozen=True)
+class Task:
+    """One target's problem and what every method needs to solve it.
+
+    Attributes
+    ----------
+    problem : Problem
+        In normalised coordinates.
+    unit : ndarray of shape (d,)
+        What one unit of each coefficient is worth in the user's units.
+    noise_unit : float
+        The same for σ².
+    noise_variance : float or None
+        Known σ², in the user's units.
+    max_iter, tol : int, float
+        Limits of the outer loop.
+    """
+
+    problem: Problem
+    unit: Array
+    noise_unit: float
+    noise_variance: float | None
+    max_iter: int
+    tol: float
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of non-zero columns: what `false_terms` is shared out over."""
+        return int((self.problem.square_norms > 0).sum())
+
+    def false_positive_rate(self, false_terms: float) -> float:
+        """Return false_terms per candidate column, at most the rate of plain ARD."""
+        return float(min(false_terms / max(self.n_candidates, 1), rates.NO_PRUNING_RATE))
+
+    def _noise_rule(self, initial: float | None) -> NoiseRule:
+        if self.noise_variance is None:
+            return Learned(initial)
+        return Fixed(max(self.noise_variance / self.noise_unit, np.finfo(float).tiny))
+
+    def run(
+        self,
+        problem: Problem | None = None,
+        noise: float | None = None,
+        *,
+        prior: GammaPrior | None = None,
+        inflation: Array | None = None,
+        start: Array | None = None,
+    ) -> Fit:
+        """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
+        problem = self.problem if problem is None else problem
+        setting = Setting(
+            problem,
+            Flat() if prior is None else prior,
+            self._noise_rule(noise),
+            np.ones(problem.n_columns) if inflation is None else inflation,
+        )
+        fit = solve(setting, start=start, max_iter=self.max_iter, tol=self.tol)
+        if fit.status is Status.COLLAPSED and inflation is not None:
+            setting = replace(setting, inflated_noise_rule=True)
+            again = solve(setting, max_iter=self.max_iter, tol=self.tol)
+            fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
+        return fit
+
+    def threshold(self, rule: Rule, problem: Problem | None = None, noise: float | None = None) -> Fit:
+        """Threshold ARD sequentially."""
+        return sequential(self.problem if problem is None else problem, rule, self.run, noise)
+
+    def strength(self, method: rates.Method, given: Array | None, false_terms: float, unit_power: int) -> Strength:
+        """Return the user's strengths in these coordinates, or the calibrated ones."""
+        if given is None:
+            return Calibrated(method, self.false_positive_rate(false_terms))
+        return Given(given / self.unit**unit_power)
+
+    def run_inflated(self, alpha: Array | None, false_terms: float) -> Fit:
+        """Run with inflation α, or (None) with the one calibrated to `false_terms`."""
+        if alpha is None:
+            calibrated = rates.strength_for("vi", self.false_positive_rate(false_terms))
+            alpha = np.full(self.problem.n_columns, float(calibrated))
+        return self.run(inflation=alpha)
