@@ -159,10 +159,10 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
 
 
 def _refit(problem: Problem, fit: Fit, unit: Array, noise_unit: float, *, noise_known: bool) -> Gaussian | None:
-    """Least squares on the support: Student's t with m − k degrees where σ² was learned, else Gaussian."""
+    """Return least squares on the support: Student's t with m − k degrees where σ² was learned, else Gaussian."""
     active = fit.posterior.active
     degrees = problem.n_rows - active.size
-    if degrees <= 0:
+    if degrees < 0 or (degrees == 0 and not noise_known):
         return None
     vectors = problem.columns.take(active)
     mean = np.linalg.lstsq(vectors, problem.target, rcond=None)[0]
