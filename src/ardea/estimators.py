@@ -18,6 +18,8 @@ from ardea.regressor import BaseARD
 from ardea.task import Task
 from ardea.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search, embed
 
+# ARDr warns where its prior has driven σ² this far above that of plain ARD.
+OVERSHRUNK_RATIO = 4.0
 SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
 
 
@@ -204,13 +206,12 @@ class ARDr(BaseARD):
     def _solve_one(self, task: Task) -> Fit:
         first = task.run()
         fit = task.run(noise=first.noise, prior=self._prior_for(task), start=first.gamma)
-        rescued = first.status is Status.COLLAPSED and fit.status is Status.CONVERGED
-        return replace(
-            fit,
-            trace=first.trace.then(fit.trace),
-            n_iter=first.n_iter + fit.n_iter,
-            status=Status.RESCUED if rescued else fit.status,
-        )
+        status = fit.status
+        if first.status is Status.COLLAPSED and status is Status.CONVERGED:
+            status = Status.RESCUED
+        elif fit.noise > OVERSHRUNK_RATIO * first.noise and fit.posterior.active.size:
+            status = Status.OVERSHRUNK
+        return replace(fit, trace=first.trace.then(fit.trace), n_iter=first.n_iter + fit.n_iter, status=status)
 
     def _prior_for(self, task: Task) -> Prior:
         """Return the prior in the problem's coordinates."""

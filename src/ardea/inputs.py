@@ -20,7 +20,10 @@ def checked_strength(
         if value == "calibrated":
             return None
         raise ValueError(f"{name}={value!r} is not known: give a number, one number per column, or 'calibrated'.")
-    kind = np.asarray(value).dtype.kind if value is not None else "O"
+    try:
+        kind = np.asarray(value).dtype.kind
+    except ValueError:  # rows of different lengths
+        kind = "O"
     if kind not in "iuf":
         raise ValueError(f"{name}={value!r} is not a number: give a number, one per column, or 'calibrated'.")
     array = np.asarray(value, dtype=float)

@@ -32,6 +32,10 @@ class Prior:
         """Whether g depends on σ²."""
         return False
 
+    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
+        """Return (lam, eta, over_noise) where the whole prior is lam·min(γ, eta), else None."""
+        return None
+
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
         return np.zeros_like(gamma)
@@ -53,6 +57,10 @@ class Prior:
 
 class Flat(Prior):
     """No prior: plain ARD."""
+
+    def capped_linear(self) -> tuple[Array | float, Array | float, bool]:
+        """Return a slope of zero."""
+        return 0.0, np.inf, False
 
     def curvature(self, gamma: Array, noise: float) -> Array:
         """Return zero."""
@@ -78,6 +86,10 @@ class CappedLinear(Prior):
     def scales_with_noise(self) -> bool:
         """Whether g depends on σ²."""
         return self.over_noise
+
+    def capped_linear(self) -> tuple[Array | float, Array | float, bool]:
+        """Return the parameters."""
+        return np.asarray(self.lam, dtype=float), np.asarray(self.eta, dtype=float), self.over_noise
 
     def _strength(self, noise: float) -> Array:
         return np.asarray(self.lam, dtype=float) / (noise if self.over_noise else 1.0)
@@ -325,6 +337,14 @@ class InCoordinates(Prior):
     def scales_with_noise(self) -> bool:
         """Whether g depends on σ²."""
         return self.prior.scales_with_noise
+
+    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
+        """Return the parameters in these coordinates."""
+        inner = self.prior.capped_linear()
+        if inner is None:
+            return None
+        lam, eta, over_noise = inner
+        return lam * self.gamma_unit / (self.noise_unit if over_noise else 1.0), eta / self.gamma_unit, over_noise
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""

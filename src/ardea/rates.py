@@ -48,10 +48,12 @@ def cut(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: Arr
     if method == "map":
         return np.sqrt(1 + 2 * strength)
     if method == "r":
-        return np.sqrt(1 + strength * v)
+        with np.errstate(over="ignore"):
+            return np.sqrt(1 + strength * v)
     if method == "m":
-        t = strength / np.sqrt(v)
-        return np.asarray(0.5 * (t + np.hypot(t, 2.0)))
+        with np.errstate(over="ignore"):
+            t = strength / np.sqrt(v)
+            return np.asarray(0.5 * (t + np.hypot(t, 2.0)))
     return np.sqrt(1 + 2 * _likelihood_exponent(strength, v))
 
 

@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ardea.core.columns import Array
-from ardea.core.problem import COMPRESSION_COLUMN_LIMIT, Compression, Coordinates, Problem, pose_sparse
+from ardea.core.columns import Array, Index
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression, pose_sparse
+from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit, Status, Trace
 from ardea.inputs import checked_keep, checked_positive
 from ardea.task import Task
@@ -155,7 +157,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         checked_positive("tol", self.tol)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
-        if "false_terms" in self.get_params(deep=False):
+        if hasattr(self, "false_terms"):
             checked_positive("false_terms", self.false_terms)
 
     def _checked_rows(
@@ -186,6 +188,12 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         return (X, Y, weight) if used.all() else (X[used], Y[used], weight[used])
 
     def _set_solution(self, problems: Sequence[Problem], coordinates: Coordinates) -> None:
+        flat, m = coordinates.flat, coordinates.total_weight
+        if flat.kept.size and m <= flat.rank:
+            raise ValueError(
+                f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
+                "nothing is left to learn from. Keep fewer columns, or add rows."
+            )
         fits, terms = [], []
         for t, problem in enumerate(problems):
             unit = coordinates.coefficient_unit(t)
@@ -203,7 +211,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self.coef_ = self._stacked([t.coefficients(t.posterior) for t in terms])
         self.intercept_ = self._stacked([t.intercept_value for t in terms])
         self.coef_std_ = self._stacked([t.standard_deviations(t.posterior) for t in terms])
-        self.support_ = self._stacked([np.isin(np.arange(t.n_features), t.support) for t in terms])
+        self.support_ = self._stacked([_mask(t.support, t.n_features) for t in terms])
         self.noise_variance_ = self._stacked([t.posterior.noise for t in terms])
         covariances = [t.covariance(t.posterior) for t in terms]
         self.covariance_ = covariances[0] if self._one_target else covariances
@@ -295,7 +303,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         ndarray of shape (n_features, 2), or (n_targets, n_features, 2)
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
+        if not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
         if kind not in {"posterior", "refit"}:
             raise ValueError(f"kind={kind!r} is not known: choose 'posterior' or 'refit'.")
@@ -351,6 +359,12 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return np.asarray(np.atleast_2d(self.support_).any(axis=0))
+
+
+def _mask(index: Index, size: int) -> NDArray[np.bool_]:
+    mask = np.zeros(size, dtype=bool)
+    mask[index] = True
+    return mask
 
 
 def _with_flat(gamma: Array, coordinates: Coordinates) -> Array:

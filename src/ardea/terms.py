@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,34 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
+class SupportRows:
+    """The active columns and the target in the problem's rows, for least squares on the support when asked for."""
+
+    vectors: Array
+    target: Array
+    rest: float
+    n_rows: float
+    unit: Array
+    noise_unit: float
+    known_noise: float | None
+
+    def least_squares(self) -> Gaussian | None:
+        """Return Student's t with m − k degrees where σ² was learned, else a Gaussian."""
+        degrees = self.n_rows - self.unit.size
+        if degrees < 0 or (degrees == 0 and self.known_noise is None):
+            return None
+        mean = np.linalg.lstsq(self.vectors, self.target, rcond=None)[0]
+        residual = self.target - self.vectors @ mean
+        noise = self.known_noise
+        if noise is None:
+            noise = (float(residual @ residual) + self.rest) / degrees
+        inverse = np.linalg.pinv(self.vectors)
+        covariance = noise * (inverse @ inverse.T) * np.outer(self.unit, self.unit)
+        known = self.known_noise is not None
+        return Gaussian(mean * self.unit, covariance, noise * self.noise_unit, np.inf if known else degrees)
+
+
+@dataclass(frozen=True)
 class Terms:
     """What a fit says of one target, in the user's units.
 
@@ -48,8 +77,10 @@ class Terms:
         The same for y.
     inverse_gram : ndarray of shape (p, p)
         (FᵀWF)⁻¹.
-    posterior, refit : Gaussian
-        The ARD posterior; and with a flat prior on the active columns too (least squares on the support).
+    posterior : Gaussian
+        The ARD posterior of the active coefficients.
+    support_rows : SupportRows
+        What a refit without the prior needs.
     """
 
     n_features: int
@@ -60,7 +91,12 @@ class Terms:
     target_loadings: Array
     inverse_gram: Array
     posterior: Gaussian
-    refit: Gaussian | None
+    support_rows: SupportRows
+
+    @cached_property
+    def refit(self) -> Gaussian | None:
+        """With a flat prior on the active columns too: least squares on the support; None with too few rows."""
+        return self.support_rows.least_squares()
 
     def _flat_mean(self, gaussian: Gaussian) -> Array:
         return np.asarray(self.target_loadings - self.loadings @ gaussian.mean)
@@ -73,7 +109,7 @@ class Terms:
     @property
     def support(self) -> Index:
         """All columns with a non-zero coefficient, in order."""
-        return np.sort(np.concatenate([self.active, self.kept]))
+        return np.sort(np.concatenate([self.active, self.kept])) if self.kept.size else self.active
 
     def coefficients(self, gaussian: Gaussian) -> Array:
         """Return the mean of every column's coefficient (d,), exact zeros off the support."""
@@ -84,6 +120,8 @@ class Terms:
 
     def covariance(self, gaussian: Gaussian) -> Array:
         """Return the covariance of the support's coefficients, in column order."""
+        if self.kept.size == 0:
+            return gaussian.covariance
         flat = self.loadings[int(self.intercept) :]
         cross = -flat @ gaussian.covariance
         own = gaussian.noise * self.inverse_gram[int(self.intercept) :, int(self.intercept) :]
@@ -144,7 +182,16 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
     post, flat = fit.posterior, coordinates.flat
     unit = coordinates.coefficient_unit(target)[post.active]
     noise_unit = float(coordinates.targets[target]) ** 2
-    two_units = np.outer(unit, unit)
+    support_rows = SupportRows(
+        vectors=problem.columns.take(post.active),
+        target=problem.target,
+        rest=problem.rest,
+        n_rows=problem.n_rows,
+        unit=unit,
+        noise_unit=noise_unit,
+        known_noise=fit.noise if noise_known else None,
+    )
+    covariance = post.covariance * np.outer(unit, unit)
     return Terms(
         n_features=problem.n_columns,
         active=post.active,
@@ -153,25 +200,8 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
         loadings=flat.loadings[:, post.active],
         target_loadings=flat.target_loadings[:, target],
         inverse_gram=flat.inverse_gram,
-        posterior=Gaussian(post.mean * unit, post.covariance * two_units, post.noise * noise_unit, np.inf),
-        refit=_refit(problem, fit, unit, noise_unit, noise_known=noise_known),
-    )
-
-
-def _refit(problem: Problem, fit: Fit, unit: Array, noise_unit: float, *, noise_known: bool) -> Gaussian | None:
-    """Return least squares on the support: Student's t with m − k degrees where σ² was learned, else Gaussian."""
-    active = fit.posterior.active
-    degrees = problem.n_rows - active.size
-    if degrees < 0 or (degrees == 0 and not noise_known):
-        return None
-    vectors = problem.columns.take(active)
-    mean = np.linalg.lstsq(vectors, problem.target, rcond=None)[0]
-    residual = problem.target - vectors @ mean
-    noise = fit.noise if noise_known else (float(residual @ residual) + problem.rest) / degrees
-    inverse = np.linalg.pinv(vectors)
-    covariance = noise * (inverse @ inverse.T)
-    return Gaussian(
-        mean * unit, covariance * np.outer(unit, unit), noise * noise_unit, np.inf if noise_known else degrees
+        posterior=Gaussian(post.mean * unit, covariance, post.noise * noise_unit, np.inf),
+        support_rows=support_rows,
     )
 
 

@@ -98,8 +98,10 @@ class Likelihood:
         """Judge the active columns."""
         threshold = self.strength(columns, post.noise, rho)
         variance = post.covariance.diagonal()
-        density = np.exp(-(post.mean**2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
-        return Verdict(density > threshold, density, threshold)
+        log_density = -(post.mean**2) / (2 * variance) - 0.5 * np.log(2 * np.pi * variance)
+        with np.errstate(divide="ignore"):
+            drop = log_density > np.log(threshold)
+        return Verdict(drop, np.exp(log_density), threshold)
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,9 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
         with np.errstate(divide="ignore", invalid="ignore"):
             cost = np.where(alive & (variance > 0), 0.5 * mean**2 / variance, np.inf)
         statistic[alive] = cost[alive]
-        j = int(np.argmin(cost - threshold))
-        if not cost[j] < threshold[j]:
+        gain = np.where(np.isfinite(cost), threshold, -np.inf) - np.where(np.isfinite(cost), cost, 0.0)
+        j = int(np.argmax(gain))
+        if not gain[j] > 0:
             break
         column = covariance[:, j] / covariance[j, j]
         mean = mean - column * mean[j]
@@ -165,12 +168,12 @@ def _grown_removal(post: Posterior, threshold: Array, *, backward: bool) -> Verd
     scaled = precision * np.outer(post.mean, post.mean)  # ½·sum over S×S of this is the cost of removing S
     removed = np.zeros(post.mean.size, dtype=bool)
     statistic = 0.5 * scaled.diagonal()
-    while True:
+    while not removed.all():
         # Gain of adding j to S, given S.
         cost = 0.5 * scaled.diagonal() + scaled[:, removed].sum(axis=1)
         gain = np.where(removed, -np.inf, threshold - cost)
         j = int(np.argmax(gain))
-        if gain.size == 0 or gain[j] <= 0:
+        if gain[j] <= 0:
             break
         removed[j] = True
         statistic[j] = cost[j]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from ardea.core.compiled import loop_in_use
+
 __version__ = version("ardea")
 
 _PACKAGES = ("ardea", "numpy", "scipy", "scikit-learn", "pandas", "polars")
 
 
 def show_versions() -> None:
-    """Print the versions of Ardea, Python and the packages it can use.
+    """Print the versions of Ardea, Python and the packages it can use, and which outer loop is in use.
 
     Examples
     --------
@@ -27,3 +29,4 @@ def show_versions() -> None:
         except PackageNotFoundError:
             installed = "not installed"
         print(f"{name:<14}{installed}")
+    print(f"{'outer loop':<14}{loop_in_use()}")

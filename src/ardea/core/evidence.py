@@ -23,53 +23,52 @@ SAFE_CONDITION = 1e7
 COLUMNS_AT_ONCE = 1024
 
 
-def log_determinant_slopes(problem: Problem, post: Posterior) -> Array:
-    """Return M_j for every column, never negative.
+def slopes_and_scores(problem: Problem, post: Posterior) -> tuple[Array, Array]:
+    """Return M_j (never negative) and q_j for every column.
 
-    Active columns: (1 − σ²(B⁻¹)_jj)/γ_j where γ_jρ_j > 1e-3 σ². Others: the Schur complement (ρ_j − ‖L⁻¹Zᵀθ_j‖²)/σ²
-    where it keeps its digits; where it would cancel, `minimum_form`.
+    M: on active columns (1 − σ²(B⁻¹)_jj)/γ_j where γ_jρ_j > 1e-3 σ²; on others the Schur complement
+    (ρ_j − ‖L⁻¹Zᵀθ_j‖²)/σ². q: θ_jᵀ(y − Θμ)/σ², which is μ_j/γ_j on the active ones. Where B is ill-conditioned, or the
+    complement would cancel, both from `minimum_form`.
     """
     rho = problem.square_norms
+    scores = problem.columns.correlate(post.residual) / post.noise
     if post.active.size == 0:
-        return rho / post.noise
+        return rho / post.noise, scores
     cross = post.root[:, None] * problem.active.gram_rows(post.active)
     half = linalg.solve_triangular(post.triangle, cross, lower=True, check_finite=False)
     schur = rho - np.einsum("ij,ij->j", half, half)
     slopes = schur / post.noise
     condition = float((post.root**2 * rho[post.active]).sum()) / post.noise
     doubtful = (schur < SAFE_SHARE * rho) | (condition > SAFE_CONDITION)
-    gamma = post.root**2
-    explained = 1.0 - post.noise * post.inverse.diagonal()
-    settled = gamma * rho[post.active] > SAFE_SHARE * post.noise
-    slopes[post.active[settled]] = explained[settled] / gamma[settled]
-    doubtful[post.active[settled]] = False
+    if condition <= SAFE_CONDITION:
+        gamma = post.root**2
+        settled = gamma * rho[post.active] > SAFE_SHARE * post.noise
+        explained = 1.0 - post.noise * post.inverse.diagonal()
+        slopes[post.active[settled]] = explained[settled] / gamma[settled]
+        doubtful[post.active[settled]] = False
     index = np.flatnonzero(doubtful & (rho > 0))
-    slopes[index] = minimum_form(problem, post, index)
+    slopes[index], scores[index] = minimum_form(problem, post, index)
     slopes[rho == 0] = 0.0
-    return slopes
+    scores[post.active] = post.w / post.root
+    return slopes, scores
 
 
-def minimum_form(problem: Problem, post: Posterior, index: Index) -> Array:
-    """Return M_j = min_w ‖θ_j − Zw‖²/σ² + ‖w‖², evaluated at a refined minimiser.
+def minimum_form(problem: Problem, post: Posterior, index: Index) -> tuple[Array, Array]:
+    """Return M_j = min_v ‖θ_j − Zv‖²/σ² + ‖v‖² and q_j = vᵀw + (θ_j − Zv)ᵀ(y − Θμ)/σ², at a refined minimiser v.
 
-    The error is of second order in that of w, and no term can go negative: exact where every difference of large
-    numbers has lost its digits (σ² → 0).
+    The error of M is of second order in that of v, and no term can go negative: exact where every difference of large
+    numbers has lost its digits (σ² → 0). For a column in the span of the active ones θ_j − Zv nearly vanishes, and
+    with it the share of q_j that the rounding error of the residual, divided by σ², would drown.
     """
     z = problem.active.vectors(post.active) * post.root
-    slopes = np.empty(index.size)
+    slopes, scores = np.empty(index.size), np.empty(index.size)
     for start in range(0, index.size, COLUMNS_AT_ONCE):
         part = slice(start, start + COLUMNS_AT_ONCE)
         theta = problem.columns.take(index[part])
-        w = linalg.cho_solve((post.triangle, True), z.T @ theta, check_finite=False)
-        correction = z.T @ (theta - z @ w) - post.noise * w
-        w += linalg.cho_solve((post.triangle, True), correction, check_finite=False)
-        outside = theta - z @ w
-        slopes[part] = np.einsum("ij,ij->j", outside, outside) / post.noise + np.einsum("ij,ij->j", w, w)
-    return slopes
-
-
-def scores(problem: Problem, post: Posterior) -> Array:
-    """Return q_j for every column: θ_jᵀ(y − Θμ)/σ², which is μ_j/γ_j on the active ones."""
-    q: Array = problem.columns.correlate(post.residual) / post.noise
-    q[post.active] = post.w / post.root
-    return q
+        v = linalg.cho_solve((post.triangle, True), z.T @ theta, check_finite=False)
+        correction = z.T @ (theta - z @ v) - post.noise * v
+        v += linalg.cho_solve((post.triangle, True), correction, check_finite=False)
+        outside = theta - z @ v
+        slopes[part] = np.einsum("ij,ij->j", outside, outside) / post.noise + np.einsum("ij,ij->j", v, v)
+        scores[part] = post.w @ v + post.residual @ outside / post.noise
+    return slopes, scores

@@ -19,6 +19,7 @@ class Status(Enum):
     MAX_ITER = "max_iter reached"
     COLLAPSED = "collapsed"
     RESCUED = "rescued from a collapse"
+    OVERSHRUNK = "noise inflated by shrinkage"
 
     @property
     def advice(self) -> str:
@@ -28,8 +29,8 @@ class Status(Enum):
 
 _ADVICE = {
     Status.MAX_ITER: (
-        "The fit stopped at max_iter={max_iter} with kkt_gap_={gap:.1e}, above tol={tol:.1e}. Raise max_iter, or tol "
-        "if this gap is small enough for you."
+        "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
+        "(kkt_gap_={gap:.1e}). Raise max_iter, or tol if that is close enough for you."
     ),
     Status.COLLAPSED: (
         "The fit keeps {k} terms on {m:g} rows: the model is close to interpolating the data, and its noise variance "
@@ -39,6 +40,11 @@ _ADVICE = {
         "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
         "be learned from the data alone. The model returned keeps {k} terms on {m:g} rows; its noise variance errs on "
         "the high side. Give noise_variance if you know it, or add rows."
+    ),
+    Status.OVERSHRUNK: (
+        "The prior shrinks the coefficients so much that the learned noise variance is more than four times that of "
+        "plain ARD, and with it the shrinkage. Give eta (beyond which γ is not penalised), another prior, or "
+        "noise_variance."
     ),
 }
 

@@ -27,11 +27,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
+from ardea.core import compiled
 from ardea.core.columns import Array
 from ardea.core.convex_step import ConvexPart, penalised_step
-from ardea.core.evidence import log_determinant_slopes, scores
+from ardea.core.evidence import slopes_and_scores
 from ardea.core.noise import NoiseRule
 from ardea.core.posterior import Posterior, posterior
 from ardea.core.problem import EPS, Problem
@@ -42,6 +44,14 @@ from ardea.core.weighted_lasso import weighted_lasso
 FIRST_NEWTON = 15
 NEXT_NEWTON = 3
 MAX_NEWTON_STEPS = 20
+# A majorisation step that moves no γ by more than this, in units of σ²/ρ + γ, may be followed by Newton at once.
+SETTLED_CHANGE = 0.1
+SCHEDULE = {
+    "first_newton": FIRST_NEWTON,
+    "next_newton": NEXT_NEWTON,
+    "max_newton": MAX_NEWTON_STEPS,
+    "settled_change": SETTLED_CHANGE,
+}
 # More terms than this share of the rows where d ≥ m: the learned noise has collapsed. Inflation keeps fewer terms.
 COLLAPSE_SHARE = 0.5
 COLLAPSE_SHARE_INFLATED = 0.25
@@ -57,6 +67,9 @@ class GammaPrior(Protocol):
     @property
     def scales_with_noise(self) -> bool:
         """Whether g depends on σ²."""
+
+    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
+        """(lam, eta, over_noise) where the prior is lam·min(γ, eta), which the compiled loop knows; else None."""
 
     def value(self, gamma: Array, noise: float) -> Array:
         """g(γ), elementwise."""
@@ -133,8 +146,8 @@ def certify(setting: Setting, state: State) -> Certificate:
     """Evaluate the KKT conditions at a state, over all columns."""
     problem = setting.problem
     post = posterior(problem, state.delta, state.noise)
-    c = setting.inflation * log_determinant_slopes(problem, post) + setting.prior.slope(state.delta, state.noise)
-    q = scores(problem, post)
+    slopes, q = slopes_and_scores(problem, post)
+    c = setting.inflation * slopes + setting.prior.slope(state.delta, state.noise)
     noise_gap = abs(_next_noise(setting, state, post) / state.noise - 1)
     gap = _kkt_gap(setting, state.delta, c, q)
     return Certificate(post, c, q, gap, noise_gap, _cost(setting, state, post))
@@ -184,14 +197,15 @@ def majorise(setting: Setting, state: State, c: Array) -> State:
         delta = np.zeros_like(xi)
         delta[active] = np.abs(xi[active]) / root[active]
     else:
+        dead = problem.square_norms == 0
+        c = np.where(dead, 1.0, c)
         xi = penalised_step(problem, c, state.noise, convex, state.xi)
-        delta = convex.minimiser(np.abs(xi), c)
-        delta[problem.square_norms == 0] = 0.0
+        delta = np.where(dead, 0.0, convex.minimiser(np.abs(xi), c))
     moved = State(delta, state.noise, xi)
     return replace(moved, noise=_next_noise(setting, moved, posterior(problem, delta, state.noise)))
 
 
-def newton(setting: Setting, state: State, here: Certificate, tol: float) -> tuple[State, float] | None:
+def newton(setting: Setting, state: State, here: Certificate, tol: float) -> State | None:
     """Take projected Newton steps on the active set until its conditions hold to tol; None where none is acceptable.
 
     In relative changes p = Δδ/δ and u = Δs/s, everything comes from B⁻¹ and w (see :mod:`ardea.core.posterior`). With
@@ -207,7 +221,7 @@ def newton(setting: Setting, state: State, here: Certificate, tol: float) -> tup
         if accepted is None:
             break
         state, post, violation, cost = accepted
-        best = (state, cost)
+        best = state
         if violation <= tol / 10:
             break
     return best
@@ -250,18 +264,21 @@ def _violation(setting: Setting, state: State, post: Posterior) -> float:
 
     F is scaled by δ, so that a column on its way out counts less the smaller it gets.
     """
-    delta, convex = state.delta[post.active], setting.prior.convex
     explained = 1.0 - post.noise * post.inverse.diagonal()
     force = post.w**2 - setting.inflation[post.active] * explained - _prior_terms(setting, state, post)[0]
-    if convex is not None:
-        force = np.where(delta <= _at(convex.bounds[0], post), np.maximum(force, 0.0), force)
-        force = np.where(delta >= _at(convex.bounds[1], post), np.minimum(force, 0.0), force)
-    violation = max(float(np.max(np.abs(force), initial=0.0)), abs(_next_noise(setting, state, post) / state.noise - 1))
+    force = np.where(_held_at_bound(setting, state, post, force), 0.0, force)
+    noise_gap = abs(_next_noise(setting, state, post) / state.noise - 1)
+    violation = max(float(np.max(np.abs(force), initial=0.0)), noise_gap)
     return violation if np.isfinite(violation) else np.inf
 
 
-def _at(values: Array | float, post: Posterior) -> Array | float:
-    return values[post.active] if isinstance(values, np.ndarray) and values.ndim else values
+def _held_at_bound(setting: Setting, state: State, post: Posterior, force: Array) -> NDArray[np.bool_]:
+    """Return which active columns sit at a bound of the convex part and are pushed against it."""
+    if setting.prior.convex is None:
+        return np.zeros(post.active.size, dtype=bool)
+    lower, upper = (np.broadcast_to(bound, state.delta.shape)[post.active] for bound in setting.prior.convex.bounds)
+    delta = state.delta[post.active]
+    return np.asarray(((delta <= lower) & (force <= 0)) | ((delta >= upper) & (force >= 0)))
 
 
 def _prior_terms(setting: Setting, state: State, post: Posterior) -> tuple[Array, Array]:
@@ -291,14 +308,18 @@ def _newton_direction(setting: Setting, state: State, post: Posterior) -> tuple[
     hessian.flat[:: k + 1] += curvature
     if not np.isfinite(hessian).all():
         return None
+    held = _held_at_bound(setting, state, post, -residual)
+    residual[held] = 0.0
+    hessian[held] = hessian[:, held] = 0.0
+    hessian[held, held] = 1.0
     factor = _positive_cholesky(hessian)
     p = -linalg.cho_solve(factor, residual, check_finite=False)
     rule_post = _noise_posterior(setting, state, post)
     if setting.noise_rule.update(setting.problem, rule_post) == s:
         return p, 0.0  # fixed, or held at its floor
     # Bordered system: one scalar unknown u = Δs/s, eliminated.
-    to_noise = _mixed_slope(post, alpha**2)
-    from_gamma = _mixed_slope(rule_post, np.ones(k))
+    to_noise = np.where(held, 0.0, _mixed_slope(post, alpha**2))
+    from_gamma = np.where(held, 0.0, _mixed_slope(rule_post, np.ones(k)))
     m = setting.problem.n_rows
     degrees = m - k + rule_post.n_undetermined
     noise_residual = degrees - rule_post.rss / s
@@ -349,9 +370,21 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
     """
     problem = setting.problem
     noise = setting.noise_rule.start(problem)
-    state = State(_initial_delta(setting, start), noise, np.zeros(problem.n_columns))
+    delta = _initial_delta(setting, start)
+    started = start is not None
+    done = compiled.run(setting, delta, noise, started=started, max_iter=max_iter, tol=tol, schedule=SCHEDULE)
+    if done is not None:
+        converged, delta, noise, gap, n_iter, steps = done
+        status = Status.CONVERGED if converged else Status.MAX_ITER
+        return _finish(setting, delta, noise, gap, n_iter, status, Trace(*steps))
+    return _solve_in_numpy(setting, State(delta, noise, np.zeros(problem.n_columns)), started, max_iter, tol)
+
+
+def _solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int, tol: float) -> Fit:
+    """Run the loop in NumPy: the reference for the compiled one, and all there is without a compiler."""
+    problem = setting.problem
     costs: list[tuple[float, float, int]] = []
-    status, wait, since = Status.MAX_ITER, FIRST_NEWTON, 0
+    status, wait, since, settled = Status.MAX_ITER, FIRST_NEWTON, 0, False
     here = certify(setting, state)
     n_iter = 0
     while True:
@@ -359,24 +392,40 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
         if problem.total == 0:
             status = Status.EMPTY_TARGET
             break
-        if max(here.kkt_gap, here.noise_gap) <= tol and (n_iter > 0 or start is not None):
+        if max(here.kkt_gap, here.noise_gap) <= tol and (n_iter > 0 or started):
             status = Status.CONVERGED
             break
         if n_iter >= max_iter:
             break
         n_iter += 1
-        polished = newton(setting, state, here, tol) if setting.newton and since >= wait else None
+        due = setting.newton and (settled or since >= wait)
+        polished = newton(setting, state, here, tol) if due else None
         if polished is not None:
-            state, since, wait = polished[0], 0, NEXT_NEWTON
+            state, since, wait, settled = polished, 0, NEXT_NEWTON, False
         else:
-            wait = 2 * wait if since >= wait else wait
-            state, since = majorise(setting, state, here.c), since + 1
+            wait = 2 * wait if due else wait
+            moved = majorise(setting, state, here.c)
+            settled = not due and _settled(problem, state, moved)
+            state, since = moved, since + 1
         here = certify(setting, state)
-    return _finish(setting, state, here, n_iter, status, costs)
+    cost, noises, terms = (np.array(column) for column in zip(*costs, strict=True))
+    return _finish(setting, state.delta, state.noise, here.kkt_gap, n_iter, status, Trace(cost, noises, terms))
+
+
+def _settled(problem: Problem, before: State, after: State) -> bool:
+    """Whether a step left the support alone and moved no γ by much, on a scale without units."""
+    if np.any((before.delta > 0) != (after.delta > 0)):
+        return False
+    rho = problem.square_norms
+    change = np.abs(after.delta - before.delta) * rho / (after.noise + after.delta * rho)
+    return bool(np.max(change, initial=0.0) <= SETTLED_CHANGE)
 
 
 def _initial_delta(setting: Setting, start: Array | None) -> Array:
-    delta = np.zeros(setting.problem.n_columns) if start is None else start / setting.inflation
+    if start is None or setting.problem.total == 0:
+        delta = np.zeros(setting.problem.n_columns)
+    else:
+        delta = start / setting.inflation
     convex = setting.prior.convex
     if convex is not None:
         delta = np.clip(delta, *convex.bounds)
@@ -384,19 +433,13 @@ def _initial_delta(setting: Setting, start: Array | None) -> Array:
 
 
 def _finish(
-    setting: Setting,
-    state: State,
-    here: Certificate,
-    n_iter: int,
-    status: Status,
-    costs: list[tuple[float, float, int]],
+    setting: Setting, delta: Array, noise: float, kkt_gap: float, n_iter: int, status: Status, trace: Trace
 ) -> Fit:
     problem = setting.problem
-    gamma = setting.inflation * state.delta
-    post = posterior(problem, gamma, state.noise)
+    gamma = setting.inflation * delta
+    post = posterior(problem, gamma, noise)
     share = COLLAPSE_SHARE if np.all(setting.inflation <= 1) else COLLAPSE_SHARE_INFLATED
     wide = problem.n_columns >= problem.n_rows
     if setting.noise_rule.learned and wide and post.active.size > share * problem.n_rows:
         status = Status.COLLAPSED
-    cost, noise, terms = (np.array(column) for column in zip(*costs, strict=True))
-    return Fit(gamma, state.noise, post, here.kkt_gap, n_iter, status, Trace(cost, noise, terms))
+    return Fit(gamma, noise, post, kkt_gap, n_iter, status, trace)

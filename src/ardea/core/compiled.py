@@ -1,0 +1,88 @@
+"""The way to the compiled outer loop, where it is installed and the setting is one it knows.
+
+``ARDEA_LOOP=numpy`` in the environment forces the NumPy twin. Both give the same numbers (tested).
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ardea.core.columns import Array, DenseColumns
+from ardea.core.evidence import SAFE_CONDITION, SAFE_SHARE
+from ardea.core.noise import Fixed, Learned
+from ardea.core.weighted_lasso import RELATIVE_SLACK, SINGULAR_PIVOT
+
+if TYPE_CHECKING:
+    from ardea.core.reweighted import Setting
+
+_loop: Any
+try:
+    _loop = import_module("ardea.core._loop")
+except ImportError:  # installed without a compiler
+    _loop = None
+
+
+def loop_in_use() -> str:
+    """Return "compiled" or "numpy"."""
+    forced = os.environ.get("ARDEA_LOOP", "") == "numpy"
+    return "numpy" if forced or _loop is None else "compiled"
+
+
+def run(
+    setting: Setting,
+    delta: Array,
+    noise: float,
+    *,
+    started: bool,
+    max_iter: int,
+    tol: float,
+    schedule: dict[str, float],
+) -> tuple[bool, Array, float, float, int, tuple[Array, Array, Array]] | None:
+    """Run the compiled loop; None where it is not in use, or the setting needs the twin.
+
+    Returns whether it converged, δ, σ², the KKT gap, the number of steps, and (cost, σ², terms) at every step.
+    """
+    problem, rule = setting.problem, setting.noise_rule
+    prior = setting.prior.capped_linear()
+    columns = problem.columns
+    if not isinstance(columns, DenseColumns) or not isinstance(rule, Fixed | Learned) or prior is None:
+        return None
+    if min(columns.shape) == 0 or problem.total == 0 or loop_in_use() != "compiled":
+        return None
+    d = problem.n_columns
+    lam, eta = np.zeros(d), np.full(d, np.inf)
+    lam[:], eta[:] = prior[0], prior[1]
+    loop = _loop.Loop(
+        columns.matrix,
+        np.ascontiguousarray(problem.target),
+        problem.rest,
+        problem.n_rows,
+        problem.square_norms,
+        problem.correlations,
+        problem.total,
+        np.ascontiguousarray(setting.inflation, dtype=float),
+        lam,
+        eta,
+        bool(lam.any()),
+        prior[2],
+        rule.learned,
+        Learned.floor(problem),
+        setting.inflated_noise_rule,
+        setting.newton,
+        schedule
+        | {
+            "safe_share": SAFE_SHARE,
+            "safe_condition": SAFE_CONDITION,
+            "slack": RELATIVE_SLACK,
+            "singular_pivot": SINGULAR_PIVOT,
+        },
+    )
+    outcome, delta, noise, gap, n_iter, *trace = loop.run(np.ascontiguousarray(delta), noise, started, max_iter, tol)
+    if outcome == _loop.Outcome.FALLBACK:
+        return None
+    cost, noises, terms = trace
+    return outcome == _loop.Outcome.CONVERGED, delta, noise, gap, n_iter, (cost, noises, terms)

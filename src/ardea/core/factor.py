@@ -1,0 +1,160 @@
+"""The R-factor of √w·[1 Θ Y] from rows in memory, block by block: by Gram matrix, by Cholesky-QR twice, or by QR.
+
+With C the centred columns, chol(CᵀC) = R costs half of one Gram product but its error grows with cond(C)². Where the
+condition number of the unit-norm columns is at most 2e3, that is all. Up to 1e7 a second pass repairs it: Q = CR⁻¹ is
+nearly orthonormal, and chol(QᵀQ)·R has the accuracy of QR. Beyond, Householder QR of the blocks.
+
+Every block has a shift near the column means taken off before anything is multiplied, so that a large offset costs no
+digits and a constant column is exactly zero; it is put back into the first row of R, which holds the means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from ardea.core.columns import Array
+
+GRAM_CONDITION_LIMIT = 2e3
+TWO_PASS_CONDITION_LIMIT = 1e7
+# Centring a Gram matrix by subtraction may cost two digits, not more.
+CENTRING_SHARE = 1e-2
+BLOCK_BYTES = 2**20
+
+
+def power_of_two(size: Array) -> Array:
+    """Return the power of two just above each size (1 for zero): dividing by it is exact."""
+    _, exponent = np.frexp(size)
+    return np.where(size > 0, np.ldexp(1.0, exponent), 1.0)
+
+
+def triangle(rows: Array) -> Array:
+    """Return the upper triangle of a QR factorisation."""
+    (upper,) = linalg.qr(rows, mode="r", check_finite=False)
+    return np.ascontiguousarray(upper[: rows.shape[1]])
+
+
+def shortened(rows: Array) -> Array:
+    """Return the R-factor once it is half as tall as the rows, so that growing by single rows stays cheap."""
+    return triangle(rows) if rows.shape[0] > 2 * rows.shape[1] else rows
+
+
+@dataclass(frozen=True)
+class Rows:
+    """X, Y and weights in memory, read block by block."""
+
+    X: Any
+    Y: Array
+    weight: Array | None
+
+    @property
+    def width(self) -> int:
+        """Number of columns of [1 X Y]."""
+        return int(1 + self.X.shape[1] + self.Y.shape[1])
+
+    @cached_property
+    def _readable(self) -> Any:
+        return self.X.tocsr() if sparse.issparse(self.X) else self.X
+
+    def parts(self) -> Iterator[slice]:
+        """Cut the rows into blocks that stay in cache but are tall enough for BLAS."""
+        size = max(4 * self.width, BLOCK_BYTES // (8 * self.width))
+        for start in range(0, self.X.shape[0], size):
+            yield slice(start, start + size)
+
+    def shifted(self, part: slice, shift: Array) -> Array:
+        """Return a block of [1, X − shift, Y − shift]."""
+        block = self._readable[part]
+        d = self.X.shape[1]
+        rows = np.empty((block.shape[0], self.width))
+        rows[:, 0] = 1.0
+        np.subtract(block.toarray() if sparse.issparse(block) else block, shift[:d], out=rows[:, 1 : 1 + d])
+        np.subtract(self.Y[part], shift[d:], out=rows[:, 1 + d :])
+        return rows
+
+    def weighted(self, part: slice, shift: Array) -> Array:
+        """Return a block of √w·[1, X − shift, Y − shift]."""
+        rows = self.shifted(part, shift)
+        if self.weight is not None:
+            rows *= np.sqrt(self.weight[part])[:, None]
+        return rows
+
+    @cached_property
+    def shift(self) -> Array:
+        """Means of the first block; where that block is constant, its exact value."""
+        first = self.shifted(next(self.parts()), np.zeros(self.width - 1))[:, 1:]
+        constant = (first == first[0]).all(axis=0)
+        return np.where(constant, first[0], first.mean(axis=0))
+
+
+def factor_by_qr(rows: Rows) -> Array:
+    """Return the R-factor by QR of one block after another (the rows themselves while they are few)."""
+    held = np.empty((0, rows.width))
+    for part in rows.parts():
+        held = shortened(np.vstack([held, rows.weighted(part, rows.shift)]))
+    held[:, 1:] += np.outer(held[:, 0], rows.shift)
+    return held
+
+
+def factor_by_gram(rows: Rows) -> Array | None:
+    """Return the R-factor from one or two passes of Gram products, or None where QR is needed.
+
+    1) One pass: the Gram matrix of the shifted rows, constant column included. Its Schur complement on that column is
+       the Gram matrix of the centred columns.
+    2) Cholesky, scaled to unit columns; conditioning decides whether that is enough.
+    3) Otherwise once more on Q = CR⁻¹.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = sum((block.T @ block for block in _blocks(rows)), np.zeros((rows.width, rows.width)))
+        centred = gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]
+    raw, left = gram.diagonal()[1:], centred.diagonal()
+    live = raw > 0
+    in_range = np.isfinite(gram).all() and np.all((raw[live] > 1e-280) & (raw[live] < 1e280))
+    if not in_range or np.any(left[live] < CENTRING_SHARE * raw[live]):
+        return None
+    upper, condition = _scaled_cholesky(centred[np.ix_(live, live)])
+    mean_row = gram[0] / np.sqrt(gram[0, 0])
+    if upper is not None and condition > GRAM_CONDITION_LIMIT:
+        upper = _second_pass(rows, live, mean_row, upper) if condition < TWO_PASS_CONDITION_LIMIT else None
+    if upper is None:
+        return None
+    factor = np.zeros((rows.width, rows.width))
+    factor[0] = mean_row
+    factor[0, 1:] += mean_row[0] * rows.shift
+    factor[1:, 1:][np.ix_(live, live)] = upper
+    return factor
+
+
+def _blocks(rows: Rows) -> Iterator[Array]:
+    return (rows.weighted(part, rows.shift) for part in rows.parts())
+
+
+def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
+    """Return the Cholesky factor of a Gram matrix and the condition number of its unit-norm columns."""
+    if not gram.size:
+        return gram, 1.0
+    norm = np.sqrt(gram.diagonal())
+    try:
+        upper = linalg.cholesky(gram / np.outer(norm, norm), check_finite=False)
+    except linalg.LinAlgError:
+        return None, np.inf
+    reciprocal, _ = linalg.lapack.dtrcon(upper)
+    return upper * norm, 1 / max(float(reciprocal), np.finfo(float).tiny)
+
+
+def _second_pass(rows: Rows, live: NDArray[np.bool_], mean_row: Array, upper: Array) -> Array | None:
+    """Return chol(QᵀQ)·R with Q = CR⁻¹."""
+    mean = mean_row[1:] / mean_row[0]
+    gram = np.zeros_like(upper)
+    for block in _blocks(rows):
+        centred = (block[:, 1:] - block[:, :1] * mean)[:, live]
+        q = linalg.blas.dtrsm(1.0, upper, centred.T, trans_a=1).T
+        gram += q.T @ q
+    correction, condition = _scaled_cholesky(gram)
+    return correction @ upper if correction is not None and condition < 10 else None

@@ -1,0 +1,90 @@
+"""Error bars are honest: intervals cover as often as they say, within binomial error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ardea import ARD, SparseARD
+from ardea.core.columns import DenseColumns
+from ardea.core.posterior import posterior
+from ardea.core.problem import Problem
+
+# Four standard errors of a binomial share: a fair interval fails once in 16,000 runs, and the seeds are fixed.
+STANDARD_ERRORS = 4
+
+
+def assert_covers(hits, level):
+    share, n = np.mean(hits), np.size(hits)
+    assert abs(share - level) < STANDARD_ERRORS * np.sqrt(level * (1 - level) / n), f"{share:.4f} of {n}"
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_posterior_covers_exactly_when_the_prior_is_true(level):
+    """ξ ~ N(0, γ) with γ and σ² known: the posterior is Bayes' and covers at every level."""
+    rng = np.random.default_rng(0)
+    gamma, noise, hits = 10 ** rng.uniform(-2, 1, 20), 0.25, []
+    for _ in range(100):
+        X = rng.normal(size=(30, 20)) @ np.diag(rng.uniform(0.2, 2, 20))
+        xi = np.sqrt(gamma) * rng.normal(size=20)
+        y = X @ xi + np.sqrt(noise) * rng.normal(size=30)
+        post = posterior(Problem(DenseColumns(X), y, 0.0, 30), gamma, noise)
+        half = stats.norm.ppf(0.5 + level / 2) * np.sqrt(post.covariance.diagonal())
+        hits.append(np.abs(xi - post.mean) <= half)
+    assert np.size(hits) == 2000
+    assert_covers(hits, level)
+
+
+def test_posterior_is_calibrated_jointly():
+    """(ξ − μ)ᵀΣ⁻¹(ξ − μ) is χ² with d degrees of freedom: also the correlations are right."""
+    rng = np.random.default_rng(1)
+    gamma, noise, d = np.array([2.0, 0.5, 0.1, 1.0, 3.0]), 0.25, 5
+    distances = []
+    for _ in range(500):
+        X = rng.normal(size=(12, d)) + rng.normal(size=(12, 1))
+        xi = np.sqrt(gamma) * rng.normal(size=d)
+        post = posterior(Problem(DenseColumns(X), X @ xi + 0.5 * rng.normal(size=12), 0.0, 12), gamma, noise)
+        distances.append((xi - post.mean) @ np.linalg.solve(post.covariance, xi - post.mean))
+    assert stats.kstest(distances, stats.chi2(d).cdf).pvalue > 1e-3
+
+
+def strong_signal(rng, m=150, d=30, k=5):
+    """Coefficients of 15 standard errors or more."""
+    X = rng.normal(size=(m, d)) + 3.0
+    coef = np.zeros(d)
+    coef[rng.choice(d, k, replace=False)] = rng.choice([-1, 1], k) * rng.uniform(18, 40, k) / np.sqrt(m)
+    return X, X @ coef + rng.normal(size=m) - 2.0, coef
+
+
+@pytest.mark.parametrize("kind", ["posterior", "refit"])
+@pytest.mark.parametrize("model", [SparseARD(false_terms=1e-4), ARD()], ids=["SparseARD", "ARD"])
+def test_intervals_of_strong_terms_cover_with_learned_noise(model, kind):
+    """Where shrinkage and selection do not bite, both kinds cover 95 %."""
+    rng, hits = np.random.default_rng(2), []
+    for _ in range(60):
+        X, y, coef = strong_signal(rng)
+        true = coef != 0
+        model.fit(X, y)
+        assert model.support_[true].all()
+        low, high = model.credible_interval(0.95, kind)[true].T
+        hits.append((low <= coef[true]) & (coef[true] <= high))
+    assert_covers(hits, 0.95)
+
+
+def test_predictive_deviation_covers_new_rows():
+    rng, hits = np.random.default_rng(3), []
+    for _ in range(40):
+        X, y, _ = strong_signal(rng, m=200)
+        mean, std = SparseARD().fit(X[:150], y[:150]).predict(X[150:], return_std=True)
+        hits.append(np.abs(y[150:] - mean) <= stats.norm.ppf(0.975) * std)
+    assert_covers(hits, 0.95)
+
+
+def test_draws_are_the_posterior_that_covers():
+    """The central 90 % of draws is the 90 % interval."""
+    X, y, _ = strong_signal(np.random.default_rng(4))
+    model = SparseARD().fit(X, y)
+    quantiles = np.quantile(model.sample(40_000, random_state=0), [0.05, 0.95], axis=0).T
+    error = 5 * model.coef_std_[:, None] * np.sqrt(0.05 * 0.95 / 40_000) / stats.norm.pdf(stats.norm.ppf(0.05))
+    assert np.all(np.abs(quantiles - model.credible_interval(0.9)) <= error)
