@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 
 from ardea import rates
+from ardea.core.columns import Array
+from ardea.core.noise import Learned
+from ardea.core.posterior import posterior
 from ardea.core.result import Fit, Status
 from ardea.inputs import checked_strength
 from ardea.priors import Both, CappedLinear, Convex, Flat, InCoordinates, Prior
@@ -18,8 +21,11 @@ from ardea.regressor import BaseARD
 from ardea.task import Task
 from ardea.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search, embed
 
-# ARDr warns where its prior has driven σ² this far above that of plain ARD.
+# ARDr warns where its prior has driven σ² this far above that of least squares on the same support.
 OVERSHRUNK_RATIO = 4.0
+# Calibrated ARDr ties its shrinkage to σ². The noise rule then sees γ times this, i.e. least squares on the support, or
+# each would drive the other up.
+WITHOUT_SHRINKAGE = 1e8
 SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
 
 
@@ -139,9 +145,11 @@ class ARDvi(BaseARD):
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
 
+    def _strength(self, n_columns: int) -> Array | None:
+        return checked_strength("alpha", self.alpha, n_columns, zero_allowed=False)
+
     def _solve_one(self, task: Task) -> Fit:
-        alpha = checked_strength("alpha", self.alpha, task.problem.n_columns, zero_allowed=False)
-        return task.run_inflated(alpha, self.false_terms)
+        return task.run_inflated(self._strength(task.problem.n_columns), self.false_terms)
 
 
 class ARDr(BaseARD):
@@ -203,13 +211,29 @@ class ARDr(BaseARD):
                 "ardea.priors.Concave or ardea.priors.Convex."
             )
 
+    def _strength(self, n_columns: int) -> Array | None:
+        self._width(n_columns)
+        return checked_strength("lam", self.lam, n_columns)
+
+    def _width(self, n_columns: int) -> Array:
+        eta = checked_strength("eta", self.eta, n_columns, zero_allowed=False, infinity_allowed=True)
+        if eta is None:
+            raise ValueError("eta='calibrated' is not known: calibrate lam, and give eta as a number.")
+        return eta
+
     def _solve_one(self, task: Task) -> Fit:
         first = task.run()
-        fit = task.run(noise=first.noise, prior=self._prior_for(task), start=first.gamma)
+        calibrated = self.prior is None and isinstance(self.lam, str)
+        fit = task.run(
+            noise=first.noise,
+            prior=self._prior_for(task),
+            start=first.gamma,
+            noise_scale=WITHOUT_SHRINKAGE if calibrated else None,
+        )
         status = fit.status
-        if first.status is Status.COLLAPSED and status is Status.CONVERGED:
+        if first.status is Status.COLLAPSED and status is not Status.COLLAPSED:
             status = Status.RESCUED
-        elif fit.noise > OVERSHRUNK_RATIO * first.noise and fit.posterior.active.size:
+        elif task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
             status = Status.OVERSHRUNK
         return replace(fit, trace=first.trace.then(fit.trace), n_iter=first.n_iter + fit.n_iter, status=status)
 
@@ -218,16 +242,21 @@ class ARDr(BaseARD):
         if self.prior is not None:
             whole = self.prior if isinstance(self.prior, Prior) else Both(Flat(), self.prior)
             return InCoordinates(whole, task.unit**2, task.noise_unit)
-        d = task.problem.n_columns
-        eta = checked_strength("eta", self.eta, d, zero_allowed=False, infinity_allowed=True)
-        if eta is None:
-            raise ValueError("eta='calibrated' is not known: calibrate lam, and give eta as a number.")
-        lam = checked_strength("lam", self.lam, d)
+        lam, eta = self._strength(task.problem.n_columns), self._width(task.problem.n_columns)
         if lam is not None:
             return InCoordinates(CappedLinear(lam, eta), task.unit**2, task.noise_unit)
         # λ = (z² − 1)ρ/σ² with the σ² of the moment.
         z_square = float(rates.strength_for("vi", task.false_positive_rate(self.false_terms)))
         return CappedLinear((z_square - 1) * task.problem.square_norms, eta / task.unit**2, over_noise=True)
+
+
+def _least_squares_noise(task: Task, fit: Fit) -> float:
+    """Return ‖y − Θξ‖²/(m − k) with ξ by least squares on the support, or the floor of σ² where that is higher."""
+    degrees = task.problem.n_rows - fit.posterior.active.size
+    if degrees <= 0:
+        return np.inf
+    rss = posterior(task.problem, WITHOUT_SHRINKAGE * fit.gamma, fit.noise).rss
+    return max(rss / degrees, Learned.floor(task.problem))
 
 
 class MSTSBL(BaseARD):
@@ -273,11 +302,14 @@ class MSTSBL(BaseARD):
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
 
+    def _strength(self, n_columns: int) -> Array | None:
+        return checked_strength("tau", self.tau, n_columns)
+
     def _rule_unit_power(self) -> int:
         return Magnitude.unit_power
 
     def _solve_one(self, task: Task) -> Fit:
-        tau = checked_strength("tau", self.tau, task.problem.n_columns)
+        tau = self._strength(task.problem.n_columns)
         return task.threshold(Magnitude(task.strength("m", tau, self.false_terms, Magnitude.unit_power)))
 
 
@@ -320,11 +352,14 @@ class LSTSBL(BaseARD):
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
 
+    def _strength(self, n_columns: int) -> Array | None:
+        return checked_strength("tau", self.tau, n_columns, infinity_allowed=True)
+
     def _rule_unit_power(self) -> int:
         return Likelihood.unit_power
 
     def _solve_one(self, task: Task) -> Fit:
-        tau = checked_strength("tau", self.tau, task.problem.n_columns, infinity_allowed=True)
+        tau = self._strength(task.problem.n_columns)
         return task.threshold(Likelihood(task.strength("l", tau, self.false_terms, Likelihood.unit_power)))
 
 
@@ -376,8 +411,11 @@ class MAPSTSBL(BaseARD):
         if self.search not in SEARCHES:
             raise ValueError(f"search={self.search!r} is not known: choose one of {', '.join(map(repr, SEARCHES))}.")
 
+    def _strength(self, n_columns: int) -> Array | None:
+        return checked_strength("tau", self.tau, n_columns)
+
     def _solve_one(self, task: Task) -> Fit:
-        tau = checked_strength("tau", self.tau, task.problem.n_columns)
+        tau = self._strength(task.problem.n_columns)
         return task.threshold(MaximumAPosteriori(task.strength("map", tau, self.false_terms, 0), self.search))
 
 

@@ -70,6 +70,10 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _solve_one(self, task: Task) -> Fit:
         """Return the fit of one target."""
 
+    def _strength(self, n_columns: int) -> Array | None:
+        """Return the strengths, checked, one per column; None where there are none or they are calibrated."""
+        return None
+
     def _rule_unit_power(self) -> int:
         """Return how the statistics in the trace change with the unit of a coefficient."""
         return 0
@@ -136,6 +140,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
 
     def __getattr__(self, name: str) -> Any:
         if name in BaseARD._SOLVED and "_stream" in self.__dict__:
+            self._check_parameters()
             stream: Compression = self.__dict__["_stream"]
             keep = checked_keep(self.always_keep, stream.n_features, self.__dict__.get("feature_names_in_"))
             self._set_solution(*stream.pose(intercept=self.fit_intercept, keep=keep))
@@ -176,6 +181,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if np.iscomplexobj(y):
             raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
         y = np.asarray(y, dtype=np.float64)
+        self._strength(X.shape[1])
         if first:
             self._one_target = y.ndim == 1
         Y = y.reshape(y.shape[0], -1)

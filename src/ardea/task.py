@@ -62,19 +62,22 @@ class Task:
         *,
         prior: GammaPrior | None = None,
         inflation: Array | None = None,
+        noise_scale: float | None = None,
         start: Array | None = None,
     ) -> Fit:
         """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
         problem = self.problem if problem is None else problem
+        alpha = np.ones(problem.n_columns) if inflation is None else inflation
         setting = Setting(
             problem,
             Flat() if prior is None else prior,
             self._noise_rule(noise),
-            np.ones(problem.n_columns) if inflation is None else inflation,
+            inflation=alpha,
+            noise_scale=None if noise_scale is None else np.full(problem.n_columns, noise_scale),
         )
         fit = solve(setting, start=start, max_iter=self.max_iter, tol=self.tol)
         if fit.status is Status.COLLAPSED and inflation is not None:
-            setting = replace(setting, inflated_noise_rule=True)
+            setting = replace(setting, noise_scale=np.ones(problem.n_columns))
             again = solve(setting, max_iter=self.max_iter, tol=self.tol)
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
         return fit

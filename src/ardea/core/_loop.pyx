@@ -23,6 +23,7 @@ cpdef enum Outcome:
     CONVERGED = 0
     MAX_ITER = 1
     FALLBACK = 2
+    STALLED = 3
 
 cdef struct Violator:
     double ratio
@@ -55,14 +56,15 @@ cdef int _worse_first(const void* left, const void* right) noexcept nogil:
 cdef class Loop:
     """One run of the loop: the problem, the setting, and all the work space it needs."""
 
-    cdef int r, d, capacity, pool_capacity, pool_count, learned, inflated_rule, uniform, inflated, has_prior
-    cdef int over_noise, newton_allowed, has_cost, n_set, n_faces, direct, first_newton, next_newton, max_newton
-    cdef double rows, rest, total, floor, settled_change, safe_share, safe_condition, slack, singular_pivot
+    cdef int r, d, capacity, pool_capacity, pool_count, learned, uniform, rescaled, has_prior
+    cdef int stall_window, over_noise, newton_allowed, has_cost, n_set, n_faces, direct, first_newton, next_newton, max_newton
+    cdef double safe_explained, safe_pivot, stall_share, rows, rest, total, floor, settled_change, safe_share, safe_condition, slack, singular_pivot
     cdef double* A
     cdef double* b
     cdef double* rho
     cdef double* correlation0
     cdef double* alpha
+    cdef double* noise_scale
     cdef double* lam
     cdef double* eta
     cdef double* pool
@@ -98,24 +100,25 @@ cdef class Loop:
 
     def __init__(self, double[::1, :] A, double[::1] b, double rest, double n_rows, double[::1] rho,
                  double[::1] correlation0, double total, double[::1] alpha, double[::1] lam, double[::1] eta,
-                 bint has_prior, bint over_noise, bint learned, double floor, bint inflated_rule, bint newton,
-                 dict constants):
+                 bint has_prior, bint over_noise, bint learned, double floor, double[::1] noise_scale,
+                 bint has_cost, bint newton, dict constants):
         cdef int j
-        self._arrays = [A, b, rho, correlation0, alpha, lam, eta]
+        self._arrays = [A, b, rho, correlation0, alpha, lam, eta, noise_scale]
         self.r, self.d = A.shape[0], A.shape[1]
         self.A, self.b, self.rho, self.correlation0 = &A[0, 0], &b[0], &rho[0], &correlation0[0]
-        self.alpha, self.lam, self.eta = &alpha[0], &lam[0], &eta[0]
+        self.alpha, self.lam, self.eta, self.noise_scale = &alpha[0], &lam[0], &eta[0], &noise_scale[0]
         self.rest, self.rows, self.total, self.floor = rest, n_rows, total, floor
         self.has_prior, self.over_noise, self.learned = has_prior, over_noise, learned
-        self.inflated_rule, self.newton_allowed = inflated_rule, newton
-        self.uniform, self.inflated = 1, 0
+        self.has_cost, self.newton_allowed = has_cost, newton
+        self.uniform, self.rescaled = 1, 0
         for j in range(self.d):
             self.uniform = self.uniform and self.alpha[j] == self.alpha[0]
-            self.inflated = self.inflated or self.alpha[j] != 1.0
-        self.has_cost = self.uniform if not learned else (not self.inflated and not (has_prior and over_noise))
+            self.rescaled = self.rescaled or self.noise_scale[j] != 1.0
+        self.stall_window, self.stall_share = constants["stall_window"], constants["stall_share"]
         self.first_newton, self.next_newton = constants["first_newton"], constants["next_newton"]
         self.max_newton, self.settled_change = constants["max_newton"], constants["settled_change"]
         self.safe_share, self.safe_condition = constants["safe_share"], constants["safe_condition"]
+        self.safe_explained, self.safe_pivot = constants["safe_explained"], constants["safe_pivot"]
         self.slack, self.singular_pivot = constants["slack"], constants["singular_pivot"]
         self.capacity = min(self.d, self.r + 2)
         self.pool_capacity = min(self.d, 2 * self.capacity + 128)
@@ -214,8 +217,8 @@ cdef class Loop:
 
     # --- Posterior -----------------------------------------------------------------------------------------------
 
-    cdef int posterior(self, Post* post, double* gamma, double factor_alpha, double noise) noexcept nogil:
-        """Factor B at prior variances gamma (times α where factor_alpha is 1); 0, or −1 where Cholesky fails."""
+    cdef int posterior(self, Post* post, double* gamma, double* factors, double noise) noexcept nogil:
+        """Factor B at prior variances gamma (times factors, unless NULL); 0, or −1 where Cholesky fails."""
         cdef int i, j, k = 0, info = 0
         cdef double value
         cdef double* row
@@ -224,7 +227,7 @@ cdef class Loop:
                 if k == self.capacity:
                     return -1
                 post.active[k] = j
-                value = gamma[j] * self.alpha[j] if factor_alpha else gamma[j]
+                value = gamma[j] if factors == NULL else gamma[j] * factors[j]
                 post.root[k] = sqrt(value)
                 k += 1
         post.k, post.noise, post.has_inverse = k, noise, 0
@@ -234,12 +237,15 @@ cdef class Loop:
             for j in range(i, k):
                 post.triangle[<long> i * k + j] = row[post.active[j]] * post.root[i] * post.root[j]
             post.triangle[<long> i * k + i] += noise
+            self.vector1[i] = post.triangle[<long> i * k + i]
         post.log_determinant = (self.rows - k) * log(noise)
         if k:
             dpotrf("L", &k, post.triangle, &k, &info)
             if info != 0:
                 return -1
             for i in range(k):
+                if post.triangle[<long> i * k + i] ** 2 < self.safe_pivot * self.vector1[i]:
+                    return -1
                 post.log_determinant += 2 * log(post.triangle[<long> i * k + i])
                 post.w[i] = post.root[i] * self.correlation0[post.active[i]]
             dpotrs("L", &k, &ONE, post.triangle, &k, post.w, &k, &info)
@@ -285,9 +291,9 @@ cdef class Loop:
 
     cdef Post* noise_posterior(self, double* gamma, double noise, Post* post) noexcept nogil:
         """Return the posterior that the noise rule looks at, or NULL where it cannot be factored."""
-        if self.inflated_rule or not self.inflated or not self.learned:
+        if not self.rescaled or not self.learned:
             return post
-        if self.posterior(&self.rule_post, gamma, 1, noise) < 0:
+        if self.posterior(&self.rule_post, gamma, self.noise_scale, noise) < 0:
             return NULL
         return &self.rule_post
 
@@ -301,7 +307,7 @@ cdef class Loop:
     cdef void log_determinant_slopes(self, Post* post, double* out) noexcept nogil:
         """Fill M_j for every column."""
         cdef int i, j, k = post.k
-        cdef double one = 1.0, condition = 0.0, schur, gamma
+        cdef double one = 1.0, condition = 0.0, schur, gamma, explained
         cdef double* row
         cdef double* column
         if k == 0:
@@ -332,8 +338,9 @@ cdef class Loop:
             for i in range(k):
                 j = post.active[i]
                 gamma = post.root[i] * post.root[i]
-                if gamma * self.rho[j] > self.safe_share * post.noise:
-                    out[j] = (1.0 - post.noise * post.inverse[<long> i * k + i]) / gamma
+                explained = 1.0 - post.noise * post.inverse[<long> i * k + i]
+                if gamma * self.rho[j] > self.safe_share * post.noise and explained > self.safe_explained:
+                    out[j] = explained / gamma
                     self.doubtful[j] = 0
         for j in range(self.d):
             if self.doubtful[j]:
@@ -378,7 +385,7 @@ cdef class Loop:
         cdef int i, j
         cdef double ratio
         cdef Post* rule
-        if self.posterior(&self.here, self.delta, 0, noise) < 0:
+        if self.posterior(&self.here, self.delta, NULL, noise) < 0:
             return -1
         self.log_determinant_slopes(&self.here, self.c)
         self.correlate(self.here.residual, self.here.active, self.here.w, self.here.root, self.here.k, noise, self.q)
@@ -571,7 +578,7 @@ cdef class Loop:
             if (self.moved[j] > 0) != (self.delta[j] > 0):
                 settled[0] = 0
         if self.learned:
-            if self.posterior(&self.next_post, self.moved, 0, noise[0]) < 0:
+            if self.posterior(&self.next_post, self.moved, NULL, noise[0]) < 0:
                 return -1
             rule = self.noise_posterior(self.moved, noise[0], &self.next_post)
             if rule == NULL:
@@ -685,7 +692,7 @@ cdef class Loop:
                     j = self.here.active[i]
                     self.trial[j] = max(self.delta[j] * (1 + fraction * self.goal[i]), 0.0)
                 trial_noise = noise[0] * exp(max(min(fraction * u, 1.0), -1.0))
-                if self.posterior(&self.next_post, self.trial, 0, trial_noise) < 0:
+                if self.posterior(&self.next_post, self.trial, NULL, trial_noise) < 0:
                     return -1
                 if self.violation(self.trial, &self.next_post, &trial_violation) < 0:
                     return -1
@@ -715,7 +722,7 @@ cdef class Loop:
     cdef int iterate(self, double* noise, int started, int max_iter, double tol, double* kkt_gap, int* n_iter,
                      double* costs, double* noises, double* terms, char* keep) noexcept nogil:
         cdef int wait = self.first_newton, since = 0, settled = 0, due, outcome
-        cdef double noise_gap = 0.0, cost
+        cdef double noise_gap = 0.0, cost, gap, earlier_gap = INFINITY, earlier_cost = INFINITY
         n_iter[0] = 0
         if self.certify(noise[0], kkt_gap, &noise_gap) < 0:
             return FALLBACK
@@ -733,6 +740,11 @@ cdef class Loop:
                     return CONVERGED
             if n_iter[0] >= max_iter:
                 return MAX_ITER
+            if n_iter[0] % self.stall_window == 0:
+                gap = max(kkt_gap[0], noise_gap)
+                if gap > 0.5 * earlier_gap and cost > earlier_cost - self.stall_share * fabs(cost):
+                    return STALLED
+                earlier_gap, earlier_cost = gap, cost
             n_iter[0] += 1
             due = self.newton_allowed and (settled or since >= wait)
             outcome = self.newton(noise, cost, tol) if due else 0

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ardea.core.columns import Array, DenseColumns
-from ardea.core.evidence import SAFE_CONDITION, SAFE_SHARE
+from ardea.core.evidence import SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
 from ardea.core.noise import Fixed, Learned
+from ardea.core.posterior import SAFE_PIVOT
+from ardea.core.result import Status
 from ardea.core.weighted_lasso import RELATIVE_SLACK, SINGULAR_PIVOT
 
 if TYPE_CHECKING:
@@ -41,10 +43,10 @@ def run(
     max_iter: int,
     tol: float,
     schedule: dict[str, float],
-) -> tuple[bool, Array, float, float, int, tuple[Array, Array, Array]] | None:
+) -> tuple[Status, Array, float, float, int, tuple[Array, Array, Array]] | None:
     """Run the compiled loop; None where it is not in use, or the setting needs the twin.
 
-    Returns whether it converged, δ, σ², the KKT gap, the number of steps, and (cost, σ², terms) at every step.
+    Returns how it ended, δ, σ², the KKT gap, the number of steps, and (cost, σ², terms) at every step.
     """
     problem, rule = setting.problem, setting.noise_rule
     prior = setting.prior.capped_linear()
@@ -71,11 +73,14 @@ def run(
         prior[2],
         rule.learned,
         Learned.floor(problem),
-        setting.inflated_noise_rule,
+        np.ascontiguousarray(setting.noise_factors, dtype=float),
+        setting.has_cost,
         setting.newton,
         schedule
         | {
             "safe_share": SAFE_SHARE,
+            "safe_explained": SAFE_EXPLAINED,
+            "safe_pivot": SAFE_PIVOT,
             "safe_condition": SAFE_CONDITION,
             "slack": RELATIVE_SLACK,
             "singular_pivot": SINGULAR_PIVOT,
@@ -85,4 +90,9 @@ def run(
     if outcome == _loop.Outcome.FALLBACK:
         return None
     cost, noises, terms = trace
-    return outcome == _loop.Outcome.CONVERGED, delta, noise, gap, n_iter, (cost, noises, terms)
+    status = {
+        _loop.Outcome.CONVERGED: Status.CONVERGED,
+        _loop.Outcome.MAX_ITER: Status.MAX_ITER,
+        _loop.Outcome.STALLED: Status.STALLED,
+    }[_loop.Outcome(outcome)]
+    return status, delta, noise, gap, n_iter, (cost, noises, terms)

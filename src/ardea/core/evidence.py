@@ -20,6 +20,8 @@ from ardea.core.problem import Problem
 # Schur complements below this share of ρ_j, or with B worse conditioned than this, are evaluated as a minimum instead.
 SAFE_SHARE = 1e-3
 SAFE_CONDITION = 1e7
+# 1 − σ²(B⁻¹)_jj cancels below this.
+SAFE_EXPLAINED = 1e-6
 COLUMNS_AT_ONCE = 1024
 
 
@@ -42,8 +44,8 @@ def slopes_and_scores(problem: Problem, post: Posterior) -> tuple[Array, Array]:
     doubtful = (schur < SAFE_SHARE * rho) | (condition > SAFE_CONDITION)
     if condition <= SAFE_CONDITION:
         gamma = post.root**2
-        settled = gamma * rho[post.active] > SAFE_SHARE * post.noise
         explained = 1.0 - post.noise * post.inverse.diagonal()
+        settled = (gamma * rho[post.active] > SAFE_SHARE * post.noise) & (explained > SAFE_EXPLAINED)
         slopes[post.active[settled]] = explained[settled] / gamma[settled]
         doubtful[post.active[settled]] = False
     index = np.flatnonzero(doubtful & (rho > 0))

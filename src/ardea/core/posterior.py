@@ -18,6 +18,9 @@ from scipy import linalg
 from ardea.core.columns import Array, Index
 from ardea.core.problem import Problem
 
+# Pivots of Cholesky below this share of the diagonal have lost half their digits.
+SAFE_PIVOT = 1e-8
+
 
 @dataclass(frozen=True)
 class Posterior:
@@ -107,12 +110,16 @@ def cholesky_lower(matrix: Array, vectors: Array, noise: float) -> Array:
     if k == 0:
         return matrix
     try:
-        return linalg.cholesky(matrix, lower=True, check_finite=False)
+        lower: Array = linalg.cholesky(matrix, lower=True, check_finite=False)
     except linalg.LinAlgError:
-        stacked = np.vstack([vectors, np.sqrt(noise) * np.eye(k)])
-        (upper,) = linalg.qr(stacked, mode="r", check_finite=False)
-        upper = upper[:k] * np.where(upper[:k].diagonal() < 0, -1.0, 1.0)[:, None]
-        return np.asarray(upper.T)
+        pass
+    else:
+        if np.all(lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()):
+            return lower
+    stacked = np.vstack([vectors, np.sqrt(noise) * np.eye(k)])
+    (upper,) = linalg.qr(stacked, mode="r", check_finite=False)
+    upper = upper[:k] * np.where(upper[:k].diagonal() < 0, -1.0, 1.0)[:, None]
+    return np.asarray(upper.T)
 
 
 def _solve(triangle: Array, rhs: Array) -> Array:

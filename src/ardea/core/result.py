@@ -17,6 +17,7 @@ class Status(Enum):
     CONVERGED = "converged"
     EMPTY_TARGET = "empty target"
     MAX_ITER = "max_iter reached"
+    STALLED = "stalled at rounding error"
     COLLAPSED = "collapsed"
     RESCUED = "rescued from a collapse"
     OVERSHRUNK = "noise inflated by shrinkage"
@@ -32,6 +33,10 @@ _ADVICE = {
         "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
         "(kkt_gap_={gap:.1e}). Raise max_iter, or tol if that is close enough for you."
     ),
+    Status.STALLED: (
+        "The fit can no longer be improved (kkt_gap_={gap:.1e}, tol={tol:.1e}): the columns are so nearly dependent "
+        "that what is left is rounding error. Remove columns that repeat others, give noise_variance, or raise tol."
+    ),
     Status.COLLAPSED: (
         "The fit keeps {k} terms on {m:g} rows: the model is close to interpolating the data, and its noise variance "
         "cannot be trusted. Give noise_variance, ask for fewer terms (SparseARD, or a larger strength), or add rows."
@@ -43,7 +48,7 @@ _ADVICE = {
     ),
     Status.OVERSHRUNK: (
         "The prior shrinks the coefficients so much that the learned noise variance is more than four times that of "
-        "plain ARD, and with it the shrinkage. Give eta (beyond which γ is not penalised), another prior, or "
+        "least squares on the same terms. Give eta (beyond which γ is not penalised), another prior, or "
         "noise_variance."
     ),
 }

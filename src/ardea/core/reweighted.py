@@ -46,11 +46,16 @@ NEXT_NEWTON = 3
 MAX_NEWTON_STEPS = 20
 # A majorisation step that moves no γ by more than this, in units of σ²/ρ + γ, may be followed by Newton at once.
 SETTLED_CHANGE = 0.1
+# A fit that in this many steps has neither halved its gap nor lowered its cost by this share is at rounding level.
+STALL_WINDOW = 100
+STALL_SHARE = 1e-10
 SCHEDULE = {
     "first_newton": FIRST_NEWTON,
     "next_newton": NEXT_NEWTON,
     "max_newton": MAX_NEWTON_STEPS,
     "settled_change": SETTLED_CHANGE,
+    "stall_window": STALL_WINDOW,
+    "stall_share": STALL_SHARE,
 }
 # More terms than this share of the rows where d ≥ m: the learned noise has collapsed. Inflation keeps fewer terms.
 COLLAPSE_SHARE = 0.5
@@ -95,8 +100,9 @@ class Setting:
         How σ² follows.
     inflation : ndarray of shape (d,)
         α for every column; all ones but for ARDvi.
-    inflated_noise_rule : bool
-        Whether the noise rule sees the posterior at ασ² instead of σ² (the remedy for a collapse when d > m).
+    noise_scale : ndarray of shape (d,), optional
+        The noise rule sees the posterior at noise_scale·δ. None: α, so that it sees γ. Ones put it at the inflated
+        noise (the remedy for a collapse when d > m); large numbers take the prior's shrinkage out of it.
     newton : bool
         Whether Newton steps may be taken.
     """
@@ -105,8 +111,13 @@ class Setting:
     prior: GammaPrior
     noise_rule: NoiseRule
     inflation: Array
-    inflated_noise_rule: bool = False
+    noise_scale: Array | None = None
     newton: bool = True
+
+    @property
+    def noise_factors(self) -> Array:
+        """`noise_scale`, or what it stands for where it is None."""
+        return self.inflation if self.noise_scale is None else self.noise_scale
 
     @property
     def uniform_inflation(self) -> bool:
@@ -118,7 +129,8 @@ class Setting:
         """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
         if not self.noise_rule.learned:
             return self.uniform_inflation
-        return bool(np.all(self.inflation == 1)) and not self.prior.scales_with_noise
+        plain = np.all(self.inflation == 1) and np.all(self.noise_factors == 1)
+        return bool(plain) and not self.prior.scales_with_noise
 
 
 @dataclass(frozen=True)
@@ -177,10 +189,10 @@ def _cost(setting: Setting, state: State, post: Posterior) -> float:
 
 
 def _noise_posterior(setting: Setting, state: State, post: Posterior) -> Posterior:
-    """Return the posterior that the noise rule looks at: at γ = αδ, or at δ (see `inflated_noise_rule`)."""
-    if setting.inflated_noise_rule or np.all(setting.inflation == 1):
+    """Return the posterior that the noise rule looks at."""
+    if not setting.noise_rule.learned or np.all(setting.noise_factors == 1):
         return post
-    return posterior(setting.problem, setting.inflation * state.delta, state.noise)
+    return posterior(setting.problem, setting.noise_factors * state.delta, state.noise)
 
 
 def _next_noise(setting: Setting, state: State, post: Posterior) -> float:
@@ -364,7 +376,7 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
     >>> from ardea.core.noise import Fixed
     >>> from ardea.priors import Flat
     >>> problem = Problem(DenseColumns(np.eye(2)), np.array([3.0, 0.5]), 0.0, 2)
-    >>> fit = solve(Setting(problem, Flat(), Fixed(1.0), np.ones(2)))
+    >>> fit = solve(Setting(problem, Flat(), Fixed(1.0), inflation=np.ones(2)))
     >>> fit.gamma.round(6)  # ARD on orthogonal columns: γ = max(y² − σ², 0)
     array([8., 0.])
     """
@@ -374,8 +386,7 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
     started = start is not None
     done = compiled.run(setting, delta, noise, started=started, max_iter=max_iter, tol=tol, schedule=SCHEDULE)
     if done is not None:
-        converged, delta, noise, gap, n_iter, steps = done
-        status = Status.CONVERGED if converged else Status.MAX_ITER
+        status, delta, noise, gap, n_iter, steps = done
         return _finish(setting, delta, noise, gap, n_iter, status, Trace(*steps))
     return _solve_in_numpy(setting, State(delta, noise, np.zeros(problem.n_columns)), started, max_iter, tol)
 
@@ -385,6 +396,7 @@ def _solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int
     problem = setting.problem
     costs: list[tuple[float, float, int]] = []
     status, wait, since, settled = Status.MAX_ITER, FIRST_NEWTON, 0, False
+    earlier_gap = earlier_cost = np.inf
     here = certify(setting, state)
     n_iter = 0
     while True:
@@ -397,6 +409,12 @@ def _solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int
             break
         if n_iter >= max_iter:
             break
+        if n_iter % STALL_WINDOW == 0:
+            gap = max(here.kkt_gap, here.noise_gap)
+            if gap > 0.5 * earlier_gap and here.cost > earlier_cost - STALL_SHARE * abs(here.cost):
+                status = Status.STALLED
+                break
+            earlier_gap, earlier_cost = gap, here.cost
         n_iter += 1
         due = setting.newton and (settled or since >= wait)
         polished = newton(setting, state, here, tol) if due else None
