@@ -17,7 +17,7 @@ FORBIDDEN_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tool
 
 # Every part, and the parts that its modules may import when they are loaded. A part may always import itself.
 CORE = {"core"}
-RULES = CORE | {"rates", "priors", "thresholds"}
+RULES = CORE | {"rates", "priors", "thresholds", "operators"}
 FITTING = RULES | {"inputs", "terms", "task", "distributed"}
 ESTIMATORS = FITTING | {"regressor", "estimators", "versions"}
 SELECTION = ESTIMATORS | {"selection"}
@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "rates": CORE,
     "priors": CORE,
     "distributed": CORE,
+    "operators": CORE,
     "thresholds": CORE | {"rates"},
     "inputs": RULES,
     "terms": RULES,

@@ -7,7 +7,8 @@ from scipy import sparse
 
 from ardea.core import compression as compression_module
 from ardea.core.columns import DenseColumns
-from ardea.core.compression import Compression, pose_sparse
+from ardea.core.compression import Compression
+from ardea.core.pose import SparseSource, pose_implicit
 from ardea.core.problem import Problem
 from dense_twin import without_flat
 
@@ -186,7 +187,8 @@ def test_sparse_problems_equal_dense_ones(intercept, keep, weighted):
     X[:, 4], X[:, 5], X[:, 7] = 0.0, 2.0, X[:, 8]
     Y = rng.normal(size=(20, 2)) + 1
     weight = rng.uniform(0.5, 2, 20) if weighted else None
-    sparse_posed = pose_sparse(sparse.csc_array(X), Y, weight, intercept=intercept, keep=keep)
+    source = SparseSource(sparse.csc_array(X))
+    sparse_posed = pose_implicit(source, Y, weight, intercept=intercept, keep=keep)
     dense_posed = Compression.from_arrays(X, Y, weight).pose(intercept=intercept, keep=keep)
     for target in (0, 1):
         assert_same_columns(facts(sparse_posed, target), facts(dense_posed, target))

@@ -9,6 +9,7 @@ evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them decides 
 
 from ardea import priors, rates
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.operators import Operator
 from ardea.regressor import CollapseWarning
 from ardea.versions import __version__, show_versions
 
@@ -20,6 +21,7 @@ __all__ = [
     "ARDr",
     "ARDvi",
     "CollapseWarning",
+    "Operator",
     "SparseARD",
     "__version__",
     "priors",

@@ -15,16 +15,18 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ardea.core.columns import Array, Index
-from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression, pose_sparse
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
+from ardea.core.pose import SparseSource, pose_array, pose_implicit
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit, Status, Trace
 from ardea.inputs import checked_keep, checked_positive
+from ardea.operators import Operator, OperatorSource
 from ardea.task import Task
-from ardea.terms import IntervalKind, Summary, Terms, terms_of
+from ardea.terms import IntervalKind, Summary, Terms, columns_of, terms_of
 
 
 class CollapseWarning(ConvergenceWarning):
@@ -83,7 +85,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        X : array, data frame, sparse matrix or ardea.Operator of shape (n_samples, n_features)
             The columns to choose from.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             What they should explain. Several targets share one compression of X.
@@ -98,12 +100,20 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self.__dict__.pop("_stream", None)
         X, Y, weight = self._checked_rows(X, y, sample_weight, first=True)
         keep = checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
-        if sparse.issparse(X) and (X.shape[1] >= X.shape[0] or X.shape[1] > COMPRESSION_COLUMN_LIMIT):
-            posed = pose_sparse(sparse.csc_array(X), Y, weight, intercept=self.fit_intercept, keep=keep)
-        else:
-            posed = Compression.from_arrays(X, Y, weight).pose(intercept=self.fit_intercept, keep=keep)
-        self._set_solution(*posed)
+        self._set_solution(*self._posed(X, Y, weight, keep))
         return self
+
+    def _posed(self, X: Any, Y: Array, weight: Array | None, keep: list[int]) -> tuple[list[Problem], Coordinates]:
+        """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
+        m, d = X.shape
+        if isinstance(X, Operator):
+            return pose_implicit(OperatorSource.of(X), Y, weight, intercept=self.fit_intercept, keep=keep)
+        if m > d and d <= COMPRESSION_COLUMN_LIMIT:
+            return Compression.from_arrays(X, Y, weight).pose(intercept=self.fit_intercept, keep=keep)
+        if sparse.issparse(X):
+            source = SparseSource(sparse.csc_array(X))
+            return pose_implicit(source, Y, weight, intercept=self.fit_intercept, keep=keep)
+        return pose_array(X, Y, weight, intercept=self.fit_intercept, keep=keep)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
         """Add a block of rows to a stream; the model of all rows so far is solved when it is first asked for.
@@ -129,6 +139,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
                 stacklevel=2,
             )
         stream = self.__dict__.get("_stream")
+        if isinstance(X, Operator):
+            raise ValueError("An Operator cannot be added to a stream of rows; use fit.")
         X, Y, weight = self._checked_rows(X, y, sample_weight, first=stream is None)
         if sparse.issparse(X) and X.shape[1] > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
@@ -168,16 +180,22 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _checked_rows(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, first: bool
     ) -> tuple[Any, Array, Array | None]:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            multi_output=True,
-            y_numeric=True,
-            reset=first,
-        )
+        if isinstance(X, Operator):
+            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+            check_consistent_length(X, y)
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse=("csr", "csc"),
+                dtype=(np.float64, np.float32),
+                multi_output=True,
+                y_numeric=True,
+                reset=first,
+            )
         if np.iscomplexobj(y):
             raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
         y = np.asarray(y, dtype=np.float64)
@@ -191,7 +209,9 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         used = weight > 0
         if not used.any():
             raise ValueError("All sample weights are zero: at least one row must count.")
-        return (X, Y, weight) if used.all() else (X[used], Y[used], weight[used])
+        if used.all() or isinstance(X, Operator):
+            return X, Y, weight
+        return X[used], Y[used], weight[used]
 
     def _set_solution(self, problems: Sequence[Problem], coordinates: Coordinates) -> None:
         flat, m = coordinates.flat, coordinates.total_weight
@@ -277,7 +297,10 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         std : ndarray of the same shape, if asked for
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        if not isinstance(X, Operator):
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
         mean = np.column_stack([self._mean_of(terms, X) for terms in self._terms])
         mean = mean[:, 0] if self._one_target else mean
         if not return_std:
@@ -289,7 +312,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _mean_of(terms: Terms, X: Any) -> Array:
         support = terms.support
         return np.asarray(
-            X[:, support] @ terms.coefficients(terms.posterior)[support] + terms.intercept_value,
+            columns_of(X, support) @ terms.coefficients(terms.posterior)[support] + terms.intercept_value,
             dtype=np.float64,
         )
 

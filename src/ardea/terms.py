@@ -12,6 +12,7 @@ from scipy import linalg, stats
 from ardea.core.columns import Array, Index
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
+from ardea.operators import Operator
 
 IntervalKind = Literal["posterior", "refit"]
 
@@ -165,12 +166,18 @@ class Terms:
 
     def prediction_variance(self, X: Any) -> Array:
         """Return the variance of a new observation at every row of X: noise, coefficients, intercept."""
-        flat = np.column_stack([np.ones((X.shape[0], int(self.intercept))), _dense(X[:, self.kept])])
+        kept, active = _dense(columns_of(X, self.kept)), _dense(columns_of(X, self.active))
+        flat = np.column_stack([np.ones((X.shape[0], int(self.intercept))), kept])
         gaussian = self.posterior
-        centred = _dense(X[:, self.active]) - flat @ self.loadings
+        centred = active - flat @ self.loadings
         spread = np.einsum("ij,jk,ik->i", centred, gaussian.covariance, centred, optimize=True)
         spread += gaussian.noise * np.einsum("ij,jk,ik->i", flat, self.inverse_gram, flat, optimize=True)
         return np.asarray(gaussian.noise + np.maximum(spread, 0.0))
+
+
+def columns_of(X: Any, index: Index) -> Any:
+    """Return some columns of an array, a sparse matrix or an operator."""
+    return X.take(index) if isinstance(X, Operator) else X[:, index]
 
 
 def _dense(block: Any) -> Array:

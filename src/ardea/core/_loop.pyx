@@ -12,12 +12,13 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemv, dtrsm
-from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dtrsm
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev
 
 cdef double EPS = 2.220446049250313e-16
 cdef double TINY = 2.2250738585072014e-308
 cdef int ONE = 1
+cdef int GATHER = 32
 
 cpdef enum Outcome:
     CONVERGED = 0
@@ -88,6 +89,12 @@ cdef class Loop:
     cdef double* vector2
     cdef double* vector3
     cdef double* row_vector
+    cdef double* gather
+    cdef double* vectors
+    cdef double* block
+    cdef double* block2
+    cdef int* gathered
+    cdef double* work
     cdef int* index
     cdef double* signs
     cdef double* values
@@ -136,7 +143,9 @@ cdef class Loop:
         self.half, self.matrix = self._doubles(d * k), self._doubles(k * k)
         self.scale, self.goal = self._doubles(k), self._doubles(k)
         self.vector1, self.vector2, self.vector3 = self._doubles(k), self._doubles(k), self._doubles(k)
-        self.row_vector = self._doubles(r)
+        self.row_vector, self.gather, self.work = self._doubles(r), self._doubles(GATHER * r), self._doubles(4 * k)
+        self.vectors, self.gathered = self._doubles(r * k), self._ints(GATHER)
+        self.block, self.block2 = self._doubles(GATHER * k), self._doubles(GATHER * k)
         self.index, self.signs, self.values = self._ints(k), self._doubles(k), self._doubles(k)
         cdef char[::1] flags = np.zeros(3 * d, dtype=np.int8)
         self._arrays.append(flags)
@@ -170,8 +179,8 @@ cdef class Loop:
     # --- Gram rows on demand -------------------------------------------------------------------------------------
 
     cdef void admit(self, int* columns, int n) noexcept nogil:
-        """Make sure the Gram rows of these columns are in the pool."""
-        cdef int i, j, missing = 0
+        """Make sure the Gram rows of these columns are in the pool; many at once read the design once."""
+        cdef int i, j, missing = 0, batch = 0
         cdef double one = 1.0, zero = 0.0
         for i in range(n):
             if self.position[columns[i]] < 0:
@@ -182,14 +191,20 @@ cdef class Loop:
             for i in range(self.pool_count):
                 self.position[self.pooled[i]] = -1
             self.pool_count = 0
-        for i in range(n):
-            j = columns[i]
-            if self.position[j] < 0:
-                dgemv("T", &self.r, &self.d, &one, self.A, &self.r, self.A + <long> j * self.r, &ONE, &zero,
-                      self.pool + <long> self.pool_count * self.d, &ONE)
-                self.position[j] = self.pool_count
-                self.pooled[self.pool_count] = j
-                self.pool_count += 1
+        for i in range(n + 1):
+            if i < n:
+                j = columns[i]
+                if self.position[j] >= 0:
+                    continue
+                memcpy(self.gather + <long> batch * self.r, self.A + <long> j * self.r, self.r * sizeof(double))
+                self.position[j] = self.pool_count + batch
+                self.pooled[self.pool_count + batch] = j
+                batch += 1
+            if batch == GATHER or (i == n and batch > 0):
+                dgemm("T", "N", &self.d, &batch, &self.r, &one, self.A, &self.r, self.gather, &self.r, &zero,
+                      self.pool + <long> self.pool_count * self.d, &self.d)
+                self.pool_count += batch
+                batch = 0
 
     cdef inline double* gram_row(self, int j) noexcept nogil:
         return self.pool + <long> self.position[j] * self.d
@@ -306,7 +321,7 @@ cdef class Loop:
 
     cdef void log_determinant_slopes(self, Post* post, double* out) noexcept nogil:
         """Fill M_j for every column."""
-        cdef int i, j, k = post.k
+        cdef int i, j, k = post.k, any_doubtful = 0
         cdef double one = 1.0, condition = 0.0, schur, gamma, explained
         cdef double* row
         cdef double* column
@@ -343,31 +358,51 @@ cdef class Loop:
                     out[j] = explained / gamma
                     self.doubtful[j] = 0
         for j in range(self.d):
-            if self.doubtful[j]:
-                out[j] = self.minimum_form(post, j)
-            elif self.rho[j] == 0:
+            if self.rho[j] == 0:
                 out[j] = 0.0
+            any_doubtful = any_doubtful or self.doubtful[j]
+        if any_doubtful:
+            self.minimum_forms(post, out)
 
-    cdef double minimum_form(self, Post* post, int j) noexcept nogil:
-        """Return M_j as a minimum evaluated near its minimiser, and leave q_j in `score`."""
-        cdef int i, info, k = post.k
-        cdef double* theta = self.A + <long> j * self.r
-        memcpy(self.row_vector, theta, self.r * sizeof(double))
+    cdef void minimum_forms(self, Post* post, double* out) noexcept nogil:
+        """Fill M_j and (in `score`) q_j of the doubtful columns, as minima evaluated near their minimisers."""
+        cdef int i, j, n = 0, info, k = post.k
+        cdef double one = 1.0, minus = -1.0, negative_noise = -post.noise
+        cdef double* z = self.vectors
+        cdef double* v
         for i in range(k):
-            self.vector2[i] = post.root[i] * self.gram_row(post.active[i])[j]
-        dpotrs("L", &k, &ONE, post.triangle, &k, self.vector2, &k, &info)
-        self.subtract_fit(self.row_vector, post.active, self.vector2, post.root, k)
-        for i in range(k):
-            self.vector3[i] = post.root[i] * ddot(&self.r, self.A + <long> post.active[i] * self.r, &ONE,
-                                                  self.row_vector, &ONE) - post.noise * self.vector2[i]
-        dpotrs("L", &k, &ONE, post.triangle, &k, self.vector3, &k, &info)
-        for i in range(k):
-            self.vector2[i] += self.vector3[i]
-        self.subtract_fit(self.row_vector, post.active, self.vector3, post.root, k)
-        self.score[j] = ddot(&k, self.vector2, &ONE, post.w, &ONE) \
-            + ddot(&self.r, self.row_vector, &ONE, post.residual, &ONE) / post.noise
-        return ddot(&self.r, self.row_vector, &ONE, self.row_vector, &ONE) / post.noise \
-            + ddot(&k, self.vector2, &ONE, self.vector2, &ONE)
+            memcpy(z + <long> i * self.r, self.A + <long> post.active[i] * self.r, self.r * sizeof(double))
+            for j in range(self.r):
+                z[<long> i * self.r + j] *= post.root[i]
+        for j in range(self.d + 1):
+            if j < self.d:
+                if not self.doubtful[j]:
+                    continue
+                memcpy(self.gather + <long> n * self.r, self.A + <long> j * self.r, self.r * sizeof(double))
+                v = self.block + <long> n * k
+                for i in range(k):
+                    v[i] = post.root[i] * self.gram_row(post.active[i])[j]
+                self.gathered[n] = j
+                n += 1
+            if n < GATHER and (j < self.d or n == 0):
+                continue
+            dpotrs("L", &k, &n, post.triangle, &k, self.block, &k, &info)
+            dgemm("N", "N", &self.r, &n, &k, &minus, z, &self.r, self.block, &k, &one, self.gather, &self.r)
+            memcpy(self.block2, self.block, <long> n * k * sizeof(double))
+            dgemm("T", "N", &k, &n, &self.r, &one, z, &self.r, self.gather, &self.r, &negative_noise, self.block2, &k)
+            dpotrs("L", &k, &n, post.triangle, &k, self.block2, &k, &info)
+            dgemm("N", "N", &self.r, &n, &k, &minus, z, &self.r, self.block2, &k, &one, self.gather, &self.r)
+            for i in range(n):
+                v = self.block + <long> i * k
+                daxpy(&k, &one, self.block2 + <long> i * k, &ONE, v, &ONE)
+                out[self.gathered[i]] = self.square(self.gather + <long> i * self.r, self.r) / post.noise \
+                    + self.square(v, k)
+                self.score[self.gathered[i]] = ddot(&k, v, &ONE, post.w, &ONE) \
+                    + ddot(&self.r, self.gather + <long> i * self.r, &ONE, post.residual, &ONE) / post.noise
+            n = 0
+
+    cdef inline double square(self, double* vector, int n) noexcept nogil:
+        return ddot(&n, vector, &ONE, vector, &ONE)
 
     cdef double cost(self, double* gamma, Post* post) noexcept nogil:
         """Return the objective at the noise used in the loop."""
@@ -447,6 +482,46 @@ cdef class Loop:
         self.subtract_fit(self.row_vector, self.index, self.vector1, NULL, k)
         return 0
 
+    cdef int leave_singular_face(self, char* keep) noexcept nogil:
+        """Move along the null direction of the face, downhill, to the first sign change, and drop that column."""
+        cdef int i, j, info, first = -1, k = self.n_set, lwork = 4 * self.capacity
+        cdef double uphill = 0.0, reach, best = INFINITY, turn = 1.0
+        cdef double* row
+        for i in range(k):
+            row = self.gram_row(self.index[i])
+            for j in range(i, k):
+                self.matrix[<long> i * k + j] = row[self.index[j]] / (self.scale[i] * self.scale[j])
+        dsyev("V", "L", &k, self.matrix, &k, self.goal, self.work, &lwork, &info)
+        if info != 0:
+            return -1
+        memcpy(self.row_vector, self.b, self.r * sizeof(double))
+        self.subtract_fit(self.row_vector, self.index, self.values, NULL, k)
+        for i in range(k):
+            self.goal[i] = self.matrix[i] / self.scale[i]
+            uphill += self.goal[i] * (ddot(&self.r, self.A + <long> self.index[i] * self.r, &ONE, self.row_vector, &ONE)
+                                      - self.penalty(i))
+        if uphill < 0:
+            turn = -1.0
+        for j in range(2):
+            for i in range(k):
+                if self.signs[i] != 0 and turn * self.goal[i] * self.signs[i] < 0:
+                    reach = -self.values[i] / (turn * self.goal[i])
+                    if reach < best:
+                        best, first = reach, i
+            if first >= 0:
+                break
+            turn = -turn
+        for i in range(k):
+            keep[i] = 1
+        if first < 0:
+            keep[k - 1] = 0
+        else:
+            for i in range(k):
+                self.values[i] += best * turn * self.goal[i]
+            keep[first] = 0
+        self.keep_only(keep)
+        return 0
+
     cdef void keep_only(self, char* keep) noexcept nogil:
         cdef int i, n = 0
         for i in range(self.n_set):
@@ -464,7 +539,9 @@ cdef class Loop:
         while self.n_set:
             self.n_faces += 1
             if self.face_minimiser(noise) < 0:
-                return -1
+                if self.leave_singular_face(keep) < 0:
+                    return -1
+                continue
             wrong = stuck = newcomers = 0
             for i in range(self.n_set):
                 if self.signs[i] != 0 and self.goal[i] * self.signs[i] <= 0:

@@ -1,4 +1,4 @@
-"""Access to the columns of Theta: dense in memory, or sparse with its flat columns projected out implicitly.
+"""Access to the columns of Theta: dense in memory, or implicit with its flat columns projected out on the fly.
 
 Everything above asks only three things of a design matrix A (rows × columns): some of its columns, Aᵀv, and the
 squared norms of its columns.
@@ -11,7 +11,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -70,39 +69,61 @@ class DenseColumns:
         return DenseColumns(self.matrix[:, index])
 
 
-class SparseColumns:
-    """Columns of S − U Vᵀ: a sparse matrix S less its projection on the orthonormal flat basis U, V = SᵀU.
+class Source(Protocol):
+    """A Θ that is never made dense: a sparse matrix or a linear operator."""
 
-    The difference is never formed as a whole, so S stays sparse although centring it would fill it.
+    shape: tuple[int, int]
+
+    @property
+    def norms(self) -> Array:
+        """Norm of every column."""
+
+    def weighted(self, root: Array) -> Source:
+        """Return the same with every row multiplied by its root weight."""
+
+    def take(self, index: Index) -> Array:
+        """Return the chosen columns as a dense array."""
+
+    def correlate(self, vectors: Array) -> Array:
+        """Return Θᵀ vectors."""
+
+    def restrict(self, index: Index) -> Source:
+        """Return the chosen columns only."""
+
+
+class ProjectedColumns:
+    """Columns of (Θ − UVᵀ)/unit: a source less its projection on the orthonormal flat basis U, V = ΘᵀU.
+
+    The difference is never formed as a whole, so a sparse Θ stays sparse although centring it would fill it.
     """
 
-    def __init__(self, matrix: sparse.csc_array, basis: Array, loadings: Array, square_norms: Array) -> None:
-        self.matrix = matrix
+    def __init__(self, source: Source, basis: Array, loadings: Array, square_norms: Array, unit: Array) -> None:
+        self.source = source
         self.basis = basis
         self.loadings = loadings
         self.square_norms = square_norms
-        self._live = square_norms > 0
+        self.unit = unit
+        self._factor = np.where(square_norms > 0, 1 / unit, 0.0)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        rows, columns = self.matrix.shape
-        return rows, columns
+        return self.source.shape
 
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""
-        dense: Array = self.matrix[:, index].toarray() - self.basis @ self.loadings[index].T
-        return dense * self._live[index]
+        return (self.source.take(index) - self.basis @ self.loadings[index].T) * self._factor[index]
 
     def correlate(self, vectors: Array) -> Array:
         """Return Aᵀ vectors."""
-        product: Array = self.matrix.T @ vectors - self.loadings @ (self.basis.T @ vectors)
-        product[~self._live] = 0.0
-        return product
+        product = self.source.correlate(vectors) - self.loadings @ (self.basis.T @ vectors)
+        return product * (self._factor if vectors.ndim == 1 else self._factor[:, None])
 
-    def restrict(self, index: Index) -> SparseColumns:
+    def restrict(self, index: Index) -> ProjectedColumns:
         """Return the design with the chosen columns only."""
-        return SparseColumns(self.matrix[:, index], self.basis, self.loadings[index], self.square_norms[index])
+        return ProjectedColumns(
+            self.source.restrict(index), self.basis, self.loadings[index], self.square_norms[index], self.unit[index]
+        )
 
 
 class ActiveColumns:

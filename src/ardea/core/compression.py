@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ardea.core.columns import Array, Columns, DenseColumns, Index, SparseColumns
-from ardea.core.factor import Rows, factor_by_gram, factor_by_qr, power_of_two, shortened, triangle
-from ardea.core.problem import EPS, Coordinates, Flat, Problem
+from ardea.core.columns import Array
+from ardea.core.factor import Rows, factor_by_gram, factor_by_qr, shortened, triangle
+from ardea.core.pose import FlatRows, pose_dense
+from ardea.core.problem import Coordinates, Problem
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000
@@ -99,123 +100,12 @@ class Compression:
         if spanned > 1 + d and d <= COMPRESSION_COLUMN_LIMIT:
             spanned = 1 + d
             rows = triangle(rows) if rows[spanned:, :spanned].any() else rows
-        theta, targets = rows[:spanned, 1 : 1 + d], rows[:spanned, 1 + d :]
         flat_columns = np.concatenate([[0] if intercept else [], 1 + np.asarray(keep, dtype=float)]).astype(np.intp)
-        basis, unload, inverse_gram = _flat_basis(rows[:spanned, flat_columns])
-        flat = Flat(
-            np.asarray(keep, dtype=np.intp), intercept, unload @ theta, unload @ targets, inverse_gram, basis.shape[1]
+        return pose_dense(
+            rows[:spanned, 1 : 1 + d],
+            rows[:spanned, 1 + d :],
+            FlatRows(rows[:spanned, flat_columns], intercept, keep),
+            rest_rows=rows[spanned:, 1 + d :],
+            total_weight=self.total_weight,
+            n_samples=self.n_samples,
         )
-        share = _rounding_share(self.n_samples)
-        theta, column_scale = _normalised(theta, basis, flat.kept, share)
-        columns = DenseColumns(theta)
-        rest_rows = rows[spanned:, 1 + d :]
-        n_rows = _free_rows(self.total_weight, basis)
-        problems, scales = _one_per_target(columns, targets, basis, rest_rows, n_rows, share)
-        return problems, Coordinates(column_scale, scales, flat, self.total_weight, self.n_samples)
-
-
-def pose_sparse(
-    X: sparse.csc_array, Y: Array, weight: Array | None, *, intercept: bool, keep: Sequence[int] = ()
-) -> tuple[list[Problem], Coordinates]:
-    """Pose a sparse Θ without making it dense: for d ≥ m, or too many columns for a d×d factor."""
-    m = X.shape[0]
-    root = np.ones(m) if weight is None else np.sqrt(weight)
-    peak = np.maximum(_sparse_peak(X), np.finfo(float).tiny)
-    scale = power_of_two(peak)
-    matrix = sparse.csc_array(sparse.diags_array(root) @ X @ sparse.diags_array(1 / scale))
-    kept = np.asarray(keep, dtype=np.intp)
-    flat_rows = np.column_stack([root[:, None][:, : int(intercept)], matrix[:, kept].toarray() * scale[kept]])
-    basis, unload, inverse_gram = _flat_basis(flat_rows)
-    loadings = matrix.T @ basis
-    targets = root[:, None] * Y
-    flat = Flat(kept, intercept, (matrix.T @ unload.T).T * scale, unload @ targets, inverse_gram, basis.shape[1])
-    square_norms = _projected_square_norms(matrix, basis, loadings)
-    square_norms[kept] = 0.0
-    unit = np.where(square_norms > 0, power_of_two(np.sqrt(square_norms)), 1.0)
-    columns = SparseColumns(
-        sparse.csc_array(matrix @ sparse.diags_array(1 / unit)),
-        basis,
-        loadings / unit[:, None],
-        square_norms / unit**2,
-    )
-    total = float(m if weight is None else weight.sum())
-    no_rest = np.empty((0, Y.shape[1]))
-    problems, scales = _one_per_target(columns, targets, basis, no_rest, _free_rows(total, basis), _rounding_share(m))
-    return problems, Coordinates(scale * unit, scales, flat, total, m)
-
-
-def _free_rows(total_weight: float, basis: Array) -> float:
-    """Return m less the flat directions; half of m where weights add up to less than those (the estimator warns)."""
-    return max(total_weight - basis.shape[1], total_weight / 2)
-
-
-def _rounding_share(n_samples: int) -> float:
-    """Return the share of its raw norm below which a projected column is rounding error of a constant one."""
-    return EPS * (32 + float(np.sqrt(n_samples)))
-
-
-def _one_per_target(
-    columns: Columns, targets: Array, basis: Array, rest_rows: Array, n_rows: float, rounding_share: float
-) -> tuple[list[Problem], Array]:
-    raw = np.vstack([targets, rest_rows])
-    scales = np.maximum(power_of_two(np.abs(raw).max(axis=0, initial=0.0)), np.finfo(float).tiny)
-    z = _projected(targets / scales, basis)
-    rest = ((rest_rows / scales) ** 2).sum(axis=0)
-    total = (z**2).sum(axis=0) + rest
-    # A target that is constant (or zero) leaves rounding error only: make it exactly zero.
-    vanishing = total <= rounding_share**2 * (((targets / scales) ** 2).sum(axis=0) + rest)
-    unit = np.where(vanishing, 1.0, power_of_two(np.sqrt(total)))
-    z = np.where(vanishing, 0.0, z / unit)
-    rest = np.where(vanishing, 0.0, rest / unit**2)
-    problems = [Problem(columns, np.ascontiguousarray(z[:, t]), float(rest[t]), n_rows) for t in range(z.shape[1])]
-    return problems, scales * unit
-
-
-def _normalised(theta: Array, basis: Array, kept: Index, rounding_share: float) -> tuple[Array, Array]:
-    """Return Θ less its projection on the flat basis, in columns of norm near one, and the scale of each column."""
-    coarse = power_of_two(np.abs(theta).max(axis=0, initial=0.0))
-    scaled = theta / coarse
-    raw_norm = np.linalg.norm(scaled, axis=0)
-    scaled = _projected(scaled, basis)
-    norm = np.linalg.norm(scaled, axis=0)
-    dead = norm <= rounding_share * raw_norm
-    dead[kept] = True
-    unit = np.where(dead, 1.0, power_of_two(norm))
-    scaled /= unit
-    scaled[:, dead] = 0.0
-    return scaled, coarse * unit
-
-
-def _projected(rows: Array, basis: Array) -> Array:
-    """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""
-    if basis.shape[1] == 0:
-        return rows.copy()
-    once = rows - basis @ (basis.T @ rows)
-    twice: Array = once - basis @ (basis.T @ once)
-    return twice
-
-
-def _flat_basis(flat_rows: Array) -> tuple[Array, Array, Array]:
-    """Return an orthonormal basis U of F's range, F⁺ and (FᵀF)⁺."""
-    scale = power_of_two(np.abs(flat_rows).max(axis=0, initial=0.0))
-    u, s, vt = np.linalg.svd(flat_rows / scale, full_matrices=False)
-    rank = int((s > s.max(initial=0.0) * 1e-12).sum())
-    half = (vt[:rank].T / s[:rank]) / scale[:, None]
-    return u[:, :rank], half @ u[:, :rank].T, half @ half.T
-
-
-def _sparse_peak(X: sparse.csc_array) -> Array:
-    peak: Array = abs(X).max(axis=0).toarray().ravel()
-    return peak
-
-
-def _projected_square_norms(matrix: sparse.csc_array, basis: Array, loadings: Array) -> Array:
-    """Return ‖S_j − UV_jᵀ‖² as ‖S_j‖² − ‖V_j‖² where that keeps its digits, column by column where it does not."""
-    raw: Array = matrix.multiply(matrix).sum(axis=0)
-    norms = raw - (loadings**2).sum(axis=1)
-    for j in np.flatnonzero(norms <= 1e-4 * raw):
-        column = matrix[:, [j]].toarray().ravel() - basis @ loadings[j]
-        norms[j] = (
-            column @ column if np.linalg.norm(column) > _rounding_share(matrix.shape[0]) * np.sqrt(raw[j]) else 0.0
-        )
-    return np.maximum(norms, 0.0)
