@@ -63,9 +63,11 @@ class Operator:
 
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""
+        if index.size == 0:
+            return np.zeros((self.shape[0], 0))
         units = np.zeros((self.shape[1], index.size))
         units[index, np.arange(index.size)] = 1.0
-        return np.asarray(self.op.matmat(units), dtype=float).reshape(self.shape[0], index.size)
+        return np.asarray(self.op.matmat(units), dtype=float)
 
 
 class OperatorSource:
@@ -102,6 +104,8 @@ class OperatorSource:
 
     def correlate(self, vectors: Array) -> Array:
         """Return Θᵀ vectors."""
+        if vectors.size == 0:  # SciPy's operators cannot take it
+            return np.zeros((self.index.size, *vectors.shape[1:]))
         weighted = vectors * (self.root if vectors.ndim == 1 else self.root[:, None])
         adjoint = self.operator.op.rmatvec if vectors.ndim == 1 else self.operator.op.rmatmat
         return np.asarray(adjoint(weighted), dtype=float)[self.index]

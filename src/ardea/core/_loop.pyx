@@ -87,7 +87,6 @@ cdef class Loop:
     cdef double* goal
     cdef double* vector1
     cdef double* vector2
-    cdef double* vector3
     cdef double* row_vector
     cdef double* gather
     cdef double* vectors
@@ -103,6 +102,8 @@ cdef class Loop:
     cdef char* doubtful
     cdef Violator* violators
     cdef Post here, next_post, rule_post
+    cdef double* next_double
+    cdef int* next_int
     cdef list _arrays
 
     def __init__(self, double[::1, :] A, double[::1] b, double rest, double n_rows, double[::1] rho,
@@ -127,54 +128,58 @@ cdef class Loop:
         self.safe_share, self.safe_condition = constants["safe_share"], constants["safe_condition"]
         self.safe_explained, self.safe_pivot = constants["safe_explained"], constants["safe_pivot"]
         self.slack, self.singular_pivot = constants["slack"], constants["singular_pivot"]
-        self.capacity = min(self.d, self.r + 2)
+        self.capacity = min(self.d, self.r + 2 if self.r <= 1024 else max(1024, self.r // 2))
         self.pool_capacity = min(self.d, 2 * self.capacity + 128)
         self.pool_count = 0
         self.direct = 0
         self._allocate()
 
     def _allocate(self):
-        cdef long k = self.capacity, d = self.d, r = self.r
-        self.pool = self._doubles(<long> self.pool_capacity * d)
-        self.position, self.pooled = self._ints(d), self._ints(self.pool_capacity)
-        self.delta, self.moved, self.trial = self._doubles(d), self._doubles(d), self._doubles(d)
-        self.c, self.q, self.xi, self.score = self._doubles(d), self._doubles(d), self._doubles(d), self._doubles(d)
-        self.weights, self.rounding, self.correlation = self._doubles(d), self._doubles(d), self._doubles(d)
-        self.half, self.matrix = self._doubles(d * k), self._doubles(k * k)
-        self.scale, self.goal = self._doubles(k), self._doubles(k)
-        self.vector1, self.vector2, self.vector3 = self._doubles(k), self._doubles(k), self._doubles(k)
-        self.row_vector, self.gather, self.work = self._doubles(r), self._doubles(GATHER * r), self._doubles(4 * k)
-        self.vectors, self.gathered = self._doubles(r * k), self._ints(GATHER)
-        self.block, self.block2 = self._doubles(GATHER * k), self._doubles(GATHER * k)
-        self.index, self.signs, self.values = self._ints(k), self._doubles(k), self._doubles(k)
-        cdef char[::1] flags = np.zeros(3 * d, dtype=np.int8)
-        self._arrays.append(flags)
-        self.in_set, self.newcomer, self.doubtful = &flags[0], &flags[d], &flags[2 * d]
-        cdef char[::1] room = np.empty(d * sizeof(Violator), dtype=np.int8)
-        self._arrays.append(room)
-        self.violators = <Violator*> &room[0]
-        self._post(&self.here)
-        self._post(&self.next_post)
-        self._post(&self.rule_post)
+        """Carve all work space out of three arrays; pages that are never touched cost nothing."""
+        cdef long k = self.capacity, d = self.d, r = self.r, pool = self.pool_capacity
+        cdef double[::1] doubles = np.empty(pool * d + 10 * d + d * k + k * k + 11 * k + 5 * r + GATHER * (r + 2 * k)
+                                            + r * k + 3 * (2 * k + 2 * k * k + r))
+        cdef int[::1] ints = np.zeros(d + pool + 4 * k + GATHER, dtype=np.intc)
+        cdef char[::1] bytes_ = np.zeros(3 * d + d * sizeof(Violator), dtype=np.int8)
+        self._arrays += [doubles, ints, bytes_]
+        self.next_double, self.next_int = &doubles[0], &ints[0]
+        self.pool = self.doubles(pool * d)
+        self.position, self.pooled = self.ints(d), self.ints(pool)
+        self.delta, self.moved, self.trial = self.doubles(d), self.doubles(d), self.doubles(d)
+        self.c, self.q, self.xi, self.score = self.doubles(d), self.doubles(d), self.doubles(d), self.doubles(d)
+        self.weights, self.rounding, self.correlation = self.doubles(d), self.doubles(d), self.doubles(d)
+        self.half, self.matrix = self.doubles(d * k), self.doubles(k * k)
+        self.scale, self.goal, self.signs, self.values = self.doubles(k), self.doubles(k), self.doubles(k), self.doubles(k)
+        self.vector1, self.vector2, self.work = self.doubles(k), self.doubles(k), self.doubles(4 * k)
+        self.row_vector, self.gather = self.doubles(r), self.doubles(GATHER * r)
+        self.vectors = self.doubles(r * k)
+        self.block, self.block2 = self.doubles(GATHER * k), self.doubles(GATHER * k)
+        self.index, self.gathered = self.ints(k), self.ints(GATHER)
+        self.violators = <Violator*> &bytes_[0]
+        self.in_set = &bytes_[d * sizeof(Violator)]
+        self.newcomer, self.doubtful = self.in_set + d, self.in_set + 2 * d
+        self.allot(&self.here)
+        self.allot(&self.next_post)
+        self.allot(&self.rule_post)
         cdef int j
         for j in range(self.d):
             self.position[j] = -1
             self.rounding[j] = 8 * EPS * sqrt(self.rho[j] * self.total)
 
-    cdef double* _doubles(self, long n):
-        cdef double[::1] array = np.empty(max(n, 1))
-        self._arrays.append(array)
-        return &array[0]
+    cdef double* doubles(self, long n) noexcept:
+        cdef double* start = self.next_double
+        self.next_double += n
+        return start
 
-    cdef int* _ints(self, long n):
-        cdef int[::1] array = np.zeros(max(n, 1), dtype=np.intc)
-        self._arrays.append(array)
-        return &array[0]
+    cdef int* ints(self, long n) noexcept:
+        cdef int* start = self.next_int
+        self.next_int += n
+        return start
 
-    cdef void _post(self, Post* post):
+    cdef void allot(self, Post* post) noexcept:
         cdef long k = self.capacity
-        post.active, post.root, post.w = self._ints(k), self._doubles(k), self._doubles(k)
-        post.triangle, post.inverse, post.residual = self._doubles(k * k), self._doubles(k * k), self._doubles(self.r)
+        post.active, post.root, post.w = self.ints(k), self.doubles(k), self.doubles(k)
+        post.triangle, post.inverse, post.residual = self.doubles(k * k), self.doubles(k * k), self.doubles(self.r)
 
     # --- Gram rows on demand -------------------------------------------------------------------------------------
 

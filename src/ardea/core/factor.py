@@ -26,6 +26,8 @@ TWO_PASS_CONDITION_LIMIT = 1e7
 # Centring a Gram matrix by subtraction may cost two digits, not more.
 CENTRING_SHARE = 1e-2
 BLOCK_BYTES = 2**20
+# Rows whose means serve as shift: near the column means is enough.
+SHIFT_ROWS = 64
 
 
 def power_of_two(size: Array) -> Array:
@@ -87,8 +89,8 @@ class Rows:
 
     @cached_property
     def shift(self) -> Array:
-        """Means of the first block; where that block is constant, its exact value."""
-        first = self.shifted(next(self.parts()), np.zeros(self.width - 1))[:, 1:]
+        """Means of the first rows; where those are constant, their exact value."""
+        first = self.shifted(slice(0, SHIFT_ROWS), np.zeros(self.width - 1))[:, 1:]
         constant = (first == first[0]).all(axis=0)
         return np.where(constant, first[0], first.mean(axis=0))
 
@@ -111,7 +113,9 @@ def factor_by_gram(rows: Rows) -> Array | None:
     3) Otherwise once more on Q = CR⁻¹.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = sum((block.T @ block for block in _blocks(rows)), np.zeros((rows.width, rows.width)))
+        gram = np.zeros((rows.width, rows.width))
+        for block in _blocks(rows):
+            gram += block.T @ block
         centred = gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]
     raw, left = gram.diagonal()[1:], centred.diagonal()
     live = raw > 0

@@ -1,0 +1,97 @@
+"""The compiled loop and its NumPy twin give the same numbers; threads may run it side by side."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, CollapseWarning, SparseARD, show_versions
+from ardea.core import compiled
+from ardea.priors import CappedLinear
+
+pytestmark = pytest.mark.skipif(compiled._loop is None, reason="installed without a compiler")
+
+MODELS = [
+    ARD(),
+    ARD(noise_variance=0.5),
+    ARDvi(),
+    ARDvi(alpha=np.resize([4.0, 6.0, 9.0], 60)),
+    ARDr(),
+    ARDr(lam=3.0, eta=0.5),
+    ARDr(prior=CappedLinear(5.0, 0.3, over_noise=True)),
+    MSTSBL(tau=0.1),
+    LSTSBL(tau=0.5),
+    MAPSTSBL(search="backward"),
+    SparseARD(),
+]
+
+
+def problem(seed, m, d, k=6, sigma=0.7):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, d)) @ (np.eye(d) + 0.3 * rng.normal(size=(d, d)) / np.sqrt(d))
+    coef = np.zeros(d)
+    coef[rng.choice(d, k, replace=False)] = rng.normal(size=k) * 2
+    return X, X @ coef + sigma * rng.normal(size=m)
+
+
+def both(monkeypatch, model, X, y):
+    monkeypatch.delenv("ARDEA_LOOP", raising=False)
+    first = model.fit(X, y).__dict__.copy()
+    monkeypatch.setenv("ARDEA_LOOP", "numpy")
+    return first, model.fit(X, y).__dict__.copy()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize(("m", "d"), [(150, 60), (60, 60)])
+def test_both_loops_give_the_same_numbers(monkeypatch, model, m, d):
+    X, y = problem(1, m, d)
+    one, other = both(monkeypatch, model, X, y)
+    np.testing.assert_array_equal(one["support_"], other["support_"])
+    assert one["n_iter_"] == other["n_iter_"]
+    for name in ("coef_", "prior_variance_", "noise_variance_", "coef_std_", "log_evidence_"):
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-7, atol=1e-12, err_msg=name)
+    np.testing.assert_allclose(one["trace_"].cost, other["trace_"].cost, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_loops_agree_where_the_noise_collapses(monkeypatch, seed):
+    """More columns than rows and no inflation: singular faces and a tiny σ², the hardest case there is."""
+    X, y = problem(seed, 40, 120, sigma=0.05)
+    with pytest.warns(CollapseWarning):
+        one, other = both(monkeypatch, ARD(), X, y)
+    assert one["kkt_gap_"] <= 1e-6
+    assert one["log_evidence_"] == pytest.approx(other["log_evidence_"], abs=1e-3 * abs(other["log_evidence_"]))
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e-3])
+def test_both_loops_agree_when_there_is_hardly_any_noise(monkeypatch, scale):
+    X, y = problem(4, 90, 30, sigma=scale)
+    one, other = both(monkeypatch, SparseARD(), X, y)
+    np.testing.assert_array_equal(one["support_"], other["support_"])
+    np.testing.assert_allclose(one["noise_variance_"], other["noise_variance_"], rtol=1e-6)
+
+
+def test_more_columns_than_the_pool_of_gram_rows_holds(monkeypatch):
+    """Columns come and go over more active sets than fit: the pool is emptied and filled again."""
+    X, y = problem(7, 12, 400, k=3, sigma=0.3)
+    one, other = both(monkeypatch, SparseARD(noise_variance=0.09), X, y)
+    np.testing.assert_allclose(one["coef_"], other["coef_"], rtol=1e-7, atol=1e-12)
+
+
+def test_threads_give_what_one_thread_gives():
+    X, _ = problem(0, 200, 40)
+    targets = [problem(seed, 200, 40)[1] for seed in range(12)]
+
+    def fitted(y):
+        return SparseARD().fit(X, y).coef_
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(fitted, targets))
+    np.testing.assert_array_equal(together, [fitted(y) for y in targets])
+
+
+def test_versions_name_the_loop_in_use(monkeypatch, capsys):
+    for loop in ("compiled", "numpy"):
+        monkeypatch.setenv("ARDEA_LOOP", loop)
+        show_versions()
+        assert f"outer loop    {loop}" in capsys.readouterr().out
