@@ -57,7 +57,7 @@ def test_only_products_are_asked_for(dictionary):
         return X @ vectors
 
     op = LinearOperator((M, D), matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v, matmat=product)
-    SparseARD(fit_intercept=False).fit(Operator(op, np.linalg.norm(X, axis=0)), y)
+    SparseARD().fit(Operator(op, np.linalg.norm(X, axis=0)), y)
     assert max(asked) < D // 2
 
 
