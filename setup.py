@@ -3,5 +3,7 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-loop = Extension("ardea.core._loop", ["src/ardea/core/_loop.pyx"], extra_compile_args=["-O3"], optional=True)
-setup(ext_modules=cythonize([loop], language_level=3))
+extensions = cythonize([Extension("ardea.core._loop", ["src/ardea/core/_loop.pyx"], extra_compile_args=["-O3"])])
+for extension in extensions:
+    extension.optional = True  # cythonize does not hand it on
+setup(ext_modules=extensions)
