@@ -844,7 +844,7 @@ cdef class Loop:
                 return FALLBACK
 
     def run(self, double[::1] start, double noise, bint started, int max_iter, double tol):
-        """Run from δ = start; return (outcome, δ, σ², kkt_gap, n_iter, costs, noises, terms)."""
+        """Run from δ = start; return (outcome, δ, σ², kkt_gap, n_iter, (costs, noises, terms))."""
         cdef int n_iter = 0, outcome
         cdef double kkt_gap = 0.0
         cdef double[::1] costs = np.empty(max_iter + 1)
@@ -858,4 +858,22 @@ cdef class Loop:
                                    &keep[0])
         delta = np.array(<double[:self.d]> self.delta)
         n = n_iter + 1
-        return (outcome, delta, noise, kkt_gap, n_iter, np.array(costs[:n]), np.array(noises[:n]), np.array(terms[:n]))
+        steps = np.array(costs[:n]), np.array(noises[:n]), np.array(terms[:n])
+        return outcome, delta, noise, kkt_gap, n_iter, steps
+
+    def posterior_parts(self):
+        """Return active columns, √γ, Cholesky factor, w, residual, rss and log-determinant at the end of the run."""
+        cdef int k = self.here.k
+        residual = np.array(<double[:self.r]> self.here.residual)
+        if k == 0:
+            nothing = np.empty(0)
+            parts = np.empty(0, dtype=np.intp), nothing, np.empty((0, 0)), nothing
+        else:
+            triangle = np.array(<double[:k, :k]> self.here.triangle).T
+            parts = (
+                np.array(<int[:k]> self.here.active, dtype=np.intp),
+                np.array(<double[:k]> self.here.root),
+                np.tril(triangle),
+                np.array(<double[:k]> self.here.w),
+            )
+        return *parts, residual, self.here.rss, self.here.log_determinant

@@ -14,8 +14,8 @@ import numpy as np
 from ardea.core.columns import Array, DenseColumns
 from ardea.core.evidence import SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
 from ardea.core.noise import Fixed, Learned
-from ardea.core.posterior import SAFE_PIVOT
-from ardea.core.result import Status
+from ardea.core.posterior import SAFE_PIVOT, Posterior, posterior
+from ardea.core.result import Fit, Status, Trace
 from ardea.core.weighted_lasso import RELATIVE_SLACK, SINGULAR_PIVOT
 
 if TYPE_CHECKING:
@@ -43,11 +43,8 @@ def run(
     max_iter: int,
     tol: float,
     schedule: dict[str, float],
-) -> tuple[Status, Array, float, float, int, tuple[Array, Array, Array]] | None:
-    """Run the compiled loop; None where it is not in use, or the setting needs the twin.
-
-    Returns how it ended, δ, σ², the KKT gap, the number of steps, and (cost, σ², terms) at every step.
-    """
+) -> Fit | None:
+    """Run the compiled loop from δ = `delta`; None where it is not in use, or the setting needs the twin."""
     problem, rule = setting.problem, setting.noise_rule
     prior = setting.prior.capped_linear()
     columns = problem.columns
@@ -86,13 +83,18 @@ def run(
             "singular_pivot": SINGULAR_PIVOT,
         },
     )
-    outcome, delta, noise, gap, n_iter, *trace = loop.run(np.ascontiguousarray(delta), noise, started, max_iter, tol)
+    outcome, delta, noise, gap, n_iter, steps = loop.run(np.ascontiguousarray(delta), noise, started, max_iter, tol)
     if outcome == _loop.Outcome.FALLBACK:
         return None
-    cost, noises, terms = trace
     status = {
         _loop.Outcome.CONVERGED: Status.CONVERGED,
         _loop.Outcome.MAX_ITER: Status.MAX_ITER,
         _loop.Outcome.STALLED: Status.STALLED,
     }[_loop.Outcome(outcome)]
-    return status, delta, noise, gap, n_iter, (cost, noises, terms)
+    gamma = setting.inflation * delta
+    if np.all(setting.inflation == 1):
+        active, root, triangle, w, residual, rss, log_determinant = loop.posterior_parts()
+        post = Posterior(active, root, noise, triangle, w, residual, rss, log_determinant)
+    else:
+        post = posterior(problem, gamma, noise)
+    return Fit(gamma, noise, post, gap, n_iter, status, Trace(*steps))

@@ -26,6 +26,8 @@ TWO_PASS_CONDITION_LIMIT = 1e7
 # Centring a Gram matrix by subtraction may cost two digits, not more.
 CENTRING_SHARE = 1e-2
 BLOCK_BYTES = 2**20
+# Least rows of a block whose Gram product is taken.
+GRAM_ROWS = 512
 # Rows whose means serve as shift: near the column means is enough.
 SHIFT_ROWS = 64
 
@@ -64,25 +66,30 @@ class Rows:
     def _readable(self) -> Any:
         return self.X.tocsr() if sparse.issparse(self.X) else self.X
 
-    def parts(self) -> Iterator[slice]:
-        """Cut the rows into blocks that stay in cache but are tall enough for BLAS."""
-        size = max(4 * self.width, BLOCK_BYTES // (8 * self.width))
-        for start in range(0, self.X.shape[0], size):
-            yield slice(start, start + size)
+    def blocks(self, least_rows: int) -> Iterator[Array]:
+        """Yield √w·[1, X − shift, Y − shift] in blocks that stay in cache but are tall enough for BLAS.
 
-    def shifted(self, part: slice, shift: Array) -> Array:
-        """Return a block of [1, X − shift, Y − shift]."""
+        All blocks share one buffer: each is gone when the next is asked for.
+        """
+        m = self.X.shape[0]
+        size = min(m, max(least_rows, BLOCK_BYTES // (8 * self.width)))
+        buffer = np.empty((size, self.width))
+        for start in range(0, m, size):
+            yield self.weighted(slice(start, start + size), self.shift, buffer)
+
+    def shifted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
+        """Return the part of [1, X − shift, Y − shift], in the buffer where one is given."""
         block = self._readable[part]
         d = self.X.shape[1]
-        rows = np.empty((block.shape[0], self.width))
+        rows = np.empty((block.shape[0], self.width)) if buffer is None else buffer[: block.shape[0]]
         rows[:, 0] = 1.0
         np.subtract(block.toarray() if sparse.issparse(block) else block, shift[:d], out=rows[:, 1 : 1 + d])
         np.subtract(self.Y[part], shift[d:], out=rows[:, 1 + d :])
         return rows
 
-    def weighted(self, part: slice, shift: Array) -> Array:
-        """Return a block of √w·[1, X − shift, Y − shift]."""
-        rows = self.shifted(part, shift)
+    def weighted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
+        """Return the part of √w·[1, X − shift, Y − shift], in the buffer where one is given."""
+        rows = self.shifted(part, shift, buffer)
         if self.weight is not None:
             rows *= np.sqrt(self.weight[part])[:, None]
         return rows
@@ -98,8 +105,8 @@ class Rows:
 def factor_by_qr(rows: Rows) -> Array:
     """Return the R-factor by QR of one block after another (the rows themselves while they are few)."""
     held = np.empty((0, rows.width))
-    for part in rows.parts():
-        held = shortened(np.vstack([held, rows.weighted(part, rows.shift)]))
+    for block in rows.blocks(4 * rows.width):
+        held = shortened(np.vstack([held, block]))
     held[:, 1:] += np.outer(held[:, 0], rows.shift)
     return held
 
@@ -113,9 +120,7 @@ def factor_by_gram(rows: Rows) -> Array | None:
     3) Otherwise once more on Q = CR⁻¹.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = np.zeros((rows.width, rows.width))
-        for block in _blocks(rows):
-            gram += block.T @ block
+        gram = _gram(rows.blocks(GRAM_ROWS), rows.width)
         centred = gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]
     raw, left = gram.diagonal()[1:], centred.diagonal()
     live = raw > 0
@@ -135,8 +140,12 @@ def factor_by_gram(rows: Rows) -> Array | None:
     return factor
 
 
-def _blocks(rows: Rows) -> Iterator[Array]:
-    return (rows.weighted(part, rows.shift) for part in rows.parts())
+def _gram(blocks: Iterator[Array], width: int) -> Array:
+    """Return the sum of BᵀB over the blocks, one triangle of it accumulated in place."""
+    gram = np.zeros((width, width), order="F")
+    for block in blocks:
+        gram = linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=gram, overwrite_c=1)
+    return np.triu(gram) + np.triu(gram, 1).T
 
 
 def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
@@ -155,10 +164,11 @@ def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
 def _second_pass(rows: Rows, live: NDArray[np.bool_], mean_row: Array, upper: Array) -> Array | None:
     """Return chol(QᵀQ)·R with Q = CR⁻¹."""
     mean = mean_row[1:] / mean_row[0]
-    gram = np.zeros_like(upper)
-    for block in _blocks(rows):
+
+    def orthonormal(block: Array) -> Array:
         centred = (block[:, 1:] - block[:, :1] * mean)[:, live]
-        q = linalg.blas.dtrsm(1.0, upper, centred.T, trans_a=1).T
-        gram += q.T @ q
+        return np.asarray(linalg.blas.dtrsm(1.0, upper, centred.T, trans_a=1).T)
+
+    gram = _gram((orthonormal(block) for block in rows.blocks(GRAM_ROWS)), upper.shape[1])
     correction, condition = _scaled_cholesky(gram)
     return correction @ upper if correction is not None and condition < 10 else None

@@ -386,9 +386,9 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
     started = start is not None
     done = compiled.run(setting, delta, noise, started=started, max_iter=max_iter, tol=tol, schedule=SCHEDULE)
     if done is not None:
-        status, delta, noise, gap, n_iter, steps = done
-        return _finish(setting, delta, noise, gap, n_iter, status, Trace(*steps))
-    return _solve_in_numpy(setting, State(delta, noise, np.zeros(problem.n_columns)), started, max_iter, tol)
+        return _judged(setting, done)
+    state = State(delta, noise, np.zeros(problem.n_columns))
+    return _judged(setting, _solve_in_numpy(setting, state, started, max_iter, tol))
 
 
 def _solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int, tol: float) -> Fit:
@@ -427,7 +427,9 @@ def _solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int
             state, since = moved, since + 1
         here = certify(setting, state)
     cost, noises, terms = (np.array(column) for column in zip(*costs, strict=True))
-    return _finish(setting, state.delta, state.noise, here.kkt_gap, n_iter, status, Trace(cost, noises, terms))
+    gamma = setting.inflation * state.delta
+    post = posterior(problem, gamma, state.noise)
+    return Fit(gamma, state.noise, post, here.kkt_gap, n_iter, status, Trace(cost, noises, terms))
 
 
 def _settled(problem: Problem, before: State, after: State) -> bool:
@@ -450,14 +452,11 @@ def _initial_delta(setting: Setting, start: Array | None) -> Array:
     return np.where(setting.problem.square_norms > 0, delta, 0.0)
 
 
-def _finish(
-    setting: Setting, delta: Array, noise: float, kkt_gap: float, n_iter: int, status: Status, trace: Trace
-) -> Fit:
+def _judged(setting: Setting, fit: Fit) -> Fit:
+    """Return the fit with its status changed to a collapse where it is one."""
     problem = setting.problem
-    gamma = setting.inflation * delta
-    post = posterior(problem, gamma, noise)
     share = COLLAPSE_SHARE if np.all(setting.inflation <= 1) else COLLAPSE_SHARE_INFLATED
     wide = problem.n_columns >= problem.n_rows
-    if setting.noise_rule.learned and wide and post.active.size > share * problem.n_rows:
-        status = Status.COLLAPSED
-    return Fit(gamma, noise, post, kkt_gap, n_iter, status, trace)
+    if setting.noise_rule.learned and wide and fit.posterior.active.size > share * problem.n_rows:
+        return replace(fit, status=Status.COLLAPSED)
+    return fit
