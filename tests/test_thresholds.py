@@ -207,6 +207,10 @@ def test_on_orthogonal_columns_every_search_is_exhaustive(seed, tau, search):
     np.testing.assert_array_equal(drop, best)
 
 
+def thresholded(problem, rule, solve_on):
+    return sequential(problem, rule, solve_on, solve_on(problem, None))
+
+
 def solver(noise):
     """Return solve_on for plain ARD at a known noise (a number) or a learned one (None)."""
 
@@ -228,7 +232,7 @@ def test_nothing_to_drop_returns_the_plain_fit():
     theta, y, _ = sparse_case(0)
     problem = twin.as_problem(theta, y)
     plain = solver(None)(problem, None)
-    fit = sequential(problem, Magnitude(Given(np.zeros(20))), solver(None))
+    fit = thresholded(problem, Magnitude(Given(np.zeros(20))), solver(None))
     np.testing.assert_array_equal(fit.gamma, plain.gamma)
     assert fit.trace.dropped == ()
     assert fit.n_iter == plain.n_iter
@@ -247,7 +251,7 @@ def test_orthogonal_columns_need_one_round_and_follow_the_closed_form(method, se
     strength = rates.strength_for(method, 0.02, rho=rho, sigma=np.sqrt(noise))
     kept = np.abs(theta.T @ y / rho) > rates.psi(method, strength, rho=rho, sigma=np.sqrt(noise))
     for rule in rules:
-        fit = sequential(twin.as_problem(theta, y), rule(Calibrated(method, 0.02)), solver(noise))
+        fit = thresholded(twin.as_problem(theta, y), rule(Calibrated(method, 0.02)), solver(noise))
         assert max((dropped.round for dropped in fit.trace.dropped), default=0) <= 1
         np.testing.assert_array_equal(fit.gamma > 0, kept)
 
@@ -259,7 +263,7 @@ def test_the_fit_returned_passes_its_own_rule_and_the_trace_says_what_went(rule,
     theta, y, _ = sparse_case(seed, coherence=2.0)
     problem = twin.as_problem(theta, y)
     judge = rule(Calibrated({Magnitude: "m", Likelihood: "l"}.get(rule, "map"), 0.001))
-    fit = sequential(problem, judge, solver(noise))
+    fit = thresholded(problem, judge, solver(noise))
     kept = np.flatnonzero(fit.gamma)
     assert not judge(fit.posterior, problem.square_norms[kept], kept).drop.any()
     np.testing.assert_allclose(fit.posterior.cost, twin.cost(theta, y, fit.gamma, fit.noise), rtol=1e-10)
@@ -282,7 +286,7 @@ def assert_trace_is_consistent(fit, rule):
 
 def test_correlated_columns_may_need_a_second_round():
     theta, y, _ = sparse_case(9, coherence=2.0)
-    fit = sequential(twin.as_problem(theta, y), Magnitude(Calibrated("m", 0.001)), solver(0.25))
+    fit = thresholded(twin.as_problem(theta, y), Magnitude(Calibrated("m", 0.001)), solver(0.25))
     assert {dropped.round for dropped in fit.trace.dropped} == {1, 2}
 
 
@@ -290,7 +294,7 @@ def test_correlated_columns_may_need_a_second_round():
 def test_everything_may_go(search):
     theta, y, _ = sparse_case(2)
     rule = MaximumAPosteriori(Given(np.full(20, 1e9)), search)
-    fit = sequential(twin.as_problem(theta, y), rule, solver(0.25))
+    fit = thresholded(twin.as_problem(theta, y), rule, solver(0.25))
     assert not fit.gamma.any()
     assert fit.posterior.active.size == 0
 
@@ -301,7 +305,7 @@ def test_a_collapse_at_the_start_is_reported_with_the_fit_that_thresholding_resc
     problem = twin.as_problem(theta, y)
     assert solver(None)(problem, None).status is Status.COLLAPSED
     rule = MaximumAPosteriori(Given(np.full(40, 1e9)), "diagonal")
-    assert sequential(problem, rule, solver(None)).status is Status.RESCUED
+    assert thresholded(problem, rule, solver(None)).status is Status.RESCUED
 
 
 def test_embedding_puts_a_partial_fit_among_all_columns():

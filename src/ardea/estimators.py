@@ -19,7 +19,7 @@ from ardea.inputs import checked_strength
 from ardea.priors import Both, CappedLinear, Convex, Flat, InCoordinates, Prior
 from ardea.regressor import BaseARD
 from ardea.task import Task
-from ardea.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search, embed
+from ardea.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search, embed, sequential
 
 # ARDr warns where its prior has driven σ² this far above that of least squares on the same support.
 OVERSHRUNK_RATIO = 4.0
@@ -99,8 +99,8 @@ class ARD(BaseARD):
     ) -> None:
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
 
-    def _solve_one(self, task: Task) -> Fit:
-        return task.run()
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
+        return task.plain
 
 
 class ARDvi(BaseARD):
@@ -129,6 +129,8 @@ class ARDvi(BaseARD):
     1
     """
 
+    strength_name = "alpha"
+
     def __init__(
         self,
         alpha: Any = "calibrated",
@@ -148,8 +150,8 @@ class ARDvi(BaseARD):
     def _strength(self, n_columns: int) -> Array | None:
         return checked_strength("alpha", self.alpha, n_columns, zero_allowed=False)
 
-    def _solve_one(self, task: Task) -> Fit:
-        return task.run_inflated(self._strength(task.problem.n_columns), self.false_terms)
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
+        return task.run_inflated(self._strength(task.problem.n_columns), self.false_terms, near)
 
 
 class ARDr(BaseARD):
@@ -182,6 +184,8 @@ class ARDr(BaseARD):
     >>> int(ARDr(prior=paper).fit(X, y).support_.sum())
     1
     """
+
+    strength_name = "lam"
 
     def __init__(
         self,
@@ -221,8 +225,8 @@ class ARDr(BaseARD):
             raise ValueError("eta='calibrated' is not known: calibrate lam, and give eta as a number.")
         return eta
 
-    def _solve_one(self, task: Task) -> Fit:
-        first = task.run()
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
+        first = task.plain
         calibrated = self.prior is None and isinstance(self.lam, str)
         fit = task.run(
             noise=first.noise,
@@ -286,6 +290,8 @@ class MSTSBL(BaseARD):
     (1, 1)
     """
 
+    strength_name = "tau"
+
     def __init__(
         self,
         tau: Any = "calibrated",
@@ -308,7 +314,7 @@ class MSTSBL(BaseARD):
     def _rule_unit_power(self) -> int:
         return Magnitude.unit_power
 
-    def _solve_one(self, task: Task) -> Fit:
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
         return task.threshold(Magnitude(task.strength("m", tau, self.false_terms, Magnitude.unit_power)))
 
@@ -336,6 +342,8 @@ class LSTSBL(BaseARD):
     1
     """
 
+    strength_name = "tau"
+
     def __init__(
         self,
         tau: Any = "calibrated",
@@ -358,7 +366,7 @@ class LSTSBL(BaseARD):
     def _rule_unit_power(self) -> int:
         return Likelihood.unit_power
 
-    def _solve_one(self, task: Task) -> Fit:
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
         return task.threshold(Likelihood(task.strength("l", tau, self.false_terms, Likelihood.unit_power)))
 
@@ -388,6 +396,8 @@ class MAPSTSBL(BaseARD):
     1
     """
 
+    strength_name = "tau"
+
     def __init__(
         self,
         tau: Any = "calibrated",
@@ -414,7 +424,7 @@ class MAPSTSBL(BaseARD):
     def _strength(self, n_columns: int) -> Array | None:
         return checked_strength("tau", self.tau, n_columns)
 
-    def _solve_one(self, task: Task) -> Fit:
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
         return task.threshold(MaximumAPosteriori(task.strength("map", tau, self.false_terms, 0), self.search))
 
@@ -450,6 +460,8 @@ class SparseARD(BaseARD):
     x5    -1.964  0.07133   -2.104    -1.824
     """
 
+    strength_name = "false_terms"
+
     def __init__(
         self,
         *,
@@ -464,11 +476,12 @@ class SparseARD(BaseARD):
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
 
-    def _solve_one(self, task: Task) -> Fit:
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         first = task.run_inflated(None, max(1.0, self.false_terms))
         candidates = first.posterior.active
         price = task.strength("map", None, self.false_terms, 0)
-        fit = task.threshold(MaximumAPosteriori(price, "backward"), task.problem.restrict(candidates), first.noise)
+        part = task.problem.restrict(candidates)
+        fit = sequential(part, MaximumAPosteriori(price, "backward"), task.run, task.run(part, first.noise))
         dropped = tuple(replace(d, column=int(candidates[d.column])) for d in fit.trace.dropped)
         fit = replace(
             fit,

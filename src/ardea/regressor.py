@@ -36,6 +36,8 @@ class CollapseWarning(ConvergenceWarning):
 class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """What all estimators share: input checks, compression, attributes, prediction, intervals."""
 
+    # The parameter that decides how many terms are kept, if there is one.
+    strength_name: str | None = None
     # Set by the solution; a stream of blocks (partial_fit) sets them when one is first asked for.
     _SOLVED = (
         "coef_",
@@ -69,8 +71,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self.verbose = verbose
 
     @abstractmethod
-    def _solve_one(self, task: Task) -> Fit:
-        """Return the fit of one target."""
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
+        """Return the fit of one target; it may start from the fit of a strength nearby."""
 
     def _strength(self, n_columns: int) -> Array | None:
         """Return the strengths, checked, one per column; None where there are none or they are calibrated."""
@@ -213,23 +215,39 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             return X, Y, weight
         return X[used], Y[used], weight[used]
 
-    def _set_solution(self, problems: Sequence[Problem], coordinates: Coordinates) -> None:
+    def _tasks(self, problems: Sequence[Problem], coordinates: Coordinates) -> list[Task]:
+        """Return one task per target."""
         flat, m = coordinates.flat, coordinates.total_weight
         if flat.kept.size and m <= flat.rank:
             raise ValueError(
                 f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
                 "nothing is left to learn from. Keep fewer columns, or add rows."
             )
-        fits, terms = [], []
-        for t, problem in enumerate(problems):
-            unit = coordinates.coefficient_unit(t)
-            noise_unit = float(coordinates.targets[t]) ** 2
-            task = Task(problem, unit, noise_unit, self.noise_variance, int(self.max_iter), float(self.tol))
-            fit = self._solve_one(task)
+        return [
+            Task(
+                problem,
+                coordinates.coefficient_unit(t),
+                float(coordinates.targets[t]) ** 2,
+                self.noise_variance,
+                int(self.max_iter),
+                float(self.tol),
+            )
+            for t, problem in enumerate(problems)
+        ]
+
+    def _set_solution(self, problems: Sequence[Problem], coordinates: Coordinates) -> None:
+        fits = [self._solve_one(task) for task in self._tasks(problems, coordinates)]
+        self._adopt(problems, coordinates, fits)
+
+    def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
+        """Take the fits for this model's own: warnings, then attributes."""
+        known = self.noise_variance is not None
+        for t, fit in enumerate(fits):
             self._tell(fit, coordinates, t)
-            fits.append(fit)
-            terms.append(terms_of(problem, fit, coordinates, t, noise_known=self.noise_variance is not None))
-        self._terms: list[Terms] = terms
+        self._terms: list[Terms] = [
+            terms_of(problem, fit, coordinates, t, noise_known=known)
+            for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
+        ]
         self._set_attributes(problems, fits, coordinates)
 
     def _set_attributes(self, problems: Sequence[Problem], fits: Sequence[Fit], coordinates: Coordinates) -> None:
@@ -267,13 +285,13 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if fit.status.advice:
             text = fit.status.advice.format(max_iter=self.max_iter, gap=fit.kkt_gap, tol=self.tol, k=k, m=m)
             collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
-            warnings.warn(where + text, CollapseWarning if collapsed else ConvergenceWarning, stacklevel=4)
+            warnings.warn(where + text, CollapseWarning if collapsed else ConvergenceWarning, stacklevel=5)
         elif m <= k + 1 and m != coordinates.n_samples:
             warnings.warn(
                 f"{where}The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
                 "scale them to add up to the number of independent rows.",
                 CollapseWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.verbose:
             print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -82,9 +83,14 @@ class Task:
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
         return fit
 
-    def threshold(self, rule: Rule, problem: Problem | None = None, noise: float | None = None) -> Fit:
+    @cached_property
+    def plain(self) -> Fit:
+        """Plain ARD on all columns: where ARDr and the thresholding methods begin, whatever their strength."""
+        return self.run()
+
+    def threshold(self, rule: Rule) -> Fit:
         """Threshold ARD sequentially."""
-        return sequential(self.problem if problem is None else problem, rule, self.run, noise)
+        return sequential(self.problem, rule, self.run, self.plain)
 
     def strength(self, method: rates.Method, given: Array | None, false_terms: float, unit_power: int) -> Strength:
         """Return the user's strengths in these coordinates, or the calibrated ones."""
@@ -92,9 +98,11 @@ class Task:
             return Calibrated(method, self.false_positive_rate(false_terms))
         return Given(given / self.unit**unit_power)
 
-    def run_inflated(self, alpha: Array | None, false_terms: float) -> Fit:
-        """Run with inflation α, or (None) with the one calibrated to `false_terms`."""
+    def run_inflated(self, alpha: Array | None, false_terms: float, near: Fit | None = None) -> Fit:
+        """Run with inflation α, or (None) with the one calibrated to `false_terms`, from a fit nearby where given."""
         if alpha is None:
             calibrated = rates.strength_for("vi", self.false_positive_rate(false_terms))
             alpha = np.full(self.problem.n_columns, float(calibrated))
-        return self.run(inflation=alpha)
+        if near is None:
+            return self.run(inflation=alpha)
+        return self.run(inflation=alpha, start=near.gamma, noise=near.noise)

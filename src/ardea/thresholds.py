@@ -194,12 +194,7 @@ def _precision(post: Posterior) -> Array:
     return product
 
 
-def sequential(
-    problem: Problem,
-    rule: Rule,
-    solve_on: Callable[[Problem, float | None], Fit],
-    noise: float | None = None,
-) -> Fit:
+def sequential(problem: Problem, rule: Rule, solve_on: Callable[[Problem, float], Fit], first: Fit) -> Fit:
     """Fit → judge → restrict → fit, until no column goes; the fit returned is over all columns.
 
     Parameters
@@ -209,12 +204,12 @@ def sequential(
     rule : Rule
         Which active columns go.
     solve_on : callable
-        Maps a problem and a σ² to start from (None: the noise rule's own) to a fit.
-    noise : float, optional
-        σ² to start the first fit from.
+        Maps a problem and a σ² to start from to a fit.
+    first : Fit
+        Fit of the whole problem, to begin with.
     """
     columns = np.arange(problem.n_columns)
-    part, fit, trace, rounds, n_iter = problem, solve_on(problem, noise), Trace(), 0, 0
+    part, fit, trace, rounds, n_iter = problem, first, Trace(), 0, 0
     collapsed = fit.status is Status.COLLAPSED
     while True:
         trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
