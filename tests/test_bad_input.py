@@ -174,7 +174,7 @@ BAD_KEEP = {
     "fraction": ([1.5], "always_keep"),
     "a number with a point": (1.0, "always_keep.*column numbers, names or a boolean mask"),
     "None inside": ([None], "always_keep"),
-    "a set": ({1}, "always_keep.*column numbers, names or a boolean mask"),
+    "a number with a fraction": (1.5, "always_keep.*column numbers, names or a boolean mask"),
 }
 
 

@@ -175,11 +175,11 @@ def test_learned_noise_starts_at_the_mean_square_and_stops_at_its_floor():
     theta, y = sparse_case("tall", 20, 5, 7)
     tall, wide = twin.as_problem(theta, y), twin.as_problem(theta[:4], y[:4])
     assert Learned().start(tall) == pytest.approx(y @ y / 20, rel=1e-14)
-    assert Learned.floor(tall) == pytest.approx(FLOOR_TALL * (y @ y) / 20, rel=1e-12)
-    assert Learned.floor(wide) == pytest.approx(FLOOR_WIDE * (y[:4] @ y[:4]) / 4, rel=1e-12)
+    assert Learned().floor(tall) == pytest.approx(FLOOR_TALL * (y @ y) / 20, rel=1e-12)
+    assert Learned().floor(wide) == pytest.approx(FLOOR_WIDE * (y[:4] @ y[:4]) / 4, rel=1e-12)
     exact = twin.as_problem(theta, theta @ np.ones(5))
     fit = solve(Setting(exact, Flat(), Learned(), np.ones(5)))
-    assert fit.noise >= Learned.floor(exact)
+    assert fit.noise >= Learned().floor(exact)
     np.testing.assert_allclose(fit.posterior.mean, 1.0, rtol=1e-6)
 
 

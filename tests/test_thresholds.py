@@ -312,7 +312,7 @@ def test_embedding_puts_a_partial_fit_among_all_columns():
     theta, y, _ = sparse_case(3)
     problem, columns = twin.as_problem(theta, y), np.array([7, 2, 0])
     part = solver(0.25)(problem.restrict(columns), None)
-    whole = embed(problem, columns, part)
+    whole = embed(problem.n_columns, columns, part)
     np.testing.assert_array_equal(whole.gamma[columns], part.gamma)
     assert np.count_nonzero(whole.gamma) == np.count_nonzero(part.gamma)
     np.testing.assert_allclose(whole.posterior.cost, part.posterior.cost, rtol=1e-10)

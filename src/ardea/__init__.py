@@ -11,6 +11,7 @@ from ardea import priors, rates
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.operators import Operator
 from ardea.regressor import CollapseWarning
+from ardea.selection import ARDSearch
 from ardea.versions import __version__, show_versions
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "LSTSBL",
     "MAPSTSBL",
     "MSTSBL",
+    "ARDSearch",
     "ARDr",
     "ARDvi",
     "CollapseWarning",

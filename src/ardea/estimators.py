@@ -14,7 +14,7 @@ from ardea import rates
 from ardea.core.columns import Array
 from ardea.core.noise import Learned
 from ardea.core.posterior import posterior
-from ardea.core.result import Fit, Status
+from ardea.core.result import Fit, Status, worst
 from ardea.inputs import checked_strength
 from ardea.priors import Both, CappedLinear, Convex, Flat, InCoordinates, Prior
 from ardea.regressor import BaseARD
@@ -227,18 +227,17 @@ class ARDr(BaseARD):
 
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         first = task.plain
-        calibrated = self.prior is None and isinstance(self.lam, str)
+        prunes = task.false_positive_rate(self.false_terms) < rates.NO_PRUNING_RATE
+        calibrated = self.prior is None and isinstance(self.lam, str) and prunes
         fit = task.run(
             noise=first.noise,
             prior=self._prior_for(task),
             start=first.gamma,
             noise_scale=WITHOUT_SHRINKAGE if calibrated else None,
         )
-        status = fit.status
-        if first.status is Status.COLLAPSED and status is not Status.COLLAPSED:
-            status = Status.RESCUED
-        elif task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
-            status = Status.OVERSHRUNK
+        status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
+        if task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
+            status = worst(status, Status.OVERSHRUNK)
         return replace(fit, trace=first.trace.then(fit.trace), n_iter=first.n_iter + fit.n_iter, status=status)
 
     def _prior_for(self, task: Task) -> Prior:
@@ -260,7 +259,7 @@ def _least_squares_noise(task: Task, fit: Fit) -> float:
     if degrees <= 0:
         return np.inf
     rss = posterior(task.problem, WITHOUT_SHRINKAGE * fit.gamma, fit.noise).rss
-    return max(rss / degrees, Learned.floor(task.problem))
+    return max(rss / degrees, Learned().floor(task.problem))
 
 
 class MSTSBL(BaseARD):
@@ -487,6 +486,6 @@ class SparseARD(BaseARD):
             fit,
             trace=first.trace.then(replace(fit.trace, dropped=dropped)),
             n_iter=first.n_iter + fit.n_iter,
-            status=fit.status if fit.status.advice else first.status,
+            status=worst(fit.status, first.status),
         )
-        return embed(task.problem, candidates, fit)
+        return embed(task.problem.n_columns, candidates, fit)

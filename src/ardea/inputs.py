@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -32,7 +31,8 @@ def checked_strength(
             f"{name} has shape {array.shape}, but X has {n_columns} columns: give one number, or one per column."
         )
     if np.isnan(array).any() or (array < 0).any() or (not infinity_allowed and np.isinf(array).any()):
-        raise ValueError(f"{name} must be finite and not negative; got {value!r}.")
+        allowed = "infinite or finite" if infinity_allowed else "finite"
+        raise ValueError(f"{name} must be {allowed} and not negative; got {value!r}.")
     if not zero_allowed and (array == 0).any():
         raise ValueError(f"{name} must be above zero; got {value!r}.")
     return np.array(np.broadcast_to(array, (n_columns,)))
@@ -54,14 +54,17 @@ def checked_keep(always_keep: Any, n_columns: int, names: NDArray[Any] | None) -
         return []
     if isinstance(always_keep, str | Integral):
         always_keep = [always_keep]
-    if not isinstance(always_keep, Sequence | np.ndarray):
-        raise ValueError(f"always_keep={always_keep!r} is not known: give column numbers, names or a boolean mask.")
-    entries = np.asarray(always_keep)
-    if entries.dtype.kind == "b":
-        if entries.shape != (n_columns,):
-            raise ValueError(f"The mask always_keep has shape {entries.shape}; X has {n_columns} columns.")
+    try:
+        entries = list(always_keep)
+    except TypeError:
+        raise ValueError(
+            f"always_keep={always_keep!r} is not known: give column numbers, names or a boolean mask."
+        ) from None
+    if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
+        if len(entries) != n_columns:
+            raise ValueError(f"The mask always_keep has length {len(entries)}; X has {n_columns} columns.")
         return [int(j) for j in np.flatnonzero(entries)]
-    return sorted({_column_number(entry, n_columns, names) for entry in entries.tolist()})
+    return sorted({_column_number(entry, n_columns, names) for entry in entries})
 
 
 def _column_number(entry: Any, n_columns: int, names: NDArray[Any] | None) -> int:
@@ -71,6 +74,7 @@ def _column_number(entry: Any, n_columns: int, names: NDArray[Any] | None) -> in
             where = "X has no column names" if names is None else f"X has the columns {', '.join(map(str, known[:20]))}"
             raise ValueError(f"always_keep names the column {entry!r}, but {where}.")
         return known.index(entry)
-    if not isinstance(entry, int) or not -n_columns <= entry < n_columns:
+    number = int(entry) if isinstance(entry, Integral) and not isinstance(entry, bool) else n_columns
+    if not -n_columns <= number < n_columns:
         raise ValueError(f"always_keep has {entry!r}; X has {n_columns} columns, numbered from 0.")
-    return entry % n_columns
+    return number % n_columns

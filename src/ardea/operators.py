@@ -14,7 +14,8 @@ from ardea.core.columns import Array, Index
 class Operator:
     """Columns given by a `scipy.sparse.linalg.LinearOperator`, to be passed as X.
 
-    Only products with the operator and its adjoint are used; no column is stored unless it becomes active.
+    Only products with the operator and its adjoint are used; no column is stored unless it becomes active. For `fit`,
+    `predict` and `score`; scikit-learn's own tools (pipelines, cross-validation) need arrays.
 
     Parameters
     ----------
@@ -60,6 +61,22 @@ class Operator:
             )
         if not np.all(np.isfinite(self.column_norms) & (self.column_norms >= 0)):
             raise ValueError("column_norms must be finite and not negative.")
+        self._check_some_norms()
+
+    def __repr__(self) -> str:
+        return f"Operator(shape={self.shape})"
+
+    def _check_some_norms(self) -> None:
+        """Compare three columns with the norms given: wrong norms give wrong models."""
+        some = (
+            np.unique(np.linspace(0, self.shape[1] - 1, 3).astype(np.intp)) if self.shape[1] else np.empty(0, np.intp)
+        )
+        measured = np.linalg.norm(self.take(some), axis=0)
+        for j, norm in zip(some, measured, strict=True):
+            if not np.isclose(norm, self.column_norms[j], rtol=1e-6, atol=1e-300):
+                raise ValueError(
+                    f"column_norms says {self.column_norms[j]:.6g} for column {j}, but its norm is {norm:.6g}."
+                )
 
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""

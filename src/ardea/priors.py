@@ -52,7 +52,18 @@ class Prior:
         return np.where(gamma > 0, rise, 0.0)
 
     def __and__(self, convex: Convex) -> Both:
+        if not isinstance(convex, Convex):
+            raise ValueError("Write g & f with g a concave prior and f a convex one (Bounds, Convex).")
+        if self.convex is not None:
+            raise ValueError(f"{type(self).__name__} has a convex part of its own already: only one can be used.")
         return Both(self, convex)
+
+
+def _check_strength_and_width(lam: ArrayLike, eta: ArrayLike) -> None:
+    """Refuse a slope that is negative or not finite, and a width that is not positive."""
+    strength, width = np.asarray(lam, dtype=float), np.asarray(eta, dtype=float)
+    if not np.all(np.isfinite(strength) & (strength >= 0)) or not np.all(width > 0):
+        raise ValueError(f"A prior needs a finite lam >= 0 and an eta > 0; got lam={lam!r}, eta={eta!r}.")
 
 
 class Flat(Prior):
@@ -81,6 +92,9 @@ class CappedLinear(Prior):
     lam: ArrayLike
     eta: ArrayLike = np.inf
     over_noise: bool = False
+
+    def __post_init__(self) -> None:
+        _check_strength_and_width(self.lam, self.eta)
 
     @property
     def scales_with_noise(self) -> bool:
@@ -122,6 +136,9 @@ class Tanh(Prior):
     lam: ArrayLike
     eta: ArrayLike = 1.0
 
+    def __post_init__(self) -> None:
+        _check_strength_and_width(self.lam, self.eta)
+
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
         return np.asarray(self.lam) * np.tanh(gamma / np.asarray(self.eta))
@@ -137,6 +154,9 @@ class Log(Prior):
 
     lam: ArrayLike
     eta: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        _check_strength_and_width(self.lam, self.eta)
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
@@ -238,6 +258,9 @@ class Convex:
     array([1.259921])
     """
 
+    def __and__(self, concave: Prior) -> Both:
+        return concave & self
+
     def __init__(
         self,
         function: Callable[[Array], Array],
@@ -300,7 +323,7 @@ class NegativeLog(Convex):
     """f(γ) = −weight·ln γ: the convex part of a gamma prior with shape > 1."""
 
     def __init__(self, weight: float) -> None:
-        super().__init__(lambda g: -weight * np.log(g), lambda g: -weight / g)
+        super().__init__(self.value, self.slope)
         self.weight = weight
 
     def value(self, gamma: Array) -> Array:

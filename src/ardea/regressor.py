@@ -99,9 +99,9 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self
         """
         self._check_parameters()
-        self.__dict__.pop("_stream", None)
         X, Y, weight = self._checked_rows(X, y, sample_weight, first=True)
         keep = checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
+        self.__dict__.pop("_stream", None)
         self._set_solution(*self._posed(X, Y, weight, keep))
         return self
 
@@ -120,7 +120,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
         """Add a block of rows to a stream; the model of all rows so far is solved when it is first asked for.
 
-        The result equals `fit` on all the rows together, in memory that does not grow with their number. After `fit`,
+        The result equals `fit` on all the rows together, in memory that does not grow with their number (above 5,000
+        columns the rows are kept). After `fit`,
         a new stream begins, with a warning: `fit` keeps nothing that rows could be added to.
 
         Parameters
@@ -144,6 +145,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if isinstance(X, Operator):
             raise ValueError("An Operator cannot be added to a stream of rows; use fit.")
         X, Y, weight = self._checked_rows(X, y, sample_weight, first=stream is None)
+        checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
         if sparse.issparse(X) and X.shape[1] > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
         block = Compression.from_arrays(X, Y, weight)

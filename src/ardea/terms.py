@@ -189,11 +189,12 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
     post, flat = fit.posterior, coordinates.flat
     unit = coordinates.coefficient_unit(target)[post.active]
     noise_unit = float(coordinates.targets[target]) ** 2
+    part = problem.restrict(post.active)
     support_rows = SupportRows(
-        vectors=problem.columns.take(post.active),
-        target=problem.target,
-        rest=problem.rest,
-        n_rows=problem.n_rows,
+        vectors=part.columns.take(np.arange(post.active.size)),
+        target=part.target,
+        rest=part.rest,
+        n_rows=part.n_rows,
         unit=unit,
         noise_unit=noise_unit,
         known_noise=fit.noise if noise_known else None,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea import rates
 from ardea.core.columns import Array, Index
-from ardea.core.posterior import Posterior, posterior
+from ardea.core.posterior import Posterior
 from ardea.core.problem import Problem
 from ardea.core.result import Dropped, Fit, Status, Trace
 from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED
@@ -78,7 +78,7 @@ class Magnitude:
     """Drop |μ_j| < τ (Alg. 4)."""
 
     strength: Strength
-    unit_power: int = 1
+    unit_power: ClassVar[int] = 1
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns."""
@@ -92,7 +92,7 @@ class Likelihood:
     """Drop N(0 | μ_j, Σ_jj) > τ (Alg. 5)."""
 
     strength: Strength
-    unit_power: int = -1
+    unit_power: ClassVar[int] = -1
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns."""
@@ -112,12 +112,13 @@ class MaximumAPosteriori:
     - "greedy": grow S by the column that most increases Στ − ½μ_SᵀP_SSμ_S, P = Σ⁻¹, until none does.
     - "forward-backward": the same, and after every growth take columns out of S while that increases it.
     - "backward": the kept coordinates are re-optimised when a column goes (the paper freezes them), which costs
-      ½μ_Sᵀ(Σ_SS)⁻¹μ_S: remove the smallest ½μ_j²/Σ_jj below τ, condition the Gaussian on ξ_j = 0, repeat.
+      ½μ_Sᵀ(Σ_SS)⁻¹μ_S: remove the column with the largest τ_j − ½μ_j²/Σ_jj > 0, condition the Gaussian on
+      ξ_j = 0, repeat.
     """
 
     strength: Strength
     search: Search = "diagonal"
-    unit_power: int = 0
+    unit_power: ClassVar[int] = 0
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns."""
@@ -229,11 +230,14 @@ def sequential(problem: Problem, rule: Rule, solve_on: Callable[[Problem, float]
     if collapsed:
         small = fit.posterior.active.size <= COLLAPSE_SHARE_INFLATED * problem.n_rows
         fit = replace(fit, status=Status.RESCUED if small else Status.COLLAPSED)
-    return embed(problem, columns, replace(fit, trace=trace, n_iter=n_iter))
+    return embed(problem.n_columns, columns, replace(fit, trace=trace, n_iter=n_iter))
 
 
-def embed(problem: Problem, columns: Index, fit: Fit) -> Fit:
-    """Return a fit on some columns of a problem as a fit on all of them, the others exactly zero."""
-    gamma = np.zeros(problem.n_columns)
+def embed(n_columns: int, columns: Index, fit: Fit) -> Fit:
+    """Return a fit on some columns of a problem as a fit on all of them, the others exactly zero.
+
+    The residual of its posterior stays in the rows of the smaller problem.
+    """
+    gamma = np.zeros(n_columns)
     gamma[columns] = fit.gamma
-    return replace(fit, gamma=gamma, posterior=posterior(problem, gamma, fit.noise))
+    return replace(fit, gamma=gamma, posterior=replace(fit.posterior, active=columns[fit.posterior.active]))

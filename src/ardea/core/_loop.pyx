@@ -2,8 +2,8 @@
 """The outer loop of :mod:`ardea.core.reweighted`, compiled, for a dense design and a flat or capped linear prior.
 
 Step for step the NumPy twin, which stays the reference (its docstrings hold the maths); the names are the same. Arrays
-of the problem are column-major. Returns status FALLBACK where the twin has a special path (a singular face of the
-lasso, a posterior too ill-conditioned for Cholesky): the caller then runs the twin. No Python object is touched inside
+of the problem are column-major. Returns status FALLBACK where the twin has a special path (a posterior too
+ill-conditioned for Cholesky, more active columns than there is room for): the caller then runs the twin. No Python object is touched inside
 the loop, so the GIL is released.
 """
 
@@ -136,8 +136,8 @@ cdef class Loop:
 
     def _allocate(self):
         """Carve all work space out of three arrays; pages that are never touched cost nothing."""
-        cdef long k = self.capacity, d = self.d, r = self.r, pool = self.pool_capacity
-        cdef double[::1] doubles = np.empty(pool * d + 10 * d + d * k + k * k + 11 * k + 5 * r + GATHER * (r + 2 * k)
+        cdef Py_ssize_t k = self.capacity, d = self.d, r = self.r, pool = self.pool_capacity
+        cdef double[::1] doubles = np.empty(pool * d + 10 * d + d * k + k * k + 10 * k + r + GATHER * (r + 2 * k)
                                             + r * k + 3 * (2 * k + 2 * k * k + r))
         cdef int[::1] ints = np.zeros(d + pool + 4 * k + GATHER, dtype=np.intc)
         cdef char[::1] bytes_ = np.zeros(3 * d + d * sizeof(Violator), dtype=np.int8)
@@ -166,18 +166,18 @@ cdef class Loop:
             self.position[j] = -1
             self.rounding[j] = 8 * EPS * sqrt(self.rho[j] * self.total)
 
-    cdef double* doubles(self, long n) noexcept:
+    cdef double* doubles(self, Py_ssize_t n) noexcept:
         cdef double* start = self.next_double
         self.next_double += n
         return start
 
-    cdef int* ints(self, long n) noexcept:
+    cdef int* ints(self, Py_ssize_t n) noexcept:
         cdef int* start = self.next_int
         self.next_int += n
         return start
 
     cdef void allot(self, Post* post) noexcept:
-        cdef long k = self.capacity
+        cdef Py_ssize_t k = self.capacity
         post.active, post.root, post.w = self.ints(k), self.doubles(k), self.doubles(k)
         post.triangle, post.inverse, post.residual = self.doubles(k * k), self.doubles(k * k), self.doubles(self.r)
 
@@ -201,18 +201,18 @@ cdef class Loop:
                 j = columns[i]
                 if self.position[j] >= 0:
                     continue
-                memcpy(self.gather + <long> batch * self.r, self.A + <long> j * self.r, self.r * sizeof(double))
+                memcpy(self.gather + <Py_ssize_t> batch * self.r, self.A + <Py_ssize_t> j * self.r, self.r * sizeof(double))
                 self.position[j] = self.pool_count + batch
                 self.pooled[self.pool_count + batch] = j
                 batch += 1
             if batch == GATHER or (i == n and batch > 0):
                 dgemm("T", "N", &self.d, &batch, &self.r, &one, self.A, &self.r, self.gather, &self.r, &zero,
-                      self.pool + <long> self.pool_count * self.d, &self.d)
+                      self.pool + <Py_ssize_t> self.pool_count * self.d, &self.d)
                 self.pool_count += batch
                 batch = 0
 
     cdef inline double* gram_row(self, int j) noexcept nogil:
-        return self.pool + <long> self.position[j] * self.d
+        return self.pool + <Py_ssize_t> self.position[j] * self.d
 
     cdef void subtract_fit(self, double* out, int* columns, double* coefficients, double* scales, int n) noexcept nogil:
         """Return out − Σ A_j·coefficient·scale, in place."""
@@ -220,7 +220,7 @@ cdef class Loop:
         cdef double factor
         for i in range(n):
             factor = -coefficients[i] * (1.0 if scales == NULL else scales[i])
-            daxpy(&self.r, &factor, self.A + <long> columns[i] * self.r, &ONE, out, &ONE)
+            daxpy(&self.r, &factor, self.A + <Py_ssize_t> columns[i] * self.r, &ONE, out, &ONE)
 
     cdef void correlate(self, double* residual, int* columns, double* coefficients, double* scales, int n,
                         double noise, double* out) noexcept nogil:
@@ -255,25 +255,25 @@ cdef class Loop:
         for i in range(k):
             row = self.gram_row(post.active[i])
             for j in range(i, k):
-                post.triangle[<long> i * k + j] = row[post.active[j]] * post.root[i] * post.root[j]
-            post.triangle[<long> i * k + i] += noise
-            self.vector1[i] = post.triangle[<long> i * k + i]
+                post.triangle[<Py_ssize_t> i * k + j] = row[post.active[j]] * post.root[i] * post.root[j]
+            post.triangle[<Py_ssize_t> i * k + i] += noise
+            self.vector1[i] = post.triangle[<Py_ssize_t> i * k + i]
         post.log_determinant = (self.rows - k) * log(noise)
         if k:
             dpotrf("L", &k, post.triangle, &k, &info)
             if info != 0:
                 return -1
             for i in range(k):
-                if post.triangle[<long> i * k + i] ** 2 < self.safe_pivot * self.vector1[i]:
+                if post.triangle[<Py_ssize_t> i * k + i] ** 2 < self.safe_pivot * self.vector1[i]:
                     return -1
-                post.log_determinant += 2 * log(post.triangle[<long> i * k + i])
+                post.log_determinant += 2 * log(post.triangle[<Py_ssize_t> i * k + i])
                 post.w[i] = post.root[i] * self.correlation0[post.active[i]]
             dpotrs("L", &k, &ONE, post.triangle, &k, post.w, &k, &info)
         memcpy(post.residual, self.b, self.r * sizeof(double))
         self.subtract_fit(post.residual, post.active, post.w, post.root, k)
         if k:
             for i in range(k):
-                self.vector1[i] = post.root[i] * ddot(&self.r, self.A + <long> post.active[i] * self.r, &ONE,
+                self.vector1[i] = post.root[i] * ddot(&self.r, self.A + <Py_ssize_t> post.active[i] * self.r, &ONE,
                                                       post.residual, &ONE) - noise * post.w[i]
             dpotrs("L", &k, &ONE, post.triangle, &k, self.vector1, &k, &info)
             for i in range(k):
@@ -290,12 +290,12 @@ cdef class Loop:
             return
         post.undetermined = 0.0
         if k:
-            memcpy(post.inverse, post.triangle, <long> k * k * sizeof(double))
+            memcpy(post.inverse, post.triangle, <Py_ssize_t> k * k * sizeof(double))
             dpotri("L", &k, post.inverse, &k, &info)
             for i in range(k):
                 for j in range(i + 1, k):
-                    post.inverse[<long> j * k + i] = post.inverse[<long> i * k + j]
-                post.undetermined += post.noise * post.inverse[<long> i * k + i]
+                    post.inverse[<Py_ssize_t> j * k + i] = post.inverse[<Py_ssize_t> i * k + j]
+                post.undetermined += post.noise * post.inverse[<Py_ssize_t> i * k + i]
         post.has_inverse = 1
 
     cdef double update_noise(self, Post* post) noexcept nogil:
@@ -336,7 +336,7 @@ cdef class Loop:
                 self.doubtful[j] = 0
             return
         for i in range(k):
-            row, column = self.gram_row(post.active[i]), self.half + <long> i * self.d
+            row, column = self.gram_row(post.active[i]), self.half + <Py_ssize_t> i * self.d
             for j in range(self.d):
                 column[j] = row[j] * post.root[i]
             condition += post.root[i] * post.root[i] * self.rho[post.active[i]]
@@ -344,7 +344,7 @@ cdef class Loop:
         for j in range(self.d):
             out[j] = 0.0
         for i in range(k):
-            column = self.half + <long> i * self.d
+            column = self.half + <Py_ssize_t> i * self.d
             for j in range(self.d):
                 out[j] += column[j] * column[j]
         condition /= post.noise
@@ -358,7 +358,7 @@ cdef class Loop:
             for i in range(k):
                 j = post.active[i]
                 gamma = post.root[i] * post.root[i]
-                explained = 1.0 - post.noise * post.inverse[<long> i * k + i]
+                explained = 1.0 - post.noise * post.inverse[<Py_ssize_t> i * k + i]
                 if gamma * self.rho[j] > self.safe_share * post.noise and explained > self.safe_explained:
                     out[j] = explained / gamma
                     self.doubtful[j] = 0
@@ -376,15 +376,15 @@ cdef class Loop:
         cdef double* z = self.vectors
         cdef double* v
         for i in range(k):
-            memcpy(z + <long> i * self.r, self.A + <long> post.active[i] * self.r, self.r * sizeof(double))
+            memcpy(z + <Py_ssize_t> i * self.r, self.A + <Py_ssize_t> post.active[i] * self.r, self.r * sizeof(double))
             for j in range(self.r):
-                z[<long> i * self.r + j] *= post.root[i]
+                z[<Py_ssize_t> i * self.r + j] *= post.root[i]
         for j in range(self.d + 1):
             if j < self.d:
                 if not self.doubtful[j]:
                     continue
-                memcpy(self.gather + <long> n * self.r, self.A + <long> j * self.r, self.r * sizeof(double))
-                v = self.block + <long> n * k
+                memcpy(self.gather + <Py_ssize_t> n * self.r, self.A + <Py_ssize_t> j * self.r, self.r * sizeof(double))
+                v = self.block + <Py_ssize_t> n * k
                 for i in range(k):
                     v[i] = post.root[i] * self.gram_row(post.active[i])[j]
                 self.gathered[n] = j
@@ -393,17 +393,17 @@ cdef class Loop:
                 continue
             dpotrs("L", &k, &n, post.triangle, &k, self.block, &k, &info)
             dgemm("N", "N", &self.r, &n, &k, &minus, z, &self.r, self.block, &k, &one, self.gather, &self.r)
-            memcpy(self.block2, self.block, <long> n * k * sizeof(double))
+            memcpy(self.block2, self.block, <Py_ssize_t> n * k * sizeof(double))
             dgemm("T", "N", &k, &n, &self.r, &one, z, &self.r, self.gather, &self.r, &negative_noise, self.block2, &k)
             dpotrs("L", &k, &n, post.triangle, &k, self.block2, &k, &info)
             dgemm("N", "N", &self.r, &n, &k, &minus, z, &self.r, self.block2, &k, &one, self.gather, &self.r)
             for i in range(n):
-                v = self.block + <long> i * k
-                daxpy(&k, &one, self.block2 + <long> i * k, &ONE, v, &ONE)
-                out[self.gathered[i]] = self.square(self.gather + <long> i * self.r, self.r) / post.noise \
+                v = self.block + <Py_ssize_t> i * k
+                daxpy(&k, &one, self.block2 + <Py_ssize_t> i * k, &ONE, v, &ONE)
+                out[self.gathered[i]] = self.square(self.gather + <Py_ssize_t> i * self.r, self.r) / post.noise \
                     + self.square(v, k)
                 self.score[self.gathered[i]] = ddot(&k, v, &ONE, post.w, &ONE) \
-                    + ddot(&self.r, self.gather + <long> i * self.r, &ONE, post.residual, &ONE) / post.noise
+                    + ddot(&self.r, self.gather + <Py_ssize_t> i * self.r, &ONE, post.residual, &ONE) / post.noise
             n = 0
 
     cdef inline double square(self, double* vector, int n) noexcept nogil:
@@ -440,7 +440,7 @@ cdef class Loop:
                 ratio = self.q[j] * self.q[j] / self.c[j] - 1
                 if self.delta[j] <= 0:
                     ratio = max(ratio, 0.0)
-                if fabs(ratio) > kkt_gap[0]:
+                if not fabs(ratio) <= kkt_gap[0]:
                     kkt_gap[0] = fabs(ratio)
         rule = self.noise_posterior(self.delta, noise, &self.here)
         if rule == NULL:
@@ -453,7 +453,7 @@ cdef class Loop:
     cdef inline double penalty(self, int i) noexcept nogil:
         return 0.0 if self.signs[i] == 0 else self.weights[self.index[i]] * self.signs[i]
 
-    cdef int face_minimiser(self, double noise) noexcept nogil:
+    cdef int face_minimiser(self) noexcept nogil:
         """Fill goal with the minimiser on the face; −1 where the face is singular."""
         cdef int i, j, info = 0, k = self.n_set
         cdef double* row
@@ -463,12 +463,12 @@ cdef class Loop:
         for i in range(k):
             row = self.gram_row(self.index[i])
             for j in range(i, k):
-                self.matrix[<long> i * k + j] = row[self.index[j]] / (self.scale[i] * self.scale[j])
+                self.matrix[<Py_ssize_t> i * k + j] = row[self.index[j]] / (self.scale[i] * self.scale[j])
         dpotrf("L", &k, self.matrix, &k, &info)
         if info != 0:
             return -1
         for i in range(k):
-            if self.matrix[<long> i * k + i] < self.singular_pivot:
+            if self.matrix[<Py_ssize_t> i * k + i] < self.singular_pivot:
                 return -1
             self.goal[i] = (self.correlation0[self.index[i]] - self.penalty(i)) / self.scale[i]
         dpotrs("L", &k, &ONE, self.matrix, &k, self.goal, &k, &info)
@@ -477,7 +477,7 @@ cdef class Loop:
         memcpy(self.row_vector, self.b, self.r * sizeof(double))
         self.subtract_fit(self.row_vector, self.index, self.goal, NULL, k)
         for i in range(k):
-            self.vector1[i] = (ddot(&self.r, self.A + <long> self.index[i] * self.r, &ONE, self.row_vector, &ONE)
+            self.vector1[i] = (ddot(&self.r, self.A + <Py_ssize_t> self.index[i] * self.r, &ONE, self.row_vector, &ONE)
                                - self.penalty(i)) / self.scale[i]
         dpotrs("L", &k, &ONE, self.matrix, &k, self.vector1, &k, &info)
         for i in range(k):
@@ -495,7 +495,7 @@ cdef class Loop:
         for i in range(k):
             row = self.gram_row(self.index[i])
             for j in range(i, k):
-                self.matrix[<long> i * k + j] = row[self.index[j]] / (self.scale[i] * self.scale[j])
+                self.matrix[<Py_ssize_t> i * k + j] = row[self.index[j]] / (self.scale[i] * self.scale[j])
         dsyev("V", "L", &k, self.matrix, &k, self.goal, self.work, &lwork, &info)
         if info != 0:
             return -1
@@ -503,7 +503,7 @@ cdef class Loop:
         self.subtract_fit(self.row_vector, self.index, self.values, NULL, k)
         for i in range(k):
             self.goal[i] = self.matrix[i] / self.scale[i]
-            uphill += self.goal[i] * (ddot(&self.r, self.A + <long> self.index[i] * self.r, &ONE, self.row_vector, &ONE)
+            uphill += self.goal[i] * (ddot(&self.r, self.A + <Py_ssize_t> self.index[i] * self.r, &ONE, self.row_vector, &ONE)
                                       - self.penalty(i))
         if uphill < 0:
             turn = -1.0
@@ -537,13 +537,13 @@ cdef class Loop:
                 self.in_set[self.index[i]] = 0
         self.n_set = n
 
-    cdef int minimise_on_face(self, double noise, char* keep) noexcept nogil:
-        """Minimise over the face, dropping columns whose sign would change; −1 where a face is singular."""
+    cdef int minimise_on_face(self, char* keep) noexcept nogil:
+        """Minimise over the face, dropping columns whose sign would change; −1 where LAPACK fails."""
         cdef int i, wrong, stuck, newcomers, best
         cdef double reach, first, best_wrongness
         while self.n_set:
             self.n_faces += 1
-            if self.face_minimiser(noise) < 0:
+            if self.face_minimiser() < 0:
                 if self.leave_singular_face(keep) < 0:
                     return -1
                 continue
@@ -583,10 +583,10 @@ cdef class Loop:
         return 0
 
     cdef int lasso(self, double noise, char* keep) noexcept nogil:
-        """Solve the weighted lasso from the present xi; leaves the solution in xi. −1 where a face is singular."""
+        """Solve the weighted lasso from the present xi; leaves the solution in xi. −1 where the twin must take over."""
         cdef int i, j, n, batch, room, single = 0
         cdef double size, objective, best = INFINITY
-        cdef long limit = 20 * (min(self.r, self.d) + 10)
+        cdef Py_ssize_t limit = 20 * (min(self.r, self.d) + 10)
         self.n_set = self.n_faces = 0
         for j in range(self.d):
             self.in_set[j] = self.newcomer[j] = 0
@@ -600,7 +600,7 @@ cdef class Loop:
         while self.n_faces < limit:
             if self.n_set == 0:
                 memcpy(self.row_vector, self.b, self.r * sizeof(double))
-            if self.minimise_on_face(noise, keep) < 0:
+            if self.minimise_on_face(keep) < 0:
                 return -1
             self.correlate(self.row_vector, self.index, self.values, NULL, self.n_set, noise, self.correlation)
             n = 0
@@ -683,7 +683,7 @@ cdef class Loop:
         self.invert(post)
         for i in range(k):
             j = post.active[i]
-            force = post.w[i] * post.w[i] - self.alpha[j] * (1.0 - post.noise * post.inverse[<long> i * k + i]) \
+            force = post.w[i] * post.w[i] - self.alpha[j] * (1.0 - post.noise * post.inverse[<Py_ssize_t> i * k + i]) \
                 - gamma[j] * self.prior_slope(j, gamma[j], post.noise)
             worst = max(worst, fabs(force))
         worst = max(worst, fabs(self.update_noise(rule) / post.noise - 1))
@@ -696,7 +696,7 @@ cdef class Loop:
         cdef double s = post.noise, alpha
         cdef double* row
         for i in range(k):
-            row = post.inverse + <long> i * k
+            row = post.inverse + <Py_ssize_t> i * k
             alpha = self.alpha[post.active[i]] if with_alpha else 1.0
             out[i] = 2 * s * post.w[i] * ddot(&k, row, &ONE, post.w, &ONE) \
                 - alpha * (s * row[i] - s * s * ddot(&k, row, &ONE, row, &ONE))
@@ -712,18 +712,18 @@ cdef class Loop:
         self.invert(post)
         for i in range(k):
             j = post.active[i]
-            p[i] = -(self.alpha[j] * (1.0 - s * post.inverse[<long> i * k + i]) - post.w[i] * post.w[i]
+            p[i] = -(self.alpha[j] * (1.0 - s * post.inverse[<Py_ssize_t> i * k + i]) - post.w[i] * post.w[i]
                      + gamma[j] * self.prior_slope(j, gamma[j], s))
         while True:
             for i in range(k):
                 wi, ai = post.w[i], sqrt(self.alpha[post.active[i]])
                 for j in range(i, k):
-                    e = (1.0 if i == j else 0.0) - s * post.inverse[<long> i * k + j]
-                    self.matrix[<long> i * k + j] = 2 * wi * post.w[j] * e \
+                    e = (1.0 if i == j else 0.0) - s * post.inverse[<Py_ssize_t> i * k + j]
+                    self.matrix[<Py_ssize_t> i * k + j] = 2 * wi * post.w[j] * e \
                         - ai * sqrt(self.alpha[post.active[j]]) * e * e
                 if damping == 0:
-                    size += fabs(self.matrix[<long> i * k + i])
-                self.matrix[<long> i * k + i] += damping
+                    size += fabs(self.matrix[<Py_ssize_t> i * k + i])
+                self.matrix[<Py_ssize_t> i * k + i] += damping
             if not isfinite(size):
                 return -1
             dpotrf("L", &k, self.matrix, &k, &info)
@@ -743,8 +743,8 @@ cdef class Loop:
         noise_residual = degrees - rule.rss / s
         pull = 0.0
         for i in range(k):
-            trace_square += ddot(&k, rule.inverse + <long> i * k, &ONE, rule.inverse + <long> i * k, &ONE)
-            pull += rule.w[i] * ddot(&k, rule.inverse + <long> i * k, &ONE, rule.w, &ONE)
+            trace_square += ddot(&k, rule.inverse + <Py_ssize_t> i * k, &ONE, rule.inverse + <Py_ssize_t> i * k, &ONE)
+            pull += rule.w[i] * ddot(&k, rule.inverse + <Py_ssize_t> i * k, &ONE, rule.w, &ONE)
         trace_square = m - k + s * s * trace_square
         pull = rule.rss / s - s * pull
         noise_slope = degrees - trace_square + 2 * pull - rule.rss / s
@@ -811,14 +811,14 @@ cdef class Loop:
         while True:
             cost = self.cost(self.delta, &self.here)
             costs[n_iter[0]], noises[n_iter[0]], terms[n_iter[0]] = cost, noise[0], self.here.k
-            if max(kkt_gap[0], noise_gap) <= tol and (n_iter[0] > 0 or started):
+            if kkt_gap[0] <= tol and noise_gap <= tol and (n_iter[0] > 0 or started):
                 if self.direct:
                     return CONVERGED
                 # The Gram rows said so; the columns themselves have the last word.
                 self.direct = 1
                 if self.certify(noise[0], kkt_gap, &noise_gap) < 0:
                     return FALLBACK
-                if max(kkt_gap[0], noise_gap) <= tol:
+                if kkt_gap[0] <= tol and noise_gap <= tol:
                     return CONVERGED
             if n_iter[0] >= max_iter:
                 return MAX_ITER

@@ -28,6 +28,10 @@ except ImportError:  # installed without a compiler
     _loop = None
 
 
+# The trace of the compiled loop has room for no more.
+MOST_STEPS = 10**6
+
+
 def loop_in_use() -> str:
     """Return "compiled" or "numpy"."""
     forced = os.environ.get("ARDEA_LOOP", "") == "numpy"
@@ -55,7 +59,7 @@ def run(
     d = problem.n_columns
     lam, eta = np.zeros(d), np.full(d, np.inf)
     lam[:], eta[:] = prior[0], prior[1]
-    loop = _loop.Loop(
+    loop = _built(
         columns.matrix,
         np.ascontiguousarray(problem.target),
         problem.rest,
@@ -69,7 +73,7 @@ def run(
         bool(lam.any()),
         prior[2],
         rule.learned,
-        Learned.floor(problem),
+        rule.floor(problem) if isinstance(rule, Learned) else 0.0,
         np.ascontiguousarray(setting.noise_factors, dtype=float),
         setting.has_cost,
         setting.newton,
@@ -83,7 +87,10 @@ def run(
             "singular_pivot": SINGULAR_PIVOT,
         },
     )
-    outcome, delta, noise, gap, n_iter, steps = loop.run(np.ascontiguousarray(delta), noise, started, max_iter, tol)
+    if loop is None:
+        return None
+    most_steps = min(max_iter, MOST_STEPS)
+    outcome, delta, noise, gap, n_iter, steps = loop.run(np.ascontiguousarray(delta), noise, started, most_steps, tol)
     if outcome == _loop.Outcome.FALLBACK:
         return None
     status = {
@@ -97,4 +104,13 @@ def run(
         post = Posterior(active, root, noise, triangle, w, residual, rss, log_determinant)
     else:
         post = posterior(problem, gamma, noise)
-    return Fit(gamma, noise, post, gap, n_iter, status, Trace(*steps))
+    cost, noises, terms = steps
+    return Fit(gamma, noise, post, gap, n_iter, status, Trace(cost, noises, terms.astype(int)))
+
+
+def _built(*arguments: Any) -> Any:
+    """Return the loop with its work space, or None where that cannot be had: the twin asks for less at once."""
+    try:
+        return _loop.Loop(*arguments)
+    except MemoryError:
+        return None

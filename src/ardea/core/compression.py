@@ -87,7 +87,7 @@ class Compression:
             )
         stacked = np.vstack([self.factor, other.factor])
         return Compression(
-            shortened(stacked),
+            shortened(stacked) if self.n_features <= COMPRESSION_COLUMN_LIMIT else stacked,
             self.n_features,
             self.total_weight + other.total_weight,
             self.n_samples + other.n_samples,

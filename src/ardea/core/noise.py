@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Fixed:
     """σ² is known."""
 
     value: float
-    learned: bool = False
+    learned: ClassVar[bool] = False
 
     def start(self, problem: Problem) -> float:
         """Return the known value."""
@@ -50,11 +50,13 @@ class Fixed:
 class Learned:
     """σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns, the stationary point of L in σ².
 
-    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended.
+    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended. Where d ≥ m the floor is high,
+    because the joint optimum may collapse; `low_floor` says that it has been seen not to.
     """
 
     initial: float | None = None
-    learned: bool = True
+    low_floor: bool = False
+    learned: ClassVar[bool] = True
 
     def start(self, problem: Problem) -> float:
         """Return `initial`, or ‖y‖²/m: as if no column explained anything."""
@@ -67,10 +69,9 @@ class Learned:
         floor = self.floor(problem)
         return max(post.rss / degrees, floor) if degrees > 0 else floor
 
-    @staticmethod
-    def floor(problem: Problem) -> float:
+    def floor(self, problem: Problem) -> float:
         """Return the smallest σ² allowed."""
-        share = FLOOR_TALL if problem.n_rows > problem.n_columns else FLOOR_WIDE
+        share = FLOOR_TALL if self.low_floor or problem.n_rows > problem.n_columns else FLOOR_WIDE
         return max(share * problem.total / problem.n_rows, np.finfo(float).tiny)
 
 
@@ -85,7 +86,7 @@ class AuthorsRule:
 
     target_variance: float
     initial: float = 1.0
-    learned: bool = True
+    learned: ClassVar[bool] = True
 
     def start(self, problem: Problem) -> float:
         """Return σ² = 1, as the authors started."""

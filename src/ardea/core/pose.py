@@ -114,7 +114,7 @@ def pose_implicit(
     """Pose a sparse matrix or an operator without making it dense."""
     m = Y.shape[0]
     root = np.ones(m) if weight is None else np.sqrt(weight)
-    source = source.weighted(root)
+    source = source if weight is None else source.weighted(root)
     kept = np.asarray(keep, dtype=np.intp)
     flat_rows = FlatRows(np.column_stack([root[:, None][:, : int(intercept)], source.take(kept)]), intercept, keep)
     loadings, targets = source.correlate(flat_rows.basis), root[:, None] * Y

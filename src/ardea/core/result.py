@@ -28,6 +28,20 @@ class Status(Enum):
         return _ADVICE.get(self, "")
 
 
+def worst(*statuses: Status) -> Status:
+    """Return the status of several stages that the user most needs to hear of."""
+    return max(statuses, key=_GRAVITY.index)
+
+
+_GRAVITY = [
+    Status.EMPTY_TARGET,
+    Status.CONVERGED,
+    Status.OVERSHRUNK,
+    Status.RESCUED,
+    Status.STALLED,
+    Status.MAX_ITER,
+    Status.COLLAPSED,
+]
 _ADVICE = {
     Status.MAX_ITER: (
         "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "

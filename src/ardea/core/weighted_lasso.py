@@ -64,6 +64,7 @@ def weighted_lasso(
         search.enter(np.flatnonzero(start), start)
     best_objective, single = np.inf, False
     limit = 20 * (min(problem.columns.shape) + 10)
+    correlation = search.linear
     while search.n_faces < limit:
         search.minimise_on_face()
         correlation = search.correlations()
@@ -80,7 +81,7 @@ def weighted_lasso(
         room = problem.columns.shape[0] - search.index.size
         batch = 1 if single else max(1, min(room, max(8, search.index.size // 2)))
         search.add(violators[:batch], correlation)
-    return LassoSolution(search.coefficients(), search.kkt_gap(search.correlations()), search.n_faces)
+    return LassoSolution(search.coefficients(), search.kkt_gap(correlation), search.n_faces)
 
 
 class _ActiveSet:

@@ -1,0 +1,112 @@
+"""A measurement in a process of its own, on one thread, and results that survive an interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np  # noqa: F401  # its BLAS is the one that counts, and has to be loaded to be seen
+from threadpoolctl import threadpool_info
+
+Record = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parents[1]
+ONE_THREAD = dict.fromkeys(
+    (
+        "OPENBLAS_NUM_THREADS",
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "BLIS_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+    ),
+    "1",
+)
+PACKAGES = ("ardea", "numpy", "scipy", "scikit-learn", "fastrvm", "abess", "skglm", "pysindy")
+
+
+def measured(case: str, method: str, *, repeat: int, seed: int, limit: float) -> Record:
+    """Run :mod:`benchmarks.measure` and return its record; `timeout` or `error` in it where there is no result."""
+    command = [sys.executable, "-m", "benchmarks.measure", case, method]
+    command += ["--repeat", str(repeat), "--seed", str(seed), "--limit", str(limit)]
+    start = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, check=False
+    )
+    record: Record = {"case": case, "method": method}
+    if done.returncode == 0:
+        record = json.loads(done.stdout.splitlines()[-1])
+    elif done.returncode == -signal.SIGALRM:
+        record["timeout"] = limit
+    else:
+        last = done.stderr.strip().splitlines()[-1:] or ["nothing on stderr"]
+        record["error"] = f"exit {done.returncode}: {last[0]}"
+    if record.get("cpu", 0.0) > limit:
+        record["timeout"] = limit
+    return {**record, "elapsed": time.perf_counter() - start}
+
+
+def summary(record: Record) -> str:
+    """Return one line about a record."""
+    name = f"{record['case']:18} {record['method']:21}"
+    if "timeout" in record:
+        return f"{name} > {record['timeout']:g} s"
+    for state in ("skipped", "error"):
+        if state in record:
+            return f"{name} {state}: {record[state]}"
+    return f"{name} {record['cpu']:.4g} s"
+
+
+def save_json(path: Path, content: Any) -> None:
+    """Write to a temporary file and rename it, so that a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    temporary.replace(path)
+
+
+def machine() -> dict[str, str]:
+    """Return processor, BLAS and versions."""
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    # Several packages bring their own; NumPy's comes first.
+    libraries.sort(key=lambda library: "numpy" not in library["filepath"])
+    blas = [f"{b['internal_api']} {b['version']} ({b['architecture']})" for b in libraries]
+    return {
+        "cpu": f"{_cpu_model()}, {os.cpu_count()} cores (one thread used)",
+        "blas": blas[0] if blas else "not known",
+        "python": f"{platform.python_version()} on {platform.system()}",
+        "outer loop": _outer_loop(),
+        **{package: _version(package) for package in PACKAGES},
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _outer_loop() -> str:
+    """Return which of Ardea's two loops is in use."""
+    try:
+        from ardea.core.compiled import loop_in_use
+    except ImportError:
+        return "not known"
+    return str(loop_in_use())
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,72 @@
+"""Markdown tables of measurements. Nothing is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from benchmarks.methods import FLOORS, REFERENCE
+from benchmarks.process import Record
+
+HEADER = ("method", "CPU time", f"times faster than {REFERENCE}", "extra MB", "cost", "kept", "added", "missed", "l2")
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table, the first column to the left and the others to the right."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, rule, *rows))
+
+
+def seconds(value: float) -> str:
+    """Return a time with a unit that suits it."""
+    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+
+
+def machine_line(machine: dict[str, str]) -> str:
+    """Return processor, BLAS and versions in one line."""
+    versions = ", ".join(f"{name} {value}" for name, value in machine.items() if name not in ("cpu", "blas"))
+    return f"{machine['cpu']}; {machine['blas']}; {versions}."
+
+
+def case_table(case: str, records: Sequence[Record]) -> str:
+    """Return heading and table of one case; floors below the methods."""
+    reference = next((r for r in records if r["method"] == REFERENCE), {})
+    shape = next((f" ({r['rows']} × {r['columns']})" for r in records if "rows" in r), "")
+    rows = [_row(record, reference) for record in sorted(records, key=lambda r: r["method"] in FLOORS)]
+    return f"### {case}{shape}\n\n{markdown(HEADER, rows)}"
+
+
+def report(machine: dict[str, str], records: Sequence[Record], seed: int) -> str:
+    """Return the whole report."""
+    names = list(dict.fromkeys(record["case"] for record in records))
+    tables = [case_table(name, [r for r in records if r["case"] == name]) for name in names]
+    explanation = (
+        f"Best CPU time of several runs, each method alone in a process on one thread, seed {seed}. Extra MB: peak of "
+        "resident memory above the data. Cost: log|Σ_y| + yᵀΣ_y⁻¹y at the method's own γ and σ², by one function for "
+        "all; lower is better. l2: ‖ξ̂ − ξ‖₂."
+    )
+    return "\n\n".join([machine_line(machine), explanation, *tables]) + "\n"
+
+
+def _row(record: Record, reference: Record) -> list[str]:
+    name = f"floor: one {record['method']}" if record["method"] in FLOORS else record["method"]
+    if "timeout" in record:
+        return [name, f"> {record['timeout']:g} s", *["–"] * 7]
+    if "cpu" not in record:
+        return [name, "not installed" if "skipped" in record else "failed", *["–"] * 7]
+    formats: dict[str, Callable[[float], str]] = {
+        "extra_mb": "{:.1f}".format,
+        "cost": "{:.2f}".format,
+        "kept": str,
+        "added": str,
+        "missed": str,
+        "l2": "{:.3g}".format,
+    }
+    values = [shown(record[key]) if record.get(key) is not None else "–" for key, shown in formats.items()]
+    return [name, seconds(record["cpu"]), _ratio(record, reference), *values]
+
+
+def _ratio(record: Record, reference: Record) -> str:
+    """Return how many times faster than the reference; at least so many where the reference ran out of time."""
+    if "timeout" in reference:
+        return f"> {reference['timeout'] / record['cpu']:.3g}"
+    return f"{reference['cpu'] / record['cpu']:.3g}" if "cpu" in reference else "–"
