@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.operators import Operator
 
+SMALL_BLOCK = 2**14
 IntervalKind = Literal["posterior", "refit"]
 
 
@@ -189,7 +190,13 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
     post, flat = fit.posterior, coordinates.flat
     unit = coordinates.coefficient_unit(target)[post.active]
     noise_unit = float(coordinates.targets[target]) ** 2
-    part = problem.restrict(post.active)
+    rows, k = problem.columns.shape[0], post.active.size
+    # A compressed copy keeps fitted models small; a small one is not worth the QR.
+    part = (
+        problem.restrict(post.active)
+        if rows * k > SMALL_BLOCK
+        else replace(problem, columns=problem.columns.restrict(post.active))
+    )
     support_rows = SupportRows(
         vectors=part.columns.take(np.arange(post.active.size)),
         target=part.target,

@@ -59,7 +59,7 @@ cdef class Loop:
 
     cdef int r, d, capacity, pool_capacity, pool_count, learned, uniform, rescaled, has_prior
     cdef int stall_window, over_noise, newton_allowed, has_cost, n_set, n_faces, direct, first_newton, next_newton, max_newton
-    cdef double safe_explained, safe_pivot, stall_share, rows, rest, total, floor, settled_change, safe_share, safe_condition, slack, singular_pivot
+    cdef double safe_explained, lost_digits, safe_pivot, stall_share, rows, rest, total, floor, settled_change, safe_share, safe_condition, slack, singular_pivot
     cdef double* A
     cdef double* b
     cdef double* rho
@@ -126,7 +126,8 @@ cdef class Loop:
         self.first_newton, self.next_newton = constants["first_newton"], constants["next_newton"]
         self.max_newton, self.settled_change = constants["max_newton"], constants["settled_change"]
         self.safe_share, self.safe_condition = constants["safe_share"], constants["safe_condition"]
-        self.safe_explained, self.safe_pivot = constants["safe_explained"], constants["safe_pivot"]
+        self.safe_explained, self.lost_digits = constants["safe_explained"], constants["lost_digits"]
+        self.safe_pivot = constants["safe_pivot"]
         self.slack, self.singular_pivot = constants["slack"], constants["singular_pivot"]
         self.capacity = min(self.d, self.r + 2 if self.r <= 1024 else max(1024, self.r // 2))
         self.pool_capacity = min(self.d, 2 * self.capacity + 128)
@@ -359,7 +360,8 @@ cdef class Loop:
                 j = post.active[i]
                 gamma = post.root[i] * post.root[i]
                 explained = 1.0 - post.noise * post.inverse[<Py_ssize_t> i * k + i]
-                if gamma * self.rho[j] > self.safe_share * post.noise and explained > self.safe_explained:
+                if gamma * self.rho[j] > self.safe_share * post.noise \
+                        and explained > max(self.safe_explained, self.lost_digits * EPS * condition):
                     out[j] = explained / gamma
                     self.doubtful[j] = 0
         for j in range(self.d):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ardea.core.columns import Array, DenseColumns
-from ardea.core.evidence import SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
+from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
 from ardea.core.noise import Fixed, Learned
 from ardea.core.posterior import SAFE_PIVOT, Posterior, posterior
 from ardea.core.result import Fit, Status, Trace
@@ -81,6 +81,7 @@ def run(
         | {
             "safe_share": SAFE_SHARE,
             "safe_explained": SAFE_EXPLAINED,
+            "lost_digits": LOST_DIGITS,
             "safe_pivot": SAFE_PIVOT,
             "safe_condition": SAFE_CONDITION,
             "slack": RELATIVE_SLACK,

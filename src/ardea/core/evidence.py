@@ -15,13 +15,14 @@ from scipy import linalg
 
 from ardea.core.columns import Array, Index
 from ardea.core.posterior import Posterior
-from ardea.core.problem import Problem
+from ardea.core.problem import EPS, Problem
 
 # Schur complements below this share of ρ_j, or with B worse conditioned than this, are evaluated as a minimum instead.
 SAFE_SHARE = 1e-3
-SAFE_CONDITION = 1e7
-# 1 − σ²(B⁻¹)_jj cancels below this.
+SAFE_CONDITION = 1e9
+# 1 − σ²(B⁻¹)_jj cancels below the first of these, and below the second times the error of B⁻¹.
 SAFE_EXPLAINED = 1e-6
+LOST_DIGITS = 1e7
 COLUMNS_AT_ONCE = 1024
 
 
@@ -45,7 +46,8 @@ def slopes_and_scores(problem: Problem, post: Posterior) -> tuple[Array, Array]:
     if condition <= SAFE_CONDITION:
         gamma = post.root**2
         explained = 1.0 - post.noise * post.inverse.diagonal()
-        settled = (gamma * rho[post.active] > SAFE_SHARE * post.noise) & (explained > SAFE_EXPLAINED)
+        accurate = explained > max(SAFE_EXPLAINED, LOST_DIGITS * EPS * condition)
+        settled = (gamma * rho[post.active] > SAFE_SHARE * post.noise) & accurate
         slopes[post.active[settled]] = explained[settled] / gamma[settled]
         doubtful[post.active[settled]] = False
     index = np.flatnonzero(doubtful & (rho > 0))

@@ -121,13 +121,13 @@ def factor_by_gram(rows: Rows) -> Array | None:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         gram = _gram(rows.blocks(GRAM_ROWS), rows.width)
-        centred = gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]
+        centred = gram[1:, 1:] - gram[0, 1:, None] * (gram[0, 1:] / gram[0, 0])
     raw, left = gram.diagonal()[1:], centred.diagonal()
     live = raw > 0
     in_range = np.isfinite(gram).all() and np.all((raw[live] > 1e-280) & (raw[live] < 1e280))
     if not in_range or np.any(left[live] < CENTRING_SHARE * raw[live]):
         return None
-    upper, condition = _scaled_cholesky(centred[np.ix_(live, live)])
+    upper, condition = _scaled_cholesky(centred if live.all() else centred[np.ix_(live, live)])
     mean_row = gram[0] / np.sqrt(gram[0, 0])
     if upper is not None and condition > GRAM_CONDITION_LIMIT:
         upper = _second_pass(rows, live, mean_row, upper) if condition < TWO_PASS_CONDITION_LIMIT else None
@@ -136,26 +136,28 @@ def factor_by_gram(rows: Rows) -> Array | None:
     factor = np.zeros((rows.width, rows.width))
     factor[0] = mean_row
     factor[0, 1:] += mean_row[0] * rows.shift
-    factor[1:, 1:][np.ix_(live, live)] = upper
+    if live.all():
+        factor[1:, 1:] = upper
+    else:
+        factor[1:, 1:][np.ix_(live, live)] = upper
     return factor
 
 
 def _gram(blocks: Iterator[Array], width: int) -> Array:
-    """Return the sum of BᵀB over the blocks, one triangle of it accumulated in place."""
+    """Return the upper triangle of the sum of BᵀB over the blocks, accumulated in place (zeros below)."""
     gram = np.zeros((width, width), order="F")
     for block in blocks:
         gram = linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=gram, overwrite_c=1)
-    return np.triu(gram) + np.triu(gram, 1).T
+    return gram
 
 
 def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
-    """Return the Cholesky factor of a Gram matrix and the condition number of its unit-norm columns."""
+    """Return the Cholesky factor of a Gram matrix (upper triangle given) and the condition of its unit-norm columns."""
     if not gram.size:
         return gram, 1.0
     norm = np.sqrt(gram.diagonal())
-    try:
-        upper = linalg.cholesky(gram / np.outer(norm, norm), check_finite=False)
-    except linalg.LinAlgError:
+    upper, info = linalg.lapack.dpotrf(gram / (norm[:, None] * norm), clean=1)
+    if info != 0:
         return None, np.inf
     reciprocal, _ = linalg.lapack.dtrcon(upper)
     return upper * norm, 1 / max(float(reciprocal), np.finfo(float).tiny)
