@@ -25,6 +25,8 @@ from ardea.core.problem import Coordinates, Problem
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000
+# Shorter blocks than this many times their width go to QR at once: it costs little, and needs no second thought.
+GRAM_HEIGHT = 8
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Compression:
         factor = None
         if d > COMPRESSION_COLUMN_LIMIT or m <= rows.width:
             factor = rows.weighted(slice(None), np.zeros(rows.width - 1))
-        elif m > 2 * rows.width:
+        elif m > GRAM_HEIGHT * rows.width:
             factor = factor_by_gram(rows)
         return cls(factor_by_qr(rows) if factor is None else factor, d, total, m)
 
