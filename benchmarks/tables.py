@@ -35,6 +35,18 @@ def case_table(case: str, records: Sequence[Record]) -> str:
     return f"### {case}{shape}\n\n{markdown(HEADER, rows)}"
 
 
+def overview(records: Sequence[Record]) -> str:
+    """Return one table of all cases: the CPU time of every method."""
+    cases = list(dict.fromkeys(record["case"] for record in records))
+    methods = [name for name in dict.fromkeys(record["method"] for record in records) if name not in FLOORS]
+    rows = []
+    for case in cases:
+        found = {record["method"]: record for record in records if record["case"] == case}
+        shape = next((f"{r['rows']} × {r['columns']}" for r in found.values() if "rows" in r), "")
+        rows.append([f"{case.split('_')[0]} {shape}", *(_time(found.get(method, {})) for method in methods)])
+    return markdown(["case", *methods], rows)
+
+
 def report(machine: dict[str, str], records: Sequence[Record], seed: int) -> str:
     """Return the whole report."""
     names = list(dict.fromkeys(record["case"] for record in records))
@@ -44,7 +56,13 @@ def report(machine: dict[str, str], records: Sequence[Record], seed: int) -> str
         "resident memory above the data. Cost: log|Σ_y| + yᵀΣ_y⁻¹y at the method's own γ and σ², by one function for "
         "all; lower is better. l2: ‖ξ̂ − ξ‖₂."
     )
-    return "\n\n".join([machine_line(machine), explanation, *tables]) + "\n"
+    return "\n\n".join([machine_line(machine), overview(records), explanation, *tables]) + "\n"
+
+
+def _time(record: Record) -> str:
+    if "timeout" in record:
+        return f"> {record['timeout']:g} s"
+    return seconds(record["cpu"]) if "cpu" in record else "–"
 
 
 def _row(record: Record, reference: Record) -> list[str]:

@@ -45,7 +45,8 @@ class ARD(BaseARD):
     always_keep : list of int or str, or boolean mask, optional
         Columns known to belong to the model: flat prior, never pruned.
     max_iter : int, default=500
-        Largest number of steps of the outer loop; reaching it warns.
+        Largest number of steps of one run of the outer loop (methods of several stages run it several times); reaching
+        it warns.
     tol : float, default=1e-6
         Bound on `kkt_gap_`.
     verbose : int, default=0
@@ -68,9 +69,11 @@ class ARD(BaseARD):
     covariance_ : ndarray of shape (k, k), or a list of them
         Posterior covariance of the kept terms.
     log_evidence_ : float or ndarray of shape (n_targets,)
-        −½(m ln 2π + log|Σ_y| + yᵀΣ_y⁻¹y) at γ and σ², with m − 1 for m where an intercept is fitted.
+        −½(m ln 2π + log|Σ_y| + yᵀΣ_y⁻¹y) at γ and σ²; m is less one for an intercept and one for every independent
+        column in `always_keep`, which are integrated out.
     kkt_gap_ : float or ndarray of shape (n_targets,)
-        Certificate: largest relative violation of q² = M on the support and q² ≤ M off it.
+        Certificate: largest relative violation of q² = M on the support and q² ≤ M off it, over the columns that no
+        threshold has removed.
     n_iter_ : int or ndarray of shape (n_targets,)
         Steps of the outer loop.
     trace_ : Trace, or a list of them

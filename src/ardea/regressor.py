@@ -189,6 +189,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             check_consistent_length(X, y)
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
+        elif _sound_arrays(X, y):
+            validate_data(self, X, y, skip_check_array=True, reset=first)
         else:
             X, y = validate_data(
                 self,
@@ -408,6 +410,19 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return np.asarray(np.atleast_2d(self.support_).any(axis=0))
+
+
+def _sound_arrays(X: Any, y: Any) -> bool:
+    """Whether X and y are arrays that scikit-learn's checks would pass unchanged, at a fraction of their cost.
+
+    A sum is finite only if all its terms are; a sum that overflows is left to the full check.
+    """
+    if type(X) is not np.ndarray or type(y) is not np.ndarray or X.dtype != np.float64 or y.dtype != np.float64:
+        return False
+    if X.ndim != 2 or y.ndim not in {1, 2} or X.shape[0] != y.shape[0] or 0 in X.shape or 0 in y.shape:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()) and np.isfinite(y.sum()))
 
 
 def _mask(index: Index, size: int) -> NDArray[np.bool_]:

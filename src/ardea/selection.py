@@ -17,7 +17,8 @@ criterion      smallest wins
 "oracle"       terms added + terms missed, given `true_support`: for experiments
 =============  ====================================================================================================
 
-Models with k > m/4 take no part: there σ² cannot be trusted.
+Models with k > m/4 take no part: there σ² cannot be trusted. Strengths weaker than one that keeps more than m/2 terms
+are not fitted; the path repeats that model for them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from ardea import rates
 from ardea.core.columns import Array
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
+from ardea.core.reweighted import COLLAPSE_SHARE
 from ardea.estimators import LSTSBL, MAPSTSBL, ARDvi
 from ardea.inputs import checked_keep, checked_positive
 from ardea.operators import Operator
@@ -194,12 +196,16 @@ class ARDSearch(RegressorMixin, BaseEstimator):
             self.feature_names_in_ = first.feature_names_in_
         truth = self._checked_truth(X.shape[1])
         candidates = self._candidates(models, X.shape[1])
+        for candidate in candidates:
+            candidate.model.n_features_in_, candidate.model._one_target = first.n_features_in_, True
+            if hasattr(first, "feature_names_in_"):
+                candidate.model.feature_names_in_ = first.feature_names_in_
         entries = _path(candidates, X, Y, weight)
         table = _table(entries)
         score, eligible = self._scored(table, entries, (candidates, X, Y, weight), truth)
         self.path_ = Path(table, score=score, eligible=eligible)
         self.best_index_ = self._chosen(score, eligible)
-        self._keep_best(entries[self.best_index_], first)
+        self._keep_best(entries[self.best_index_])
         return self
 
     def _checked_models(self) -> list[BaseARD]:
@@ -271,11 +277,8 @@ class ARDSearch(RegressorMixin, BaseEstimator):
             return int(np.argmin(self.path_["k"]))
         return int(np.argmin(np.where(eligible, score, np.inf)))
 
-    def _keep_best(self, entry: Entry, first: BaseARD) -> None:
+    def _keep_best(self, entry: Entry) -> None:
         best = entry.candidate.model
-        best.n_features_in_, best._one_target = first.n_features_in_, True
-        if hasattr(first, "feature_names_in_"):
-            best.feature_names_in_ = first.feature_names_in_
         best._adopt([entry.problem], entry.coordinates, [entry.fit])
         self.best_estimator_ = best
         self.best_strength_ = entry.candidate.strength
@@ -352,7 +355,9 @@ def _path(candidates: Sequence[Candidate], X: Any, Y: Array, weight: Array | Non
             near = entries[-1].fit
         else:
             tasks[candidate.method] = model._tasks(problems, coordinates)[0]
-        fit = model._solve_one(tasks[candidate.method], near)
+        # Beyond a collapse weaker strengths keep more terms still; none of them takes part, so none is fitted.
+        beyond = near is not None and near.posterior.active.size > COLLAPSE_SHARE * problems[0].n_rows
+        fit = near if near is not None and beyond else model._solve_one(tasks[candidate.method], near)
         entries.append(Entry(candidate, fit, problems[0], coordinates))
     return entries
 

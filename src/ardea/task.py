@@ -44,7 +44,7 @@ class Task:
 
     @property
     def n_candidates(self) -> int:
-        """Number of non-zero columns: what `false_terms` is shared out over."""
+        """Number of columns that are not zero once the intercept and `always_keep` are projected out."""
         return int((self.problem.square_norms > 0).sum())
 
     def false_positive_rate(self, false_terms: float) -> float:

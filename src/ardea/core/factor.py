@@ -40,8 +40,9 @@ def power_of_two(size: Array) -> Array:
 
 def triangle(rows: Array) -> Array:
     """Return the upper triangle of a QR factorisation."""
-    (upper,) = linalg.qr(rows, mode="r", check_finite=False)
-    return np.ascontiguousarray(upper[: rows.shape[1]])
+    width = rows.shape[1]
+    packed, *_ = linalg.lapack.dgeqrf(rows, lwork=64 * width)
+    return np.triu(packed[:width])
 
 
 def shortened(rows: Array) -> Array:

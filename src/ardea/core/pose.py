@@ -73,16 +73,17 @@ def pose_dense(
     width = max(8, BLOCK_BYTES // (8 * max(m, 1)))
     for start in range(0, d, width):
         part = slice(start, start + width)
-        block = np.asarray(theta[:, part], dtype=np.float64) * (1.0 if root is None else root[:, None])
+        block = np.asarray(theta[:, part], dtype=np.float64)
+        block = block if root is None else block * root[:, None]
         loadings[:, part] = flat_rows.unload @ block
-        coarse = power_of_two(np.abs(block).max(axis=0, initial=0.0))
-        block /= coarse
+        coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
+        block = block / coarse
         raw = np.einsum("ij,ij->j", block, block)
         block = flat_rows.projected(block)
         left = np.einsum("ij,ij->j", block, block)
         live = left > share**2 * raw
         unit = np.where(live, power_of_two(np.sqrt(left)), 1.0)
-        matrix[:, part] = np.where(live, block / unit, 0.0)
+        np.multiply(block, live / unit, out=matrix[:, part])
         scale[part] = coarse * unit
     matrix[:, flat_rows.kept] = 0.0
     flat = flat_rows.flat(loadings, flat_rows.unload @ targets)

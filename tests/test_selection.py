@@ -1,0 +1,201 @@
+"""Paths over a strength, criteria, and the choice between methods."""
+
+import numpy as np
+import pytest
+from scipy.special import comb
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
+
+M, D = 80, 30
+TERMS = [2, 5, 11]
+METHODS = {
+    "vi": (ARDvi(), [1.0, 2.0, 4.0, 8.0, 16.0]),
+    "r": (ARDr(), [0.0, 10.0, 100.0]),
+    "m": (MSTSBL(), [0.0, 0.05, 0.2, 0.4]),
+    "l": (LSTSBL(), [np.inf, 1.0, 0.1, 1e-3]),
+    "map": (MAPSTSBL(search="backward"), [0.0, 1.0, 3.0, 6.0]),
+    "sparse": (SparseARD(), [0.01, 0.3, 3.0]),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(M, D)) * 10.0 ** rng.integers(-2, 3, D)
+    coef = np.zeros(D)
+    coef[TERMS] = [1.0, -2.0, 1.5] / np.abs(X[:, TERMS]).mean(axis=0)
+    return X, 4.0 + X @ coef + 0.4 * rng.normal(size=M)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_model_of_the_path_is_the_one_fitted_alone(data, method):
+    """One compression and shared first fits change nothing."""
+    X, y = data
+    model, strengths = METHODS[method]
+    path = ARDSearch(model, strengths).fit(X, y).path_
+    assert sorted(path["strength"]) == sorted(strengths)
+    for i, strength in enumerate(path["strength"]):
+        alone = clone(model).set_params(**{model.strength_name: strength}).fit(X, y)
+        np.testing.assert_array_equal(path["support"][i], alone.support_)
+        np.testing.assert_allclose(path["coef"][i], alone.coef_, rtol=1e-5, atol=1e-8 * np.abs(alone.coef_).max())
+        assert path["log_evidence"][i] == pytest.approx(alone.log_evidence_, abs=1e-6)
+
+
+def test_criteria_by_their_definitions(data):
+    X, y = data
+    path = ARDSearch(ARDvi(), [1.0, 4.0, 9.0]).fit(X, y).path_
+    m = M - 1
+    basis = np.linalg.svd(np.ones((M, 1)))[0][:, 1:]
+    Xc, yc = basis.T @ X, basis.T @ y
+    for i, alpha in enumerate(path["strength"]):
+        model = ARDvi(alpha).fit(X, y)
+        covariance = model.noise_variance_ * np.eye(m) + (Xc * model.prior_variance_) @ Xc.T
+        log_density = multivariate_normal(np.zeros(m), covariance).logpdf(yc)
+        cost = -2 * log_density - m * np.log(2 * np.pi)
+        k = int(model.support_.sum())
+        rss = np.linalg.lstsq(Xc[:, model.support_], yc, rcond=None)[1][0]
+        choices, fit = np.log(comb(D, k)), m * np.log(rss / m)
+        expected = {
+            "k": k,
+            "cost": cost,
+            "evidence": cost + 2 * k + 2 * choices,
+            "aicc": cost + 2 * (k + 1) + (2 * (k + 1) ** 2 + 2 * (k + 1)) / (m - k - 2),
+            "aic": fit + 2 * k,
+            "bic": fit + k * np.log(m),
+            "ebic": fit + k * np.log(m) + 2 * choices,
+            "ebic2": fit + 2 * (k * np.log(m) + 2 * choices),
+        }
+        for name, value in expected.items():
+            assert path[name][i] == pytest.approx(value, rel=1e-6), name
+
+
+@pytest.mark.parametrize("criterion", ["evidence", "aicc", "bic", "ebic", "ebic2", "cv", "stability", "oracle"])
+def test_the_best_is_the_smallest_that_takes_part(data, criterion):
+    X, y = data
+    truth = np.isin(np.arange(D), TERMS)
+    search = ARDSearch(ARDvi(), criterion=criterion, true_support=truth, n_resamples=8, random_state=0).fit(X, y)
+    score = np.where(search.path_["eligible"], search.path_["score"], np.inf)
+    assert search.best_index_ == np.argmin(score)
+    np.testing.assert_array_equal(search.best_estimator_.support_, search.path_["support"][search.best_index_])
+    assert search.best_strength_ == search.path_["strength"][search.best_index_]
+    assert search.best_params_["alpha"] == search.best_strength_
+    assert search.best_estimator_.support_[TERMS].all()
+    if criterion in {"evidence", "ebic2", "oracle"}:
+        assert search.best_estimator_.support_.sum() == len(TERMS)
+
+
+def test_the_chosen_model_is_a_whole_estimator(data):
+    X, y = data
+    search = ARDSearch(ARDvi()).fit(X, y)
+    alone = ARDvi(search.best_strength_).fit(X, y)
+    for ours, theirs in zip(search.predict(X, return_std=True), alone.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    np.testing.assert_allclose(
+        search.best_estimator_.credible_interval(), alone.credible_interval(), rtol=1e-5, atol=1e-9
+    )
+
+
+def test_the_one_standard_error_rule_prefers_fewer_terms(data):
+    X, y = data
+    search = ARDSearch(ARDvi(), criterion="cv").fit(X, y)
+    unruled = ARDSearch(ARDvi(), criterion="aic").fit(X, y)
+    assert search.best_estimator_.support_.sum() <= unruled.best_estimator_.support_.sum()
+
+
+def test_between_methods(data):
+    X, y = data
+    models = [ARD(), ARDvi(), MAPSTSBL()]
+    search = ARDSearch(models, strengths=[None, [2.0, 8.0], [1.0, 4.0]]).fit(X, y)
+    assert list(search.path_["method"]) == ["ARD", "ARDvi", "ARDvi", "MAPSTSBL", "MAPSTSBL"]
+    assert np.isnan(search.path_["strength"][0])
+    assert search.path_["evidence"][search.best_index_] == search.path_["evidence"].min()
+    assert type(search.best_estimator_).__name__ == search.path_["method"][search.best_index_]
+
+
+def test_two_parameters_at_once(data):
+    X, y = data
+    search = ARDSearch(ARDr(), {"lam": [1.0, 100.0], "eta": [0.01, 1.0]}).fit(X, y)
+    assert len(search.path_["k"]) == 4
+    assert search.best_params_["lam"] in {1.0, 100.0}
+    assert search.best_params_["eta"] in {0.01, 1.0}
+
+
+def test_models_with_too_many_terms_take_no_part():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 100))
+    y = 3 * X[:, 0] + rng.normal(size=40)
+    search = ARDSearch(ARDvi(), [1.0, 12.0]).fit(X, y)
+    weak = search.path_["strength"] == 1.0
+    assert search.path_["k"][weak] > 10
+    assert not search.path_["eligible"][weak]
+    assert search.best_strength_ == 12.0
+    with pytest.warns(UserWarning, match="outnumber rows"):
+        ARDSearch(ARDvi(), [12.0], criterion="bic").fit(X, y)
+    with pytest.warns(UserWarning, match="sparsest is"), pytest.warns(UserWarning, match="interpolating"):
+        ARDSearch(ARDvi(), [1.0]).fit(X, y)
+
+
+def test_stability_has_a_seed_and_jobs_change_nothing(data):
+    X, y = data
+    settings = {"strengths": [2.0, 6.0, 12.0], "criterion": "stability", "n_resamples": 6}
+    one = ARDSearch(ARDvi(), random_state=3, **settings).fit(X, y).path_["score"]
+    np.testing.assert_array_equal(
+        one, ARDSearch(ARDvi(), random_state=3, n_jobs=2, **settings).fit(X, y).path_["score"]
+    )
+    assert np.all((one >= -1) & (one <= 1))
+
+
+def test_in_pipelines_and_cross_validation(data):
+    X, y = data
+    model = make_pipeline(StandardScaler(), ARDSearch(ARDvi(), [4.0, 9.0]))
+    assert cross_val_score(model, X, y, cv=3).min() > 0.8
+    assert clone(ARDSearch(ARDvi(), [1.0])).get_params()["estimator__alpha"] == "calibrated"
+
+
+def test_frames_keep_their_names(data):
+    pd = pytest.importorskip("pandas")
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(D)])
+    search = ARDSearch(SparseARD(always_keep=["c7"])).fit(frame, y)
+    assert search.best_estimator_.support_[7]
+    assert "c7" in str(search.best_estimator_.summary())
+    assert list(search.path_.to_frame()["k"]) == list(search.path_["k"])
+
+
+def test_plot_path_shows_terms_and_criterion(data):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    search = ARDSearch(ARDvi()).fit(*data)
+    ax = search.plot_path()
+    np.testing.assert_array_equal(np.sort(ax.get_lines()[0].get_ydata()), np.sort(search.path_["k"]))
+    assert "alpha" in ax.get_xlabel()
+    assert "evidence" in ax.figure.axes[1].get_ylabel()
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"estimator": None}, "one of ardea's estimators"),
+        ({"criterion": "aicx"}, "criterion='aicx'"),
+        ({"criterion": "oracle"}, "true_support"),
+        ({"strengths": [-1.0]}, "alpha"),
+        ({"strengths": {"beta": [1.0]}}, "no parameter beta"),
+        ({"estimator": [ARD(), ARDvi()], "strengths": [[1.0]]}, "one for each"),
+        ({"cv": 0}, "cv"),
+    ],
+)
+def test_bad_settings_are_refused(data, settings, message):
+    with pytest.raises(ValueError, match=message):
+        ARDSearch(**{"estimator": ARDvi(), **settings}).fit(*data)
+
+
+def test_several_targets_are_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match="one target"):
+        ARDSearch(ARDvi()).fit(X, np.column_stack([y, y]))
