@@ -12,7 +12,8 @@ from ardea.core.columns import Array
 from ardea.core.noise import Fixed, Learned, NoiseRule
 from ardea.core.problem import Problem
 from ardea.core.result import Fit, Status
-from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED, GammaPrior, Setting, solve
+from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED, GammaPrior, Setting
+from ardea.core.working_set import solve_wide
 from ardea.priors import Flat
 from ardea.thresholds import Calibrated, Given, Rule, Strength, sequential
 
@@ -76,10 +77,10 @@ class Task:
             inflation=alpha,
             noise_scale=None if noise_scale is None else np.full(problem.n_columns, noise_scale),
         )
-        fit = self._off_the_floor(setting, solve(setting, start=start, max_iter=self.max_iter, tol=self.tol))
+        fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
         if fit.status is Status.COLLAPSED and inflation is not None:
             setting = replace(setting, noise_scale=np.ones(problem.n_columns))
-            again = solve(setting, max_iter=self.max_iter, tol=self.tol)
+            again = solve_wide(setting, max_iter=self.max_iter, tol=self.tol)
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
         return fit
 
@@ -92,7 +93,7 @@ class Task:
         if problem.n_rows > problem.n_columns or fit.posterior.active.size > few:
             return fit
         lower = replace(setting, noise_rule=Learned(fit.noise, low_floor=True))
-        again = solve(lower, start=fit.gamma, max_iter=self.max_iter, tol=self.tol)
+        again = solve_wide(lower, start=fit.gamma, max_iter=self.max_iter, tol=self.tol)
         if again.posterior.active.size > few:
             return fit
         return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
