@@ -42,21 +42,13 @@ def plot_path(search: ARDSearch, ax: Any = None) -> Any:
     score = np.where(path["eligible"][order], path["score"][order], np.nan)
     right.plot(strength, score, color="0.55", linestyle="--", marker="s", markersize=4, label=search.criterion)
     ax.axvline(path["strength"][best], color="0.2", linestyle=":", linewidth=1)
-    ax.annotate(
-        f"chosen: {path['k'][best]} terms",
-        (path["strength"][best], path["k"][best]),
-        xytext=(8, 10),
-        textcoords="offset points",
-        fontsize="small",
-    )
+    ax.set_title(f"chosen: {path['k'][best]} terms at {path['strength'][best]:.3g}", fontsize="medium")
     if np.all(strength > 0):
         ax.set_xscale("log")
-    if path["k"][order].max() > 20:
-        ax.set_yscale("symlog", linthresh=10)
     name = search.best_estimator_.strength_name or "strength"
     ax.set_xlabel(f"{name} ({path['method'][best]})")
     ax.set_ylabel("terms kept")
     right.set_ylabel(f"criterion: {search.criterion} (smaller is better)")
     handles = [*ax.get_lines()[:1], *right.get_lines()]
-    ax.legend(handles, [line.get_label() for line in handles], loc="best", fontsize="small")
+    ax.legend(handles, [line.get_label() for line in handles], loc="upper right", fontsize="small")
     return ax
