@@ -187,10 +187,9 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if isinstance(X, Operator):
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
             check_consistent_length(X, y)
+        if isinstance(X, Operator) or (first and _sound_arrays(X, y)):
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
-        elif _sound_arrays(X, y):
-            validate_data(self, X, y, skip_check_array=True, reset=first)
         else:
             X, y = validate_data(
                 self,
