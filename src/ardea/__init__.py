@@ -1,7 +1,7 @@
 """Ardea: linear models with very few terms and honest error bars.
 
-The data flow: rows are compressed (:mod:`ardea.core.problem`), one outer loop finds prior variances that maximise the
-evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them decides which terms stay
+The data flow: rows are compressed (:mod:`ardea.core.compression`), one outer loop finds prior variances that maximise
+the evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them decides which terms stay
 (:mod:`ardea.thresholds`, :mod:`ardea.priors`), and an estimator turns the result into scikit-learn attributes
 (:mod:`ardea.estimators`). How strict a threshold is follows from the number of false terms one accepts
 (:mod:`ardea.rates`).

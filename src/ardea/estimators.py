@@ -13,7 +13,6 @@ import numpy as np
 from ardea import rates
 from ardea.core.columns import Array
 from ardea.core.noise import Learned
-from ardea.core.posterior import posterior
 from ardea.core.result import Fit, Status, worst
 from ardea.inputs import checked_strength
 from ardea.priors import Both, CappedLinear, Convex, Flat, InCoordinates, Prior
@@ -261,7 +260,7 @@ def _least_squares_noise(task: Task, fit: Fit) -> float:
     degrees = task.problem.n_rows - fit.posterior.active.size
     if degrees <= 0:
         return np.inf
-    rss = posterior(task.problem, WITHOUT_SHRINKAGE * fit.gamma, fit.noise).rss
+    _, rss = task.problem.least_squares(fit.posterior.active)
     return max(rss / degrees, Learned().floor(task.problem))
 
 

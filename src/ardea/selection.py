@@ -406,7 +406,7 @@ def _table(entries: list[Entry]) -> dict[str, Any]:
     """Return what is known of every model, with every criterion that costs nothing."""
     k = np.array([entry.fit.posterior.active.size for entry in entries])
     cost = np.array([entry.fit.posterior.cost for entry in entries])
-    rss = np.array([_least_squares_rss(entry) for entry in entries])
+    rss = np.array([entry.problem.least_squares(entry.fit.posterior.active)[1] for entry in entries])
     m = np.array([entry.problem.n_rows for entry in entries])
     d = np.array([(entry.problem.square_norms > 0).sum() for entry in entries])
     choices = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)
@@ -431,16 +431,6 @@ def _table(entries: list[Entry]) -> dict[str, Any]:
         "support": np.array([entry.support for entry in entries]),
         "coef": np.array([terms.coefficients(terms.posterior) for terms in (entry.terms() for entry in entries)]),
     }
-
-
-def _least_squares_rss(entry: Entry) -> float:
-    problem = entry.problem
-    vectors = problem.columns.take(entry.fit.posterior.active)
-    if vectors.shape[1] == 0:
-        return problem.total
-    solution = np.linalg.lstsq(vectors, problem.target, rcond=None)[0]
-    residual = problem.target - vectors @ solution
-    return float(residual @ residual) + problem.rest
 
 
 def _error(terms: Terms, X: Any, Y: Array, weight: Array | None, rows: NDArray[np.intp]) -> float:

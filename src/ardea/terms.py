@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import linalg, stats
 
-from ardea.core.columns import Array, Index
+from ardea.core.columns import Array, DenseColumns, Index
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.operators import Operator
@@ -33,27 +33,22 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class SupportRows:
-    """The active columns and the target in the problem's rows, for least squares on the support when asked for."""
+    """The problem of the active columns alone, dense, for least squares on the support when asked for."""
 
-    vectors: Array
-    target: Array
-    rest: float
-    n_rows: float
+    part: Problem
     unit: Array
     noise_unit: float
     known_noise: float | None
 
     def least_squares(self) -> Gaussian | None:
         """Return Student's t with m − k degrees where σ² was learned, else a Gaussian."""
-        degrees = self.n_rows - self.unit.size
+        degrees = self.part.n_rows - self.unit.size
         if degrees < 0 or (degrees == 0 and self.known_noise is None):
             return None
-        mean = np.linalg.lstsq(self.vectors, self.target, rcond=None)[0]
-        residual = self.target - self.vectors @ mean
-        noise = self.known_noise
-        if noise is None:
-            noise = (float(residual @ residual) + self.rest) / degrees
-        inverse = np.linalg.pinv(self.vectors)
+        every = np.arange(self.unit.size)
+        mean, rss = self.part.least_squares(every)
+        noise = rss / degrees if self.known_noise is None else self.known_noise
+        inverse = np.linalg.pinv(self.part.columns.take(every))
         covariance = noise * (inverse @ inverse.T) * np.outer(self.unit, self.unit)
         known = self.known_noise is not None
         return Gaussian(mean * self.unit, covariance, noise * self.noise_unit, np.inf if known else degrees)
@@ -198,10 +193,7 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
         else replace(problem, columns=problem.columns.restrict(post.active))
     )
     support_rows = SupportRows(
-        vectors=part.columns.take(np.arange(post.active.size)),
-        target=part.target,
-        rest=part.rest,
-        n_rows=part.n_rows,
+        part=replace(part, columns=DenseColumns(part.columns.take(np.arange(k)))),
         unit=unit,
         noise_unit=noise_unit,
         known_noise=fit.noise if noise_known else None,

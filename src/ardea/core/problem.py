@@ -59,6 +59,13 @@ class Problem:
         """Cache of the columns met so far and their Gram rows."""
         return ActiveColumns(self.columns)
 
+    def least_squares(self, index: Index) -> tuple[Array, float]:
+        """Return the least-squares coefficients of the chosen columns and the residual sum of squares over all rows."""
+        vectors = self.columns.take(index)
+        coefficients: Array = np.linalg.lstsq(vectors, self.target, rcond=None)[0].astype(np.float64, copy=False)
+        residual = self.target - vectors @ coefficients
+        return coefficients, float(residual @ residual) + self.rest
+
     def restrict(self, index: Index) -> Problem:
         """Return the same data with the chosen columns only, compressed again where that is smaller."""
         columns = self.columns.restrict(index)
