@@ -17,7 +17,7 @@ FORBIDDEN_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tool
 
 # Every part, and the parts that its modules may import when they are loaded. A part may always import itself.
 CORE = {"core"}
-RULES = CORE | {"rates", "priors", "thresholds", "operators"}
+RULES = CORE | {"rates", "priors", "thresholds", "operators", "progress"}
 FITTING = RULES | {"inputs", "terms", "task", "distributed"}
 ESTIMATORS = FITTING | {"regressor", "estimators", "versions"}
 SELECTION = ESTIMATORS | {"selection"}
@@ -25,6 +25,7 @@ DYNAMICS = SELECTION | {"dynamics"}
 TOP = {"experiments", "plots", "report", "cli", "demo", "persistence", "pysindy"}
 MAY_IMPORT = {
     "versions": CORE,
+    "progress": set(),
     "core": CORE,
     "rates": CORE,
     "priors": CORE,

@@ -123,7 +123,7 @@ def test_no_inflation_at_all():
         ARDvi(alpha=0.0).fit(X, Y)
 
 
-@pytest.mark.parametrize("eta", [-1.0, 0.0, np.nan, "wide", "calibrated", None, np.ones(3)])
+@pytest.mark.parametrize("eta", [-1.0, 0.0, np.nan, "wide", "calibrated", np.ones(3)])
 def test_bad_width_of_the_prior(eta):
     with pytest.raises(ValueError, match="eta"):
         ARDr(lam=1.0, eta=eta).fit(X, Y)

@@ -86,7 +86,7 @@ def test_constructor_names_and_defaults(kind):
     if kind in STRENGTH_NAMES:
         expected[STRENGTH_NAMES[kind]] = "calibrated"
     if kind is ARDr:
-        expected |= {"eta": np.inf, "prior": None}
+        expected |= {"eta": None, "prior": None}
     if kind is MAPSTSBL:
         expected["search"] = "diagonal"
     assert kind().get_params() == expected

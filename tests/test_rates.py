@@ -200,3 +200,70 @@ def test_unknown_methods_are_refused_by_name():
         rates.strength_for("lasso", 0.1)
     with pytest.raises(ValueError, match="'lasso'"):
         rates.equivalent("vi", 1.0, "lasso")
+
+
+# Whole problems, curves and limits ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", rates.METHODS)
+def test_expected_terms_are_the_sums_of_the_rates(method):
+    rng = np.random.default_rng(0)
+    xi, rho = np.where(np.arange(30) < 6, rng.normal(size=30), 0.0), rng.uniform(1, 3, 30)
+    added, missed = rates.expected_terms(method, 0.5, xi, rho=rho, sigma=0.3)
+    each = [
+        rates.false_negative_rate(method, 0.5, x, rho=r, sigma=0.3)
+        if x
+        else rates.false_positive_rate(method, 0.5, rho=r, sigma=0.3)
+        for x, r in zip(xi, rho, strict=True)
+    ]
+    np.testing.assert_allclose([added, missed], [sum(each[6:]), sum(each[:6])], rtol=1e-12)
+
+
+def test_expected_terms_of_several_strengths_and_noises():
+    added, missed = rates.expected_terms("map", np.ones((4, 1, 1)), np.ones(7), sigma=np.ones((1, 3, 1)))
+    assert added.shape == missed.shape == (4, 3)
+    with pytest.raises(ValueError, match="finite"):
+        rates.expected_terms("map", 1.0, [np.nan])
+
+
+def test_for_one_column_every_method_has_the_same_operating_curve():
+    curves = [rates.operating_curve(method, [1.0, 2.0], rho=2.0, sigma=0.7) for method in rates.METHODS]
+    for curve in curves:
+        assert curve.false_negative.shape == curve.strength.shape == curve.false_positive.shape == (2, 200)
+        np.testing.assert_allclose(curve.false_negative, curves[0].false_negative, rtol=1e-9)
+        assert np.all(np.diff(curve.false_negative) < 0)
+
+
+def leading_psi(method, strength, rho, sigma):
+    """Eq. (large_rho) with ψ_ARDr and ψ_L put right."""
+    v = sigma**2 / rho
+    return {
+        "vi": np.sqrt(strength * v),
+        "map": np.sqrt((1 + 2 * strength) * v),
+        "r": np.sqrt(v),
+        "m": strength,
+        "l": np.sqrt(v * (1 - np.log(2 * np.pi * v * strength**2))),
+    }[method]
+
+
+@pytest.mark.parametrize("method", rates.METHODS)
+def test_the_cut_for_large_rho(method):
+    ratios = [
+        float(rates.psi(method, 3.0, rho=rho, sigma=0.5)) / leading_psi(method, 3.0, rho, 0.5) for rho in (1e6, 1e9)
+    ]
+    assert abs(ratios[0] - 1) < 0.01
+    assert abs(ratios[1] - 1) <= max(abs(ratios[0] - 1), 1e-14)
+
+
+def test_false_positives_for_large_rho():
+    """Constant for vi and map; to that of plain ARD for r (the printed O(1/ρ) would give 1); to 0 for m and l."""
+    rho = np.geomspace(1e3, 1e15, 5)
+    found = {method: rates.false_positive_rate(method, 3.0, rho=rho) for method in rates.METHODS}
+    for method in ("vi", "map"):
+        np.testing.assert_allclose(found[method], found[method][0], rtol=1e-12)
+    assert np.all(np.diff(found["r"]) > 0)
+    np.testing.assert_allclose(found["r"][-1], rates.NO_PRUNING_RATE, rtol=1e-6)
+    for method in ("m", "l"):
+        assert np.all(np.diff(found[method]) <= 0)
+    assert found["m"][-1] == 0
+    assert 0 < found["l"][-1] < 1e-6

@@ -199,3 +199,14 @@ def test_several_targets_are_refused(data):
     X, y = data
     with pytest.raises(ValueError, match="one target"):
         ARDSearch(ARDvi()).fit(X, np.column_stack([y, y]))
+
+
+def test_progress_with_the_time_left_is_shown_when_asked(data, capsys):
+    X, y = data
+    ARDSearch(ARDvi(), strengths=[1, 4, 16], criterion="cv", cv=3).fit(X, y)
+    assert capsys.readouterr().err == ""
+    ARDSearch(ARDvi(), strengths=[1, 4, 16], criterion="cv", cv=3, verbose=1).fit(X, y)
+    shown = capsys.readouterr().err
+    assert "3/3 models" in shown
+    assert "3/3 paths" in shown
+    assert " left" in shown

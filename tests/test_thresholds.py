@@ -71,15 +71,39 @@ def test_maximum_a_posteriori_by_hand(two_column_posterior, search):
 
 def test_given_strengths_are_those_of_the_columns_named():
     strength = Given(np.array([1.0, 2.0, 3.0, 4.0]))
-    np.testing.assert_array_equal(strength(np.array([3, 1]), 1.0, np.ones(2)), [4.0, 2.0])
+    np.testing.assert_array_equal(strength(np.array([3, 1]), correlated_posterior(0), np.ones(2)), [4.0, 2.0])
 
 
-@pytest.mark.parametrize("method", rates.METHODS)
-def test_calibrated_strengths_have_the_rate_at_the_present_noise(method):
+@pytest.mark.parametrize("method", ["m", "l", "map"])
+def test_calibrated_strengths_have_the_rate_on_orthogonal_columns(method):
+    rng = np.random.default_rng(3)
     rho, noise = np.array([0.5, 20.0]), 0.3
-    strength = Calibrated(method, 0.01)(np.arange(2), noise, rho)
+    problem = twin.as_problem(twin.orthogonal_columns(rng, 6, rho), rng.normal(size=6))
+    post = posterior(problem, np.array([0.7, 1.3]), noise)
+    strength = Calibrated(method, 0.01)(np.arange(2), post, rho)
     reached = rates.false_positive_rate(method, strength, rho=rho, sigma=np.sqrt(noise))
-    np.testing.assert_allclose(reached, 0.01, rtol=1e-10)
+    np.testing.assert_allclose(reached, 0.01, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.05, 0.01, 1e-4])
+@pytest.mark.parametrize("seed", range(4))
+def test_calibrated_rules_cut_the_statistic_of_a_column_against_the_others(seed, rate):
+    """At ARD's fixed point: dropped if and only if θᵀΣ₋⁻¹y/√(θᵀΣ₋⁻¹θ) < z, Σ₋ the covariance without the column."""
+    theta, y, _ = sparse_case(seed, coherence=2.0)
+    problem = twin.as_problem(theta, y)
+    post = solver(0.25)(problem, None).posterior
+    t = []
+    for j in post.active:
+        gamma = np.zeros(theta.shape[1])
+        gamma[post.active] = post.root**2
+        gamma[j] = 0.0
+        without = np.linalg.inv(post.noise * np.eye(y.size) + theta * gamma @ theta.T)
+        t.append(abs(theta[:, j] @ without @ y) / np.sqrt(theta[:, j] @ without @ theta[:, j]))
+    z = np.sqrt(rates.strength_for("vi", rate))
+    assert np.min(np.abs(np.array(t) - z)) > 1e-4, "no column so close to the cut that rounding decides"
+    for rule, method in ((Magnitude, "m"), (Likelihood, "l"), (MaximumAPosteriori, "map")):
+        verdict = verdict_of(rule(Calibrated(method, rate)), post, problem.square_norms[post.active])
+        np.testing.assert_array_equal(verdict.drop, np.array(t) < z)
 
 
 def test_diagonal_search_uses_the_diagonal_of_the_precision():
@@ -286,7 +310,7 @@ def assert_trace_is_consistent(fit, rule):
 
 def test_correlated_columns_may_need_a_second_round():
     theta, y, _ = sparse_case(9, coherence=2.0)
-    fit = thresholded(twin.as_problem(theta, y), Magnitude(Calibrated("m", 0.001)), solver(0.25))
+    fit = thresholded(twin.as_problem(theta, y), Magnitude(Given(np.full(theta.shape[1], 0.1))), solver(0.25))
     assert {dropped.round for dropped in fit.trace.dropped} == {1, 2}
 
 

@@ -9,22 +9,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ardea import rates
 from ardea.core.columns import Array
+from ardea.core.evidence import slopes_and_scores
 from ardea.core.noise import Learned
+from ardea.core.posterior import posterior
 from ardea.core.result import Fit, Status, worst
 from ardea.inputs import checked_strength
 from ardea.priors import Both, CappedLinear, Convex, Flat, InCoordinates, Prior
 from ardea.regressor import BaseARD
 from ardea.task import Task
-from ardea.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search, embed, sequential
+from ardea.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search
 
 # ARDr warns where its prior has driven σ² this far above that of least squares on the same support.
 OVERSHRUNK_RATIO = 4.0
-# Calibrated ARDr ties its shrinkage to σ². The noise rule then sees γ times this, i.e. least squares on the support, or
-# each would drive the other up.
-WITHOUT_SHRINKAGE = 1e8
 SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
 
 
@@ -165,8 +165,9 @@ class ARDr(BaseARD):
     ----------
     lam : float, array of shape (n_features,) or "calibrated", default="calibrated"
         Slope of g.
-    eta : float, default=inf
-        Width of g: columns whose γ exceeds it are not penalised further.
+    eta : float or array of shape (n_features,), optional
+        Width of g: columns whose γ exceeds it are not penalised further. None: infinity where `lam` is given; with
+        "calibrated" the least width that leaves the false positive rate as it is, so that kept terms are not shrunk.
     prior : ardea.priors.Prior or ardea.priors.Convex, optional
         Replaces `lam` and `eta`: any concave g, convex f, or both (``g & f``).
     false_terms : float, default=1.0
@@ -192,7 +193,7 @@ class ARDr(BaseARD):
     def __init__(
         self,
         lam: Any = "calibrated",
-        eta: float = np.inf,
+        eta: ArrayLike | None = None,
         *,
         prior: Prior | Convex | None = None,
         false_terms: float = 1.0,
@@ -221,38 +222,47 @@ class ARDr(BaseARD):
         self._width(n_columns)
         return checked_strength("lam", self.lam, n_columns)
 
-    def _width(self, n_columns: int) -> Array:
+    def _width(self, n_columns: int) -> Array | None:
+        if self.eta is None:
+            return None
         eta = checked_strength("eta", self.eta, n_columns, zero_allowed=False, infinity_allowed=True)
         if eta is None:
             raise ValueError("eta='calibrated' is not known: calibrate lam, and give eta as a number.")
         return eta
 
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        first = task.plain
-        prunes = task.false_positive_rate(self.false_terms) < rates.NO_PRUNING_RATE
-        calibrated = self.prior is None and isinstance(self.lam, str) and prunes
-        fit = task.run(
-            noise=first.noise,
-            prior=self._prior_for(task),
-            start=first.gamma,
-            noise_scale=WITHOUT_SHRINKAGE if calibrated else None,
-        )
+        calibrated = self.prior is None and isinstance(self.lam, str)
+        screened = task.screen_where_wide(calibrated, self.false_terms)
+        first = task.plain if screened is None else screened
+        prior = self._calibrated_prior(task, first) if calibrated else self._given_prior(task)
+        fit = task.run(noise=first.noise, prior=prior, start=first.gamma)
         status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
         if task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
             status = worst(status, Status.OVERSHRUNK)
         return replace(fit, trace=first.trace.then(fit.trace), n_iter=first.n_iter + fit.n_iter, status=status)
 
-    def _prior_for(self, task: Task) -> Prior:
-        """Return the prior in the problem's coordinates."""
+    def _given_prior(self, task: Task) -> Prior:
+        """Return the user's prior in the problem's coordinates."""
         if self.prior is not None:
             whole = self.prior if isinstance(self.prior, Prior) else Both(Flat(), self.prior)
             return InCoordinates(whole, task.unit**2, task.noise_unit)
         lam, eta = self._strength(task.problem.n_columns), self._width(task.problem.n_columns)
-        if lam is not None:
-            return InCoordinates(CappedLinear(lam, eta), task.unit**2, task.noise_unit)
-        # λ = (z² − 1)ρ/σ² with the σ² of the moment.
-        z_square = float(rates.strength_for("vi", task.false_positive_rate(self.false_terms)))
-        return CappedLinear((z_square - 1) * task.problem.square_norms, eta / task.unit**2, over_noise=True)
+        linear = CappedLinear(0.0 if lam is None else lam, np.inf if eta is None else eta)
+        return InCoordinates(linear, task.unit**2, task.noise_unit)
+
+    def _calibrated_prior(self, task: Task, first: Fit) -> Prior:
+        """Return λ_j = (z² − 1)s_j and η_j = (z² − 1)/s_j, with s_j the precision of column j against the others.
+
+        On orthogonal columns s_j = ρ_j/σ² and ψ² = v + min(λv², η) with v = 1/s_j: any η ≥ (z² − 1)v has the same cut.
+        The least of them stops the penalty where ARD's γ = (t² − 1)/s is that of a column at the cut.
+        """
+        excess = float(rates.strength_for("vi", task.false_positive_rate(self.false_terms))) - 1
+        post = posterior(task.problem, first.gamma, first.noise)
+        precision, _ = slopes_and_scores(task.problem, post)  # s_j = M_j where γ_j = 0
+        precision[post.active] = post.own_precision
+        eta = self._width(task.problem.n_columns)
+        width = excess / np.where(precision > 0, precision, 1.0) if eta is None else eta / task.unit**2
+        return CappedLinear(excess * precision, np.maximum(width, np.finfo(float).tiny))
 
 
 def _least_squares_noise(task: Task, fit: Fit) -> float:
@@ -317,7 +327,8 @@ class MSTSBL(BaseARD):
 
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
-        return task.threshold(Magnitude(task.strength("m", tau, self.false_terms, Magnitude.unit_power)))
+        strength = task.strength("m", tau, self.false_terms, Magnitude.unit_power)
+        return task.threshold(Magnitude(strength), task.screen_where_wide(tau is None, self.false_terms))
 
 
 class LSTSBL(BaseARD):
@@ -369,7 +380,8 @@ class LSTSBL(BaseARD):
 
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
-        return task.threshold(Likelihood(task.strength("l", tau, self.false_terms, Likelihood.unit_power)))
+        strength = task.strength("l", tau, self.false_terms, Likelihood.unit_power)
+        return task.threshold(Likelihood(strength), task.screen_where_wide(tau is None, self.false_terms))
 
 
 class MAPSTSBL(BaseARD):
@@ -427,7 +439,11 @@ class MAPSTSBL(BaseARD):
 
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
-        return task.threshold(MaximumAPosteriori(task.strength("map", tau, self.false_terms, 0), self.search))
+        one_price = tau is None and self.search != "diagonal"
+        strength = task.price(self.false_terms) if one_price else task.strength("map", tau, self.false_terms, 0)
+        return task.threshold(
+            MaximumAPosteriori(strength, self.search), task.screen_where_wide(tau is None, self.false_terms)
+        )
 
 
 class SparseARD(BaseARD):
@@ -478,16 +494,5 @@ class SparseARD(BaseARD):
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
 
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        first = task.run_inflated(None, max(1.0, self.false_terms))
-        candidates = first.posterior.active
-        price = task.strength("map", None, self.false_terms, 0)
-        part = task.problem.restrict(candidates)
-        fit = sequential(part, MaximumAPosteriori(price, "backward"), task.run, task.run(part, first.noise))
-        dropped = tuple(replace(d, column=int(candidates[d.column])) for d in fit.trace.dropped)
-        fit = replace(
-            fit,
-            trace=first.trace.then(replace(fit.trace, dropped=dropped)),
-            n_iter=first.n_iter + fit.n_iter,
-            status=worst(fit.status, first.status),
-        )
-        return embed(task.problem.n_columns, candidates, fit)
+        rule = MaximumAPosteriori(task.price(self.false_terms), "backward")
+        return task.threshold(rule, task.screened(self.false_terms))

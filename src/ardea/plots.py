@@ -45,7 +45,7 @@ def plot_path(search: ARDSearch, ax: Any = None) -> Any:
     ax.set_title(f"chosen: {path['k'][best]} terms at {path['strength'][best]:.3g}", fontsize="medium")
     if np.all(strength > 0):
         ax.set_xscale("log")
-    name = search.best_estimator_.strength_name or "strength"
+    name = path["varied"][best] or "strength"
     ax.set_xlabel(f"{name} ({path['method'][best]})")
     ax.set_ylabel("terms kept")
     right.set_ylabel(f"criterion: {search.criterion} (smaller is better)")

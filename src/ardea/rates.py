@@ -16,11 +16,17 @@ method    strength   cut
 ========  =========  ==============================================================================
 
 The general FN formula of the paper's Sec. 5 prints σψ where ψ already contains σ; the form above is the right one.
+For ρ → ∞ (Eq. large_rho, put right), with v = σ²/ρ,
+
+    ψ_vi = √(αv),  ψ_map = √((1 + 2τ)v),  ψ_r → √v,  ψ_m → τ,  ψ_l → √(v(1 + ln(1/(2πvτ²)))):
+
+all but M's go to zero. The false positive rate stays constant for vi and map, rises to .3173 for r (the paper prints
+O(ρ⁻¹) for its ψ, which would make it rise to 1) and falls to zero for m and, slowly, for l.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -110,6 +116,106 @@ def false_negative_rate(
     with np.errstate(invalid="ignore"):
         rate = np.exp(upper) * -np.expm1(np.where(np.isneginf(lower), -np.inf, lower - upper))
     return np.asarray(rate)
+
+
+class Expected(NamedTuple):
+    """Expected numbers of terms added and missed."""
+
+    added: Array
+    missed: Array
+
+
+def expected_terms(
+    method: Method, strength: ArrayLike, coefficients: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0
+) -> Expected:
+    """Return how many terms a method is expected to add and to miss on a whole problem.
+
+    Parameters
+    ----------
+    method : {"vi", "r", "m", "l", "map"}
+        Which of the five methods.
+    strength : array-like
+        α, λ or τ.
+    coefficients : array-like
+        True coefficients ξ; zeros are the terms that can be added.
+    rho, sigma : array-like
+        Squared norms of the columns, and the standard deviation of the noise. All arrays broadcast; the last axis is
+        that of the columns and is summed over.
+
+    Returns
+    -------
+    Expected
+        `added` and `missed`, without the axis of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> xi = np.array([0.0] * 225 + [2.0] * 25)
+    >>> added, missed = expected_terms("vi", [[1.0], [4.0], [8.0]], xi)
+    >>> np.round(added, 1), np.round(missed, 1)
+    (array([71.4, 10.2,  1.1]), array([ 3.9, 12.5, 19.9]))
+    """
+    xi = np.asarray(coefficients, dtype=float)
+    if not np.all(np.isfinite(xi)):
+        raise ValueError("coefficients must be finite numbers.")
+    added = np.where(xi == 0, false_positive_rate(method, strength, rho=rho, sigma=sigma), 0.0)
+    missed = np.where(xi != 0, false_negative_rate(method, strength, xi, rho=rho, sigma=sigma), 0.0)
+    if added.ndim == 0:
+        return Expected(added, missed)
+    return Expected(added.sum(axis=-1), missed.sum(axis=-1))
+
+
+class OperatingCurve(NamedTuple):
+    """What a method trades: false negatives against false positives, with the strength that gives each pair."""
+
+    strength: Array
+    false_positive: Array
+    false_negative: Array
+
+
+def operating_curve(
+    method: Method,
+    xi: ArrayLike,
+    *,
+    rho: ArrayLike = 1.0,
+    sigma: ArrayLike = 1.0,
+    false_positive: ArrayLike | None = None,
+) -> OperatingCurve:
+    """Return false negative rates over a range of false positive rates.
+
+    For one ρ every method has the same curve, since each is a cut on the same statistic; they differ in how a strength
+    carries over to a column of another ρ (see :func:`false_positive_rate` with an array of ρ).
+
+    Parameters
+    ----------
+    method : {"vi", "r", "m", "l", "map"}
+        Which of the five methods.
+    xi : array-like
+        True coefficients; the rates run along a new last axis.
+    rho, sigma : array-like
+        Squared norm of the column and standard deviation of the noise; they broadcast with `xi`.
+    false_positive : array-like, optional
+        False positive rates; by default 200 from 1e-8 to .3173, the rate of plain ARD.
+
+    Returns
+    -------
+    OperatingCurve
+        `strength`, `false_positive` and `false_negative`.
+
+    Examples
+    --------
+    >>> curve = operating_curve("map", 3.0, false_positive=[0.01, 0.1])
+    >>> [round(float(rate), 3) for rate in curve.false_negative]
+    [0.336, 0.088]
+    """
+    if false_positive is None:
+        false_positive = np.geomspace(1e-8, NO_PRUNING_RATE, 200)
+    rate = np.asarray(false_positive, dtype=float)
+    xi, rho, sigma = (np.asarray(array, dtype=float)[..., None] for array in (xi, rho, sigma))
+    strength = strength_for(method, rate, rho=rho, sigma=sigma)
+    missed = false_negative_rate(method, strength, xi, rho=rho, sigma=sigma)
+    rate, strength, missed = np.broadcast_arrays(rate, strength, missed)
+    return OperatingCurve(strength, rate, missed)
 
 
 def strength_for(

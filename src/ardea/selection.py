@@ -42,9 +42,10 @@ from ardea.core.columns import Array
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.reweighted import COLLAPSE_SHARE
-from ardea.estimators import LSTSBL, MAPSTSBL, ARDvi
+from ardea.estimators import LSTSBL, ARDvi
 from ardea.inputs import checked_keep, checked_positive
 from ardea.operators import Operator
+from ardea.progress import Progress
 from ardea.regressor import BaseARD
 from ardea.terms import Terms, columns_of, terms_of
 
@@ -62,6 +63,7 @@ class Candidate:
 
     model: BaseARD
     method: int
+    varied: str
     strength: float
 
 
@@ -123,21 +125,21 @@ class ARDSearch(RegressorMixin, BaseEstimator):
     random_state : int, RandomState or None
         Seed of the halves.
     verbose : int, default=0
-        1 shows progress.
+        1 shows progress, with the time left, on standard error.
 
     Attributes
     ----------
     best_estimator_ : estimator
         The chosen model, fitted.
     best_strength_ : float
-        Its strength; nan for an estimator without one.
+        Its strength (`alpha`, `lam`, `tau`, or `false_terms` of a default grid); nan for an estimator without one.
     best_params_ : dict
         All that was varied to get it.
     best_index_ : int
         Its place in `path_`.
     path_ : Path
-        Dict of arrays: method, strength, k, cost, log_evidence, every cheap criterion, the criterion used ("score"),
-        whether the model took part ("eligible"), support and coef (two-dimensional). `to_frame()`.
+        Dict of arrays: method, what is varied, strength, k, cost, log_evidence, every cheap criterion, the one
+        used ("score"), whether the model took part ("eligible"), support and coef (two-dimensional). `to_frame()`.
 
     Examples
     --------
@@ -200,7 +202,8 @@ class ARDSearch(RegressorMixin, BaseEstimator):
             candidate.model.n_features_in_, candidate.model._one_target = first.n_features_in_, True
             if hasattr(first, "feature_names_in_"):
                 candidate.model.feature_names_in_ = first.feature_names_in_
-        entries = _path(candidates, X, Y, weight)
+        with Progress("path", len(candidates), unit="models", shown=bool(self.verbose)) as bar:
+            entries = _path(candidates, X, Y, weight, bar)
         table = _table(entries)
         score, eligible = self._scored(table, entries, (candidates, X, Y, weight), truth)
         self.path_ = Path(table, score=score, eligible=eligible)
@@ -238,11 +241,12 @@ class ARDSearch(RegressorMixin, BaseEstimator):
         candidates = []
         for number, (model, grid) in enumerate(zip(models, grids, strict=True)):
             for parameters in _grid(model, grid, n_columns):
-                strength = parameters.get(model.strength_name or "", np.nan)
+                varied = next((name for name in (model.strength_name, "false_terms") if name in parameters), "")
+                strength = parameters.get(varied, np.nan)
                 candidate = clone(model).set_params(**parameters)
                 candidate._check_parameters()
                 candidate._strength(n_columns)
-                candidates.append(Candidate(candidate, number, float(strength)))
+                candidates.append(Candidate(candidate, number, varied, float(strength)))
         return candidates
 
     def _scored(
@@ -290,10 +294,16 @@ class ARDSearch(RegressorMixin, BaseEstimator):
         candidates, X, Y, weight = data
         if isinstance(X, Operator):
             raise ValueError(f"criterion={self.criterion!r} needs rows, which an Operator does not have.")
-        jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=10 * bool(self.verbose))
-        return jobs(
+        jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        paths = jobs(
             delayed(_path)(candidates, X[rows], Y[rows], None if weight is None else weight[rows]) for rows in subsets
         )
+        finished = []
+        with Progress(self.criterion, len(subsets), unit="paths", shown=bool(self.verbose)) as bar:
+            for path in paths:
+                finished.append(path)
+                bar.step()
+        return finished
 
     def _cross_validated(self, data: Any, k: Array, eligible: NDArray[np.bool_]) -> Array:
         """Return the score of the one-standard-error rule: k for models within it, the error beyond."""
@@ -338,7 +348,9 @@ class ARDSearch(RegressorMixin, BaseEstimator):
         return plot_path(self, ax)
 
 
-def _path(candidates: Sequence[Candidate], X: Any, Y: Array, weight: Array | None) -> list[Entry]:
+def _path(
+    candidates: Sequence[Candidate], X: Any, Y: Array, weight: Array | None, bar: Progress | None = None
+) -> list[Entry]:
     """Fit every candidate: one compression per choice of flat columns, one task per method."""
     posed: dict[Any, tuple[list[Problem], Coordinates]] = {}
     tasks: dict[int, Any] = {}
@@ -359,6 +371,8 @@ def _path(candidates: Sequence[Candidate], X: Any, Y: Array, weight: Array | Non
         beyond = near is not None and near.posterior.active.size > COLLAPSE_SHARE * problems[0].n_rows
         fit = near if near is not None and beyond else model._solve_one(tasks[candidate.method], near)
         entries.append(Entry(candidate, fit, problems[0], coordinates))
+        if bar is not None:
+            bar.step()
     return entries
 
 
@@ -385,13 +399,14 @@ def _grid(model: BaseARD, grid: Any, n_columns: int) -> Iterator[dict[str, Any]]
 
 
 def _default_grid(model: BaseARD, n_columns: int) -> Iterator[dict[str, Any]]:
-    """Yield strengths from an expected .001 false terms to those of plain ARD."""
+    """Yield strengths from an expected .001 false terms to those of plain ARD.
+
+    ARDvi's in α, which means the same for any data; those of the others in `false_terms`, since theirs depend on it.
+    """
     for false_terms in np.geomspace(FEWEST_FALSE_TERMS, rates.NO_PRUNING_RATE * n_columns, GRID_SIZE):
         rate = min(false_terms / n_columns, rates.NO_PRUNING_RATE)
         if isinstance(model, ARDvi):
             yield {"alpha": float(rates.strength_for("vi", rate))}
-        elif isinstance(model, MAPSTSBL):
-            yield {"tau": float(rates.strength_for("map", rate))}
         else:
             yield {"false_terms": float(false_terms)}
 
@@ -417,6 +432,7 @@ def _table(entries: list[Entry]) -> dict[str, Any]:
         small_sample = np.where(m - one_more - 1 > 0, (2 * one_more**2 + 2 * one_more) / (m - one_more - 1), np.inf)
     return {
         "method": np.array([type(entry.candidate.model).__name__ for entry in entries]),
+        "varied": np.array([entry.candidate.varied for entry in entries]),
         "strength": np.array([entry.candidate.strength for entry in entries]),
         "k": k,
         "cost": cost,

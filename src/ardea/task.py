@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ from ardea import rates
 from ardea.core.columns import Array
 from ardea.core.noise import Fixed, Learned, NoiseRule
 from ardea.core.problem import Problem
-from ardea.core.result import Fit, Status
+from ardea.core.result import Fit, Status, worst
 from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED, GammaPrior, Setting
 from ardea.core.working_set import solve_wide
 from ardea.priors import Flat
@@ -42,6 +42,7 @@ class Task:
     noise_variance: float | None
     max_iter: int
     tol: float
+    _screened: dict[float, Fit] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_candidates(self) -> int:
@@ -64,7 +65,6 @@ class Task:
         *,
         prior: GammaPrior | None = None,
         inflation: Array | None = None,
-        noise_scale: float | None = None,
         start: Array | None = None,
     ) -> Fit:
         """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
@@ -75,7 +75,6 @@ class Task:
             Flat() if prior is None else prior,
             self._noise_rule(noise),
             inflation=alpha,
-            noise_scale=None if noise_scale is None else np.full(problem.n_columns, noise_scale),
         )
         fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
         if fit.status is Status.COLLAPSED and inflation is not None:
@@ -103,15 +102,46 @@ class Task:
         """Plain ARD on all columns: where ARDr and the thresholding methods begin, whatever their strength."""
         return self.run()
 
-    def threshold(self, rule: Rule) -> Fit:
-        """Threshold ARD sequentially."""
-        return sequential(self.problem, rule, self.run, self.plain)
+    def screened(self, false_terms: float) -> Fit:
+        """ARDvi at an inflation that lets at least one false column through: columns worth a second look."""
+        false_terms = max(1.0, false_terms)
+        if false_terms not in self._screened:
+            self._screened[false_terms] = self.run_inflated(None, false_terms)
+        return self._screened[false_terms]
+
+    def screen_where_wide(self, calibrated: bool, false_terms: float) -> Fit | None:
+        """Return the screened fit where plain ARD, with which calibrated methods else begin, would collapse.
+
+        With as many columns as rows or more, ARD drives σ² to zero and keeps about m columns, from which no threshold
+        comes back. A strength that the user gave is applied to plain ARD all the same, as in the paper.
+        """
+        wide = self.n_candidates >= self.problem.n_rows
+        return self.screened(false_terms) if calibrated and wide else None
+
+    def threshold(self, rule: Rule, screened: Fit | None = None) -> Fit:
+        """Threshold ARD sequentially, among all columns or those that an earlier fit kept."""
+        if screened is None:
+            return sequential(self.problem, rule, self.run, self.plain)
+        columns = screened.posterior.active
+        first = self.run(self.problem.restrict(columns), screened.noise)
+        fit = sequential(self.problem, rule, self.run, first, columns)
+        return replace(
+            fit,
+            trace=screened.trace.then(fit.trace),
+            n_iter=screened.n_iter + fit.n_iter,
+            status=worst(fit.status, screened.status),
+        )
 
     def strength(self, method: rates.Method, given: Array | None, false_terms: float, unit_power: int) -> Strength:
         """Return the user's strengths in these coordinates, or the calibrated ones."""
         if given is None:
             return Calibrated(method, self.false_positive_rate(false_terms))
         return Given(given / self.unit**unit_power)
+
+    def price(self, false_terms: float) -> Given:
+        """Return one calibrated price of MAP for every column: subset searches weigh the correlations themselves."""
+        tau = rates.strength_for("map", self.false_positive_rate(false_terms))
+        return Given(np.full(self.problem.n_columns, float(tau)))
 
     def run_inflated(self, alpha: Array | None, false_terms: float, near: Fit | None = None) -> Fit:
         """Run with inflation α, or (None) with the one calibrated to `false_terms`, from a fit nearby where given."""

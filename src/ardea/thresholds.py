@@ -33,10 +33,10 @@ class Verdict:
 
 
 class Strength(Protocol):
-    """A threshold per column, possibly a function of σ² and ρ."""
+    """A threshold per column, possibly a function of the posterior."""
 
-    def __call__(self, columns: Index, noise: float, rho: Array) -> Array:
-        """Return the strengths of the columns named, given σ² and their ρ."""
+    def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
+        """Return the strengths of the active columns, given their numbers in the whole problem and their ρ."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,35 @@ class Given:
 
     values: Array
 
-    def __call__(self, columns: Index, noise: float, rho: Array) -> Array:
+    def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
         """Return them."""
         return self.values[columns]
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The strength at which every column has the same false positive rate (closed form of :mod:`ardea.rates`)."""
+    """The strength at which every column has the same false positive rate (closed form of :mod:`ardea.rates`).
+
+    The closed form holds for orthogonal columns, where ρ_j/σ² is what the data say of ξ_j. Off-orthogonal that is the
+    precision left when the prior is taken out of the marginal posterior and the other columns are integrated out,
+
+        s_j = 1/Σ_jj − 1/γ_j = θ_jᵀ(Σ_y − γ_jθ_jθ_jᵀ)⁻¹θ_j,
+
+    and it takes the place of ρ_j/σ². At a fixed point of ARD (q² = M) every active column then has
+    |μ_j| = (t_j − 1/t_j)/√s_j and μ_j²/Σ_jj = t_j² − 1, with t_j the statistic of the column against the others, which
+    is N(0, 1) for a false one: t_j < z decides, for every method. MAP's diagonal rule looks at (Σ⁻¹)_jj instead of
+    1/Σ_jj, so its price is multiplied by Σ_jj(Σ⁻¹)_jj, the column's variance inflation.
+    """
 
     method: rates.Method
     false_positive_rate: float
 
-    def __call__(self, columns: Index, noise: float, rho: Array) -> Array:
-        """Return the strengths at the present σ²."""
-        return rates.strength_for(self.method, self.false_positive_rate, rho=rho, sigma=np.sqrt(noise))
+    def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
+        """Return the strengths at the present posterior."""
+        if self.method == "map":
+            price = rates.strength_for("map", self.false_positive_rate)
+            return price * post.variance * (rho / post.noise + 1 / post.root**2)
+        return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision)
 
 
 class Rule(Protocol):
@@ -82,7 +96,7 @@ class Magnitude:
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns."""
-        threshold = self.strength(columns, post.noise, rho)
+        threshold = self.strength(columns, post, rho)
         statistic = np.abs(post.mean)
         return Verdict(statistic < threshold, statistic, threshold)
 
@@ -96,9 +110,8 @@ class Likelihood:
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns."""
-        threshold = self.strength(columns, post.noise, rho)
-        variance = post.covariance.diagonal()
-        log_density = -(post.mean**2) / (2 * variance) - 0.5 * np.log(2 * np.pi * variance)
+        threshold = self.strength(columns, post, rho)
+        log_density = -(post.mean**2) / (2 * post.variance) - 0.5 * np.log(2 * np.pi * post.variance)
         with np.errstate(divide="ignore"):
             drop = log_density > np.log(threshold)
         return Verdict(drop, np.exp(log_density), threshold)
@@ -122,7 +135,7 @@ class MaximumAPosteriori:
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns."""
-        threshold = self.strength(columns, post.noise, rho)
+        threshold = self.strength(columns, post, rho)
         if self.search == "diagonal":
             statistic = 0.5 * post.mean**2 * (rho / post.noise + 1 / post.root**2)
             return Verdict(statistic < threshold, statistic, threshold)
@@ -195,7 +208,9 @@ def _precision(post: Posterior) -> Array:
     return product
 
 
-def sequential(problem: Problem, rule: Rule, solve_on: Callable[[Problem, float], Fit], first: Fit) -> Fit:
+def sequential(
+    problem: Problem, rule: Rule, solve_on: Callable[[Problem, float], Fit], first: Fit, columns: Index | None = None
+) -> Fit:
     """Fit → judge → restrict → fit, until no column goes; the fit returned is over all columns.
 
     Parameters
@@ -207,15 +222,17 @@ def sequential(problem: Problem, rule: Rule, solve_on: Callable[[Problem, float]
     solve_on : callable
         Maps a problem and a σ² to start from to a fit.
     first : Fit
-        Fit of the whole problem, to begin with.
+        Fit of the problem restricted to `columns`, to begin with.
+    columns : ndarray of int, optional
+        Where to begin; None: all columns.
     """
-    columns = np.arange(problem.n_columns)
-    part, fit, trace, rounds, n_iter = problem, first, Trace(), 0, 0
+    columns = np.arange(problem.n_columns) if columns is None else columns
+    fit, trace, rounds, n_iter = first, Trace(), 0, 0
     collapsed = fit.status is Status.COLLAPSED
     while True:
         trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
         active = fit.posterior.active
-        verdict = rule(fit.posterior, part.square_norms[active], columns[active])
+        verdict = rule(fit.posterior, problem.square_norms[columns[active]], columns[active])
         if not verdict.drop.any():
             break
         rounds += 1
@@ -225,8 +242,7 @@ def sequential(problem: Problem, rule: Rule, solve_on: Callable[[Problem, float]
         )
         trace = trace.then(Trace(dropped=dropped))
         columns = columns[active[~verdict.drop]]
-        part = problem.restrict(columns)
-        fit = solve_on(part, fit.noise)
+        fit = solve_on(problem.restrict(columns), fit.noise)
     if collapsed:
         small = fit.posterior.active.size <= COLLAPSE_SHARE_INFLATED * problem.n_rows
         fit = replace(fit, status=Status.RESCUED if small else Status.COLLAPSED)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+from scipy import linalg
 
-from ardea.core.columns import Array
-from ardea.core.posterior import Posterior, posterior
+from ardea.core.columns import Array, Index
+from ardea.core.posterior import Posterior
 from ardea.core.problem import Problem
 
 # Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
@@ -80,8 +81,8 @@ class AuthorsRule:
     """The rule of the authors' published code, with its defects, so that their numbers can be replayed.
 
     m > d: ‖y − Θμ‖²/(m − d + Σ_j Σ_jj/γ_j) with d counting pruned columns. m ≤ d: the least L over 101 values of σ²
-    with exponents from ln var(y) − 10 to ln var(y) *to base ten*, at the posterior mean held fixed; the largest of
-    them lies below the true σ² in every one of the paper's linear trials.
+    with exponents from ln var(y) − 10 to ln var(y) *to base ten*, at coefficients held fixed; the largest of them lies
+    below the true σ² in every one of the paper's linear trials.
     """
 
     target_variance: float
@@ -93,12 +94,17 @@ class AuthorsRule:
         return self.initial
 
     def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the next σ² as the authors' code does."""
+        """Return the next σ² as the authors' code does, at the posterior mean."""
         if problem.n_rows > problem.n_columns:
             return post.rss / (problem.n_rows - problem.n_columns + post.n_undetermined)
+        return self.on_grid(problem, post.active, post.root, post.rss)
+
+    def on_grid(self, problem: Problem, active: Index, root: Array, rss: float) -> float:
+        """Return the σ² of the grid with the least log|σ²I + ZZᵀ| + rss/σ², Z = Θ_a Γ_a^{1/2} (`root` is √γ_a)."""
         top = np.log(self.target_variance)
         grid: Array = np.logspace(top - 10, top, 101)
-        gamma = np.zeros(problem.n_columns)
-        gamma[post.active] = post.root**2
-        costs = [posterior(problem, gamma, s).log_determinant + post.rss / s for s in grid]
+        gram = problem.active.gram(active) * np.outer(root, root)
+        eigenvalues = np.maximum(linalg.eigvalsh(gram, check_finite=False), 0.0) if active.size else np.empty(0)
+        costs = (problem.n_rows - active.size) * np.log(grid) + rss / grid
+        costs += np.log(eigenvalues[:, None] + grid).sum(axis=0)
         return float(grid[int(np.argmin(costs))])

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import linalg
 
 from ardea.core.columns import Array, Index
-from ardea.core.problem import Problem
+from ardea.core.problem import EPS, Problem
 
 # Pivots of Cholesky below this share of the diagonal have lost half their digits.
 SAFE_PIVOT = 1e-8
@@ -69,6 +69,17 @@ class Posterior:
     def covariance(self) -> Array:
         """Σ of the active coefficients."""
         return self.noise * np.outer(self.root, self.root) * self.inverse
+
+    @cached_property
+    def variance(self) -> Array:
+        """Σ_jj of the active coefficients."""
+        return self.noise * self.root**2 * self.inverse.diagonal()
+
+    @cached_property
+    def own_precision(self) -> Array:
+        """1/Σ_jj − 1/γ_j: what the data say of each active coefficient, the others integrated out."""
+        inflation = self.noise * self.inverse.diagonal()  # Σ_jj/γ_j, in (0, 1]
+        return np.maximum(1 - inflation, EPS) / (inflation * self.root**2)
 
     @property
     def quadratic(self) -> float:
