@@ -1,6 +1,6 @@
 """What brings SparseARD closer to the oracle on the paper's Linear and Fourier problems, and what does not.
 
-    python benchmarks/closer.py [--linear-trials 100] [--fourier-trials 30] [--seed 1000]
+    python -m benchmarks.closer [--linear-trials 100] [--fourier-trials 30] [--seed 1000]
 
 Each variant starts from SparseARD's model and looks at neighbouring ones (a term added, dropped or exchanged) by the
 criterion `evidence`, L + 2k + 2 ln C(d, k):
@@ -14,18 +14,12 @@ criterion `evidence`, L + 2k + 2 ln C(d, k):
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from benchmarks.cases import fourier, linear
-from benchmarks.process import save_json
 
 from ardea import ARD, SparseARD, rates
 from ardea.core.evidence import slopes_and_scores
@@ -34,6 +28,8 @@ from ardea.core.result import Fit
 from ardea.progress import Progress
 from ardea.task import Task
 from ardea.thresholds import MaximumAPosteriori, embed, sequential
+from benchmarks.cases import fourier, linear
+from benchmarks.process import save_json
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
