@@ -1,0 +1,548 @@
+"""Libraries of candidate terms: polynomials, waves, functions of one's own, their sums and products, and field terms.
+
+A library of an ordinary differential equation lists its terms for a number of states, `terms(n_states)`. Names,
+values and Jacobians follow from the terms (`ardea.dynamics.products`). Two libraries add (union of their terms) and
+multiply (all products of a term of one with a term of the other). `FieldTerms` lists terms u^p ∂^q u of fields.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ardea.dynamics.products import Gradients, Products, Term, UserFunction, Values, Wave, latex_symbol
+
+# Above this many states the default degree drops from 3 to 2.
+MANY_STATES = 10
+
+
+class Library(ABC):
+    """Candidate terms θ_i(x) of x' = Θ(x)ξ.
+
+    A subclass gives `terms(n_states)`; all else is here. Libraries are immutable and hashable; what is derived from
+    them is computed once per number of states.
+    """
+
+    @abstractmethod
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the terms, all different, in the order of the columns of Θ."""
+
+    def n_terms(self, n_states: int) -> int:
+        """Return the number of terms for so many states."""
+        return len(_terms(self, n_states))
+
+    def names(self, feature_names: Sequence[str]) -> list[str]:
+        """Return the names of the terms: `1`, `x`, `x y`, `x^2 y`, `x sin(y)`.
+
+        Parameters
+        ----------
+        feature_names : sequence of str
+            One name per state; `default_feature_names` gives `x0`, `x1`, ….
+        """
+        names = _checked_names(feature_names)
+        return [term.name(names) for term in _terms(self, len(names))]
+
+    def latex_names(self, feature_names: Sequence[str]) -> list[str]:
+        """Return the terms in LaTeX."""
+        names = _checked_names(feature_names)
+        return [term.latex(names) for term in _terms(self, len(names))]
+
+    def evaluate(self, X: ArrayLike, terms: Sequence[int] | None = None) -> Values:
+        """Return Θ(X).
+
+        Parameters
+        ----------
+        X : array of shape (rows, n_states)
+            States. Complex values are allowed.
+        terms : sequence of int, optional
+            Indices of the columns wanted; the others are not computed. A tuple is looked up fastest.
+
+        Returns
+        -------
+        array of shape (rows, n_terms) or (rows, len(terms))
+            Columns are contiguous in memory.
+        """
+        X = _checked_states(X)
+        chosen = None if terms is None else tuple(terms)
+        return _products(self, X.shape[1], chosen).evaluate(X)
+
+    def evaluate_blocks(self, X: ArrayLike, rows_per_block: int) -> Iterator[Values]:
+        """Yield Θ of one block of rows after the other, so that the whole of Θ never exists."""
+        if rows_per_block < 1:
+            raise ValueError(f"rows_per_block must be at least 1, got {rows_per_block}")
+        X = _checked_states(X)
+        for start in range(0, len(X), rows_per_block):
+            yield self.evaluate(X[start : start + rows_per_block])
+
+    def jacobian(self, X: ArrayLike) -> Values:
+        """Return ∂θ_i/∂x_l at every row, shape (rows, n_terms, n_states)."""
+        X = _checked_states(X)
+        return _gradients(self, X.shape[1], None).jacobian(X)
+
+    def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
+        """Return ∂(Θξ)/∂x_l at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing.
+
+        Parameters
+        ----------
+        X : array of shape (rows, n_states)
+            States.
+        coefficients : array of shape (n_terms,)
+            ξ of one equation.
+        """
+        X = _checked_states(X)
+        xi = np.asarray(coefficients)
+        n_terms = self.n_terms(X.shape[1])
+        if xi.shape != (n_terms,):
+            raise ValueError(f"expected one coefficient for each of the {n_terms} terms, got shape {xi.shape}")
+        support = np.flatnonzero(xi)
+        return _gradients(self, X.shape[1], tuple(support.tolist())).combine(X, xi[support])
+
+    def __add__(self, other: Library) -> Library:
+        if not isinstance(other, Library):
+            return NotImplemented
+        return Sum((*_parts(self, Sum), *_parts(other, Sum)))
+
+    def __mul__(self, other: Library) -> Library:
+        if not isinstance(other, Library):
+            return NotImplemented
+        return Product((*_parts(self, Product), *_parts(other, Product)))
+
+
+@dataclass(frozen=True)
+class Polynomials(Library):
+    """All monomials up to a total degree, in graded order: 1, x0, x1, x0^2, x0 x1, x1^2, ….
+
+    Parameters
+    ----------
+    degree : int, optional
+        Largest total degree. None: 3, above 10 states 2.
+    include_constant : bool
+        Whether the term 1 is there.
+
+    Examples
+    --------
+    >>> library = Polynomials(2)
+    >>> library.names(["x", "y"])
+    ['1', 'x', 'y', 'x^2', 'x y', 'y^2']
+    >>> library.evaluate([[2.0, 3.0]])
+    array([[1., 2., 3., 4., 6., 9.]])
+    """
+
+    degree: int | None = None
+    include_constant: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.degree is not None:
+            _check_count("degree", self.degree, 0 if self.include_constant else 1)
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the monomials."""
+        degree = self.degree_for(n_states)
+        lowest = 0 if self.include_constant else 1
+        return tuple(
+            Term.monomial(states)
+            for total in range(lowest, degree + 1)
+            for states in combinations_with_replacement(range(n_states), total)
+        )
+
+    def degree_for(self, n_states: int) -> int:
+        """Return the degree in use for so many states."""
+        return self.degree if self.degree is not None else (3 if n_states <= MANY_STATES else 2)
+
+
+@dataclass(frozen=True)
+class Fourier(Library):
+    """sin(k x_l) and cos(k x_l) of every state, k = 1 … n.
+
+    Parameters
+    ----------
+    n : int
+        Largest frequency.
+
+    Examples
+    --------
+    >>> Fourier(2).names(["x"])
+    ['sin(x)', 'cos(x)', 'sin(2 x)', 'cos(2 x)']
+    >>> (Polynomials(1, include_constant=False) * Fourier(1)).names(["x", "v"])
+    ['x sin(x)', 'x cos(x)', 'x sin(v)', 'x cos(v)', 'v sin(x)', 'v cos(x)', 'v sin(v)', 'v cos(v)']
+    """
+
+    n: int = 1
+
+    def __post_init__(self) -> None:
+        _check_count("n", self.n, 1)
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the waves: frequency by frequency, state by state, sine before cosine."""
+        return tuple(
+            Term.function(Wave(kind, frequency), (state,))
+            for frequency in range(1, self.n + 1)
+            for state in range(n_states)
+            for kind in ("sin", "cos")
+        )
+
+
+@dataclass(frozen=True)
+class Custom(Library):
+    """Functions of one's own, of one or of several states.
+
+    A function of one column is applied to every state; a function of two to every pair x_i, x_j with i < j; and so
+    on. Functions must work on arrays, value by value.
+
+    Parameters
+    ----------
+    functions : sequence of callables
+        Each takes one or more columns and returns one.
+    names : sequence, optional
+        For every function a format template such as ``"exp({})"`` or ``"{0}/{1}"``, or a callable that turns the names
+        of the states into the name of the term. Default: the name of the function, `f0`, `f1`, … for lambdas.
+    derivatives : sequence, optional
+        For every function its derivative; for a function of several columns a tuple with one callable per column. None
+        stands for a numerical derivative: complex step if it agrees with central differences within 1 %, else (for
+        functions that are not analytic or refuse complex numbers) central differences.
+
+    Examples
+    --------
+    >>> library = Custom([np.exp, lambda x, y: x / y], ["exp({})", "{0}/{1}"])
+    >>> library.names(["x", "y"])
+    ['exp(x)', 'exp(y)', 'x/y']
+    """
+
+    functions: tuple[Callable[..., Any], ...]
+    names_of_functions: tuple[str | Callable[..., str], ...]
+    derivatives: tuple[tuple[Callable[..., Any], ...] | None, ...]
+
+    def __init__(
+        self,
+        functions: Iterable[Callable[..., Any]],
+        names: Iterable[str | Callable[..., str]] | None = None,
+        derivatives: Iterable[Any] | None = None,
+    ) -> None:
+        functions = tuple(functions)
+        arities = [_arity(function) for function in functions]
+        if names is None:
+            names = [_default_template(i, f, n) for i, (f, n) in enumerate(zip(functions, arities, strict=True))]
+        names = tuple(names)
+        derivatives = tuple(map(_as_tuple, derivatives)) if derivatives is not None else (None,) * len(functions)
+        if not len(functions) == len(names) == len(derivatives):
+            raise ValueError(
+                f"got {len(functions)} functions, {len(names)} names and {len(derivatives)} derivatives; "
+                "give one name and one derivative (or None) for every function"
+            )
+        for template, arity, partials in zip(names, arities, derivatives, strict=True):
+            if partials is not None and len(partials) != arity:
+                raise ValueError(f"{template!r} takes {arity} columns; give a tuple of {arity} derivatives")
+        object.__setattr__(self, "functions", functions)
+        object.__setattr__(self, "names_of_functions", names)
+        object.__setattr__(self, "derivatives", derivatives)
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return function by function its applications to the states."""
+        return tuple(
+            Term.function(UserFunction(function, _arity(function), template, partials), states)
+            for function, template, partials in zip(
+                self.functions, self.names_of_functions, self.derivatives, strict=True
+            )
+            for states in combinations(range(n_states), _arity(function))
+        )
+
+
+@dataclass(frozen=True)
+class Sum(Library):
+    """Union of libraries; a term whose name is already there is left out. Written ``a + b``."""
+
+    parts: tuple[Library, ...]
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the terms of the parts, one after the other."""
+        return tuple(term for part in self.parts for term in _terms(part, n_states))
+
+
+@dataclass(frozen=True)
+class Product(Library):
+    """All products of one term of each part; a product whose name is already there is left out. Written ``a * b``."""
+
+    parts: tuple[Library, ...]
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the products, the last part running fastest."""
+        products: tuple[Term, ...] = (Term(),)
+        for part in self.parts:
+            products = tuple(left * right for left in products for right in _terms(part, n_states))
+        return products
+
+
+def default_library(n_states: int) -> Polynomials:
+    """Return the library that stands in for none: polynomials of degree 3, above 10 states of degree 2.
+
+    Examples
+    --------
+    >>> default_library(40)
+    Polynomials(degree=2, include_constant=True)
+    """
+    return Polynomials(Polynomials().degree_for(n_states))
+
+
+def default_feature_names(n_states: int) -> list[str]:
+    """Return x0, x1, ….
+
+    Examples
+    --------
+    >>> default_feature_names(2)
+    ['x0', 'x1']
+    """
+    return [f"x{i}" for i in range(n_states)]
+
+
+@dataclass(frozen=True)
+class FieldTerm:
+    """A monomial of the fields times one derivative of one field.
+
+    Attributes
+    ----------
+    exponents : tuple of int
+        Exponent of every field in the monomial.
+    field : int or None
+        Which field is differentiated; None: the factor is 1.
+    orders : tuple of int
+        Order of the derivative along every space axis; zeros when `field` is None.
+    """
+
+    exponents: tuple[int, ...]
+    field: int | None
+    orders: tuple[int, ...]
+
+    def name(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
+        """Return `1`, `u^2`, `u u_x`, `v u_xy`."""
+        parts = [name + (f"^{e}" if e > 1 else "") for name, e in zip(field_names, self.exponents, strict=True) if e]
+        if self.field is not None:
+            parts.append(f"{field_names[self.field]}_{self._axes(axis_names)}")
+        return " ".join(parts) or "1"
+
+    def latex(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
+        """Return the LaTeX form, `u^{2} u_{xx}`."""
+        symbols = [latex_symbol(name) for name in field_names]
+        parts = [
+            symbol + (f"^{{{e}}}" if e > 1 else "") for symbol, e in zip(symbols, self.exponents, strict=True) if e
+        ]
+        if self.field is not None:
+            symbol = symbols[self.field]
+            base = f"{{{symbol}}}" if "_" in symbol else symbol
+            parts.append(f"{base}_{{{self._axes(axis_names)}}}")
+        return " ".join(parts) or "1"
+
+    def _axes(self, axis_names: Sequence[str]) -> str:
+        return "".join(axis * order for axis, order in zip(axis_names, self.orders, strict=True))
+
+
+@dataclass(frozen=True)
+class FieldTerms:
+    """Terms u^p ∂^q u of one or several fields: monomials times derivatives.
+
+    The factor with q = 0 is 1, not u. For one field and one space axis these are (powers + 1)(derivatives + 1) terms,
+    with the defaults the 25 of the paper (Eq. KS_features), in its order: all powers with the factor 1, then all
+    powers with u_x, then with u_xx, …. With several fields the monomials run over all total degrees up to `powers` in
+    graded order, and the derivatives over all fields and all mixed derivatives of total order up to `derivatives`:
+    order by order, then field by field.
+
+    Parameters
+    ----------
+    powers : int
+        Largest total degree of the monomial.
+    derivatives : int
+        Largest total order of the derivative.
+
+    Examples
+    --------
+    >>> FieldTerms(powers=1, derivatives=2).names(["u"])
+    ['1', 'u', 'u_x', 'u u_x', 'u_xx', 'u u_xx']
+    >>> FieldTerms(powers=0, derivatives=2).names(["u"], ["x", "y"])
+    ['1', 'u_x', 'u_y', 'u_xx', 'u_xy', 'u_yy']
+    """
+
+    powers: int = 4
+    derivatives: int = 4
+
+    def __post_init__(self) -> None:
+        _check_count("powers", self.powers, 0)
+        _check_count("derivatives", self.derivatives, 0)
+
+    def terms(self, n_fields: int = 1, n_axes: int = 1) -> tuple[FieldTerm, ...]:
+        """Return the terms in the order of the columns."""
+        return _field_terms(self, n_fields, n_axes)
+
+    def n_terms(self, n_fields: int = 1, n_axes: int = 1) -> int:
+        """Return the number of terms."""
+        return len(self.terms(n_fields, n_axes))
+
+    def names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
+        """Return the names of the terms: `1`, `u`, `u^2`, `u_x`, `u u_x`, `u^2 u_xxxx`."""
+        fields, axes = _checked_names(field_names), _checked_names(axis_names)
+        return [term.name(fields, axes) for term in self.terms(len(fields), len(axes))]
+
+    def latex_names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
+        """Return the terms in LaTeX."""
+        fields, axes = _checked_names(field_names), _checked_names(axis_names)
+        return [term.latex(fields, axes) for term in self.terms(len(fields), len(axes))]
+
+    def evaluate(
+        self,
+        fields: Sequence[ArrayLike],
+        derivative: Callable[[int, tuple[int, ...]], ArrayLike],
+        *,
+        n_axes: int = 1,
+        terms: Sequence[int] | None = None,
+    ) -> Values:
+        """Return the columns of the terms, one row for every grid point.
+
+        Parameters
+        ----------
+        fields : sequence of arrays
+            All of one shape, for instance (n_x, n_t).
+        derivative : callable
+            `derivative(field, orders)` returns that derivative of that field, in the shape of the fields. It is
+            called once for every derivative that the chosen terms need.
+        n_axes : int
+            Number of space axes.
+        terms : sequence of int, optional
+            Indices of the columns wanted.
+
+        Returns
+        -------
+        array of shape (grid points, n_terms) or (grid points, len(terms))
+            Grid points in C order; columns are contiguous in memory.
+        """
+        columns = np.stack([np.asarray(field, dtype=float).ravel() for field in fields])
+        listed = self.terms(len(columns), n_axes)
+        chosen = listed if terms is None else [listed[i] for i in terms]
+        monomials = _monomial_values(columns, [term.exponents for term in chosen])
+        values = np.empty((len(chosen), columns.shape[1]))
+        rows: dict[tuple[int | None, tuple[int, ...]], list[int]] = {}
+        for row, term in enumerate(chosen):
+            rows.setdefault((term.field, term.orders), []).append(row)
+        for (field_index, orders), members in rows.items():
+            factor = 1.0 if field_index is None else np.ravel(derivative(field_index, orders))
+            for row in members:
+                np.multiply(monomials[chosen[row].exponents], factor, out=values[row])
+        return values.T
+
+
+def default_field_names(n_fields: int) -> list[str]:
+    """Return u; u, v; u, v, w; u0, u1, … for more than three fields."""
+    return ["u", "v", "w"][:n_fields] if n_fields <= 3 else [f"u{i}" for i in range(n_fields)]
+
+
+def default_axis_names(n_axes: int) -> list[str]:
+    """Return x; x, y; x, y, z."""
+    if n_axes > 3:
+        raise ValueError(f"fields have at most 3 space axes, got {n_axes}")
+    return ["x", "y", "z"][:n_axes]
+
+
+@lru_cache(maxsize=64)
+def _field_terms(library: FieldTerms, n_fields: int, n_axes: int) -> tuple[FieldTerm, ...]:
+    none = (0,) * n_axes
+    factors: list[tuple[int | None, tuple[int, ...]]] = [(None, none)]
+    for order in range(1, library.derivatives + 1):
+        factors += [(i, orders) for i in range(n_fields) for orders in _exponents(n_axes, order)]
+    monomials = [e for degree in range(library.powers + 1) for e in _exponents(n_fields, degree)]
+    return tuple(FieldTerm(exponents, index, orders) for index, orders in factors for exponents in monomials)
+
+
+def _exponents(n: int, total: int) -> list[tuple[int, ...]]:
+    """Return all exponents of n variables with the total degree given, in graded order."""
+    return [tuple(chosen.count(i) for i in range(n)) for chosen in combinations_with_replacement(range(n), total)]
+
+
+def _monomial_values(columns: Values, exponents: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], Values]:
+    """Return every monomial wanted, shape (points,)."""
+    wanted = list(dict.fromkeys(exponents))
+    terms = [Term.monomial(i for i, exponent in enumerate(e) for _ in range(exponent)) for e in wanted]
+    return dict(zip(wanted, Products(terms).evaluate_rows(columns), strict=True))
+
+
+@lru_cache(maxsize=256)
+def _terms(library: Library, n_states: int) -> tuple[Term, ...]:
+    """Return the terms of the library, the first of each name."""
+    names = default_feature_names(n_states)
+    first: dict[str, Term] = {}
+    for term in library.terms(n_states):
+        first.setdefault(term.name(names), term)
+    return tuple(first.values())
+
+
+@lru_cache(maxsize=1024)
+def _products(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> Products:
+    return Products(_chosen_terms(library, n_states, chosen))
+
+
+@lru_cache(maxsize=1024)
+def _gradients(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> Gradients:
+    return Gradients(_chosen_terms(library, n_states, chosen), n_states)
+
+
+def _chosen_terms(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> tuple[Term, ...]:
+    terms = _terms(library, n_states)
+    return terms if chosen is None else tuple(terms[i] for i in chosen)
+
+
+def _parts(library: Library, kind: type[Sum] | type[Product]) -> tuple[Library, ...]:
+    return library.parts if isinstance(library, kind) else (library,)
+
+
+def _checked_states(X: ArrayLike) -> Values:
+    X = np.asarray(X)
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise ValueError(f"states must have shape (rows, n_states), got {X.shape}; use x.reshape(-1, 1) for one state")
+    return X
+
+
+def _checked_names(names: Sequence[str]) -> list[str]:
+    if isinstance(names, str):
+        raise TypeError(f"names must be a list of strings, got the single string {names!r}")
+    names = list(names)
+    if not names or len(set(names)) != len(names):
+        raise ValueError(f"names must be given and differ from each other, got {names}")
+    return names
+
+
+def _check_count(name: str, value: Any, lowest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < lowest:
+        raise ValueError(f"{name} must be at least {lowest}, got {value}")
+
+
+@cache
+def _arity(function: Callable[..., Any]) -> int:
+    """Return the number of columns a function takes: its positional parameters without a default."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"cannot tell how many columns {function!r} takes; wrap it in a lambda") from error
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    arity = sum(p.kind in positional and p.default is p.empty for p in parameters)
+    if arity == 0:
+        raise ValueError(f"{function!r} takes no columns; a library function needs at least one")
+    return arity
+
+
+def _default_template(index: int, function: Callable[..., Any], arity: int) -> str:
+    name = getattr(function, "__name__", "")
+    return (name if name.isidentifier() else f"f{index}") + "(" + ", ".join(["{}"] * arity) + ")"
+
+
+def _as_tuple(derivative: Any) -> tuple[Callable[..., Any], ...] | None:
+    if derivative is None:
+        return None
+    return (derivative,) if callable(derivative) else tuple(derivative)
