@@ -1,0 +1,265 @@
+"""Trajectories cut into pieces, and the linear operators V, D of each piece with D x = VΘ(x)ξ.
+
+- Weak form: for a test function φ that vanishes with its derivatives at the ends of its window, −∫φ′x dt = ∫φ Θ(x)ξ dt.
+  V holds φ and D holds −φ′ times quadrature weights. On uniform times the sums of a smooth φ are exact to its
+  smoothness; on others the integrand is a spline through the samples, integrated exactly.
+- Derivative form: V takes the rows, D is a difference matrix.
+- Maps x_{i+1} = f(x_i): V takes all rows but the last, D all but the first.
+
+Windows: φ(τ) = (1 − (τ/r)²)⁸ for |τ| ≤ r, centred at every sample, with radius r and r/2. The radius follows from the
+data: r = 2√16/ω*, ω* the corner of the cumulated spectrum. Neighbouring windows overlap, so the rows are combined to
+orthonormal ones: of D = UΛ^½Wᵀ the directions with λ > 1e-4 λ_max are kept, D ← Wᵀ, V ← Λ^-½UᵀV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.interpolate import make_interp_spline
+
+from ardea.dynamics.differences import SplineSmoother, difference_matrix, spectral_derivative
+
+Array = NDArray[np.float64]
+Differentiation = Literal["finite", "smoothed", "spectral"]
+
+POWER = 8
+KEPT_EIGENVALUE = 1e-4
+SMALLEST_RADIUS = 4
+LARGEST_SHARE = 1 / 6
+FEWEST_ROWS = 2 * SMALLEST_RADIUS + 4
+# Longer pieces are cut, so that the cost grows with the number of rows, not with its cube.
+LONGEST_PIECE = 400
+# A step longer than this many median steps is a gap; steps that vary by less than the second share are uniform.
+GAP = 1.5
+UNEVEN_GAP = 4.0
+UNIFORM = 1e-3
+DERIVATIVE_NUGGET = 1e-3
+QUADRATURE_DEGREE = 5
+GAUSS_POINTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A stretch of one trajectory without gaps, and its rows.
+
+    Attributes
+    ----------
+    t : ndarray of shape (m,)
+        Times.
+    x : ndarray of shape (m, n)
+        Observed states.
+    inputs : ndarray of shape (m, n_u)
+        Control inputs, without noise.
+    V, D : ndarray of shape (N, m)
+        D x = VΘ(x)ξ.
+    nugget : float
+        Variance of the rows' own error, which noise in the states does not explain (truncation, rounding), as a share
+        of the mean variance.
+    """
+
+    t: Array
+    x: Array
+    inputs: Array
+    V: Array
+    D: Array
+    nugget: float = 1e-9
+
+    @property
+    def n_rows(self) -> int:
+        """Number of equations N."""
+        return self.V.shape[0]
+
+    @cached_property
+    def gram_of_D(self) -> Array:
+        """DDᵀ."""
+        return self.D @ self.D.T
+
+
+def stretches(t: Array, x: Array, inputs: Array, longest: int = LONGEST_PIECE) -> list[tuple[Array, Array, Array]]:
+    """Cut a trajectory where values are missing or time jumps, and long stretches into parts.
+
+    Examples
+    --------
+    >>> t = np.arange(40.0)
+    >>> x = np.sin(t)[:, None]
+    >>> x[20] = np.nan
+    >>> [len(part[0]) for part in stretches(t, x, np.empty((40, 0)))]
+    [20, 19]
+    """
+    sound = np.all(np.isfinite(x), axis=1) & np.all(np.isfinite(inputs), axis=1) & np.isfinite(t)
+    t, x, inputs = t[sound], x[sound], inputs[sound]
+    place = np.flatnonzero(sound)
+    steps = np.diff(t)
+    usual = float(np.median(steps)) if steps.size else 1.0
+    near_uniform = np.mean(np.abs(steps - usual) < 0.1 * usual) > 0.5 if steps.size else True
+    jump = steps > (GAP if near_uniform else UNEVEN_GAP) * usual
+    broken = np.flatnonzero(jump | (np.diff(place) > 1)) + 1
+    parts = []
+    for rows in np.split(np.arange(t.size), broken):
+        parts += np.array_split(rows, -(-rows.size // longest)) if rows.size else []
+    return [(t[rows], x[rows], inputs[rows]) for rows in parts]
+
+
+def corner_frequency(parts: Sequence[tuple[Array, Array]]) -> float:
+    """Return ω*, where the cumulated mean |FFT| of the standardised states bends.
+
+    The bend is the middle point of the two-segment line from the first to the last point of the curve that fits it
+    best. Parts of different length add up, each weighted by its rows.
+
+    Parameters
+    ----------
+    parts : sequence of (t, x)
+        Stretches.
+    """
+    corners, weights = [], []
+    for t, x in parts:
+        m = t.size
+        even = np.linspace(t[0], t[-1], m)
+        values = np.column_stack([np.interp(even, t, column) for column in x.T])
+        spread = values.std(axis=0)
+        values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        spectrum = np.abs(np.fft.rfft(values * np.hanning(m)[:, None], axis=0)).mean(axis=1)[1:]
+        step = (t[-1] - t[0]) / (m - 1)
+        corners.append(2 * np.pi * (_bend(np.cumsum(spectrum)) + 1) / (m * step))
+        weights.append(m)
+    return float(np.average(corners, weights=weights))
+
+
+def _bend(curve: Array) -> int:
+    """Return the corner of the best line of two segments through both ends of a curve."""
+    n = curve.size
+    if n < 3:
+        return 0
+    place = np.arange(n, dtype=float)
+    misfit = np.full(n, np.inf)
+    for i in range(1, n - 1):
+        left = curve[0] + (curve[i] - curve[0]) * place[: i + 1] / i
+        right = curve[i] + (curve[-1] - curve[i]) * (place[i:] - i) / (n - 1 - i)
+        misfit[i] = np.sum((curve[: i + 1] - left) ** 2) + np.sum((curve[i:] - right) ** 2)
+    return int(np.argmin(misfit))
+
+
+def window_radius(parts: Sequence[tuple[Array, Array]]) -> float:
+    """Return r in units of time: 2√16/ω*, at least 4 steps and at most a sixth of the longest stretch."""
+    steps = np.concatenate([np.diff(t) for t, _ in parts])
+    step, longest = float(np.median(steps)), max(t.size for t, _ in parts)
+    radius = 2 * np.sqrt(2 * POWER) / (corner_frequency(parts) * step)
+    return float(np.clip(round(radius), SMALLEST_RADIUS, max(SMALLEST_RADIUS, LARGEST_SHARE * longest))) * step
+
+
+def weak_piece(t: Array, x: Array, inputs: Array, radii: Sequence[float]) -> Piece | None:
+    """Return the piece with orthonormal rows of windows of several radii; None where no window fits."""
+    uniform = np.ptp(np.diff(t)) <= UNIFORM * np.mean(np.diff(t))
+    build = _uniform_rows if uniform else _uneven_rows
+    rows = [build(t, radius) for radius in radii if t[-1] - t[0] >= 2 * radius]
+    if not rows:
+        return None
+    V, D = (np.vstack(blocks) for blocks in zip(*rows, strict=True))
+    values, W = linalg.eigh(D.T @ D, check_finite=False)
+    kept = values > KEPT_EIGENVALUE * values[-1]
+    W, values = W[:, kept], values[kept]
+    return Piece(t, x, inputs, (D @ W).T @ V / values[:, None], np.ascontiguousarray(W.T))
+
+
+def _window(scaled: Array) -> tuple[Array, Array]:
+    """Return φ and dφ/ds at s = τ/r, zero outside |s| < 1."""
+    inside = np.clip(1.0 - scaled**2, 0.0, None)
+    return inside**POWER, -2 * POWER * scaled * inside ** (POWER - 1)
+
+
+def _uniform_rows(t: Array, radius: float) -> tuple[Array, Array]:
+    """Return V and D of unit windows at every centre that fits."""
+    step = (t[-1] - t[0]) / (t.size - 1)
+    reach = round(radius / step)
+    offsets = np.arange(-reach, reach + 1)
+    phi, slope = _window(offsets / reach)
+    size = np.linalg.norm(phi)
+    centres = np.arange(reach, t.size - reach)
+    V, D = np.zeros((2, centres.size, t.size))
+    columns = centres[:, None] + offsets
+    np.put_along_axis(V, columns, phi / size, axis=1)
+    np.put_along_axis(D, columns, -slope / (reach * step * size), axis=1)
+    return V, D
+
+
+def _uneven_rows(t: Array, radius: float) -> tuple[Array, Array]:
+    """Return V and D that integrate φ times the spline through the samples, by Gauss points in every interval."""
+    nodes, weights = np.polynomial.legendre.leggauss(GAUSS_POINTS)
+    half = np.diff(t) / 2
+    where = (t[:-1] + half)[:, None] + half[:, None] * nodes
+    mass = (half[:, None] * weights).ravel()
+    spline = make_interp_spline(t, np.eye(t.size), k=QUADRATURE_DEGREE)
+    samples = spline(where.ravel()) * mass[:, None]
+    centres = t[(t - t[0] >= radius) & (t[-1] - t >= radius)]
+    phi, slope = _window((where.ravel() - centres[:, None]) / radius)
+    size = np.linalg.norm(_window((t - centres[:, None]) / radius)[0], axis=1)[:, None] * np.mean(np.diff(t))
+    return phi @ samples / size, -slope @ samples / (radius * size)
+
+
+def derivative_piece(t: Array, x: Array, inputs: Array, kind: Differentiation, order: int) -> Piece | None:
+    """Return the piece whose rows are derivatives at every sample: differences, smoothing splines, or Fourier modes.
+
+    Each is a matrix D, so the noise of neighbouring rows is known: s²DDᵀ. Slow components of the derivative carry
+    almost no noise; the nugget keeps truncation error from counting as signal there.
+    """
+    if t.size < order + 2:
+        return None
+    if kind == "finite":
+        D = difference_matrix(t, derivative=1, order=order).toarray()
+    elif kind == "smoothed":
+        smoother = SplineSmoother.fit(x, t)
+        D = smoother.derivative_basis(1) @ smoother.basis.T
+    else:
+        step = (t[-1] - t[0]) / (t.size - 1)
+        D = spectral_derivative(np.eye(t.size), t.size * step)
+    return Piece(t, x, inputs, np.eye(t.size), D, nugget=DERIVATIVE_NUGGET)
+
+
+def map_piece(t: Array, x: Array, inputs: Array) -> Piece | None:
+    """Return the piece of a map: the state one step later against functions of the state now."""
+    if t.size < 2:
+        return None
+    identity = np.eye(t.size)
+    return Piece(t, x, inputs, identity[:-1], identity[1:])
+
+
+def noise_levels(pieces: Sequence[Piece]) -> Array:
+    """Return the standard deviation of every state's noise, from differences that smooth signals do not survive.
+
+    The weights over p + 1 neighbouring samples that annihilate polynomials below degree p, scaled to unit norm, leave
+    noise of unit gain. Truncation only adds, so the least of the estimates over p is taken.
+    """
+    n = pieces[0].x.shape[1]
+    estimates = []
+    for p in range(2, 11):
+        squares, count = np.zeros(n), 0
+        for piece in pieces:
+            if piece.t.size > p + 1:
+                left = _annihilated(piece.t, piece.x, p)
+                squares += np.sum(left**2, axis=0)
+                count += left.shape[0]
+        if count > 4:
+            estimates.append(squares / count)
+    spread = np.sqrt(np.mean([np.var(piece.x, axis=0) for piece in pieces], axis=0))
+    level = np.sqrt(np.min(estimates, axis=0)) if estimates else spread
+    # Without noise the estimates are truncation and rounding: keep the ratios between channels sane.
+    relative = np.where(spread > 0, level / np.where(spread > 0, spread, 1.0), 0.0)
+    floor = max(1e-3 * float(relative.max(initial=0.0)), 1e-12)
+    return np.where(spread > 0, np.maximum(relative, floor) * spread, 1.0)
+
+
+def _annihilated(t: Array, x: Array, p: int) -> Array:
+    """Return unit-norm divided differences of order p."""
+    index = np.arange(t.size - p)[:, None] + np.arange(p + 1)
+    local = t[index]
+    gaps = local[:, :, None] - local[:, None, :]
+    gaps[:, np.arange(p + 1), np.arange(p + 1)] = np.mean(np.diff(t))
+    weights = 1.0 / np.prod(gaps / np.mean(np.diff(t)), axis=2)
+    weights /= np.linalg.norm(weights, axis=1)[:, None]
+    return np.einsum("ij,ijl->il", weights, x[index])
