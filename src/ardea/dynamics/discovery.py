@@ -32,6 +32,7 @@ from ardea.dynamics.pieces import (
 )
 from ardea.dynamics.products import latex_symbol
 from ardea.dynamics.search import Found, GivenRows, find_alone, find_together
+from ardea.dynamics.simulation import Bands, RightHandSide, bands, simulate_draws, simulate_map, simulate_ode
 from ardea.dynamics.subsets import Support, System, ard_supports, regressor_supports
 
 Array = NDArray[np.float64]
@@ -43,6 +44,9 @@ FEWEST_EQUATION_ROWS = 12
 RELATIVE_RADII = (1.0, 0.5)
 # A state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
+# A simulation stops where a state exceeds its largest value in the data so many times.
+BLOW_UP = 100.0
+RELATIVE_TOLERANCE = 1e-10
 
 
 class AmbiguityWarning(UserWarning):
@@ -152,6 +156,8 @@ class Discovery(BaseEstimator):
         self._check_parameters()
         trajectories, names = _trajectories(x, t, x_dot, u, feature_names)
         self.n_states_ = trajectories[0].x.shape[1]
+        everything = np.vstack([one.x for one in trajectories])
+        self._range = np.maximum(np.nanmax(np.abs(everything), axis=0), np.finfo(float).tiny)
         self.n_inputs_ = trajectories[0].inputs.shape[1]
         self.feature_names_ = names[: self.n_states_]
         self._all_names = names
@@ -322,6 +328,108 @@ class Discovery(BaseEstimator):
             sympy_sum(equation.coefficients, [factors[j] for j in equation.support]) for equation in self.equations_
         ]
 
+    # Using the model
+
+    @property
+    def right_hand_side_(self) -> RightHandSide:
+        """The model as a function of states and inputs: `right_hand_side_.row(x)` takes microseconds."""
+        check_is_fitted(self)
+        if not hasattr(self, "_right_hand_side"):
+            self._right_hand_side = RightHandSide(self.library_, self.coef_, self.n_states_, self.n_inputs_)
+        return self._right_hand_side
+
+    def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
+        """Return x′ (for a map the next state) at every row of x.
+
+        Parameters
+        ----------
+        x : array of shape (rows, states)
+            States.
+        u : array of shape (rows, inputs), optional
+            Inputs.
+        """
+        return self.right_hand_side_(x, u)
+
+    def sample(self, n: int, random_state: Any = None) -> Array:
+        """Draw coefficients from their Gaussian posterior, shape (n, equations, terms); zeros stay zero."""
+        check_is_fitted(self)
+        generator = check_random_state(random_state)
+        draws = np.zeros((n, *self.coef_.shape))
+        for row, equation in enumerate(self.equations_):
+            if equation.support:
+                values = generator.multivariate_normal(equation.coefficients, equation.covariance, n)
+                draws[:, row, list(equation.support)] = values
+        return draws
+
+    def simulate(
+        self,
+        x0: ArrayLike,
+        t: ArrayLike,
+        u: Any = None,
+        n_samples: int = 0,
+        random_state: Any = None,
+        level: float = 0.95,
+    ) -> Any:
+        """Integrate the model from a start; with `n_samples` also with coefficients drawn from their posterior.
+
+        Parameters
+        ----------
+        x0 : array of shape (states,)
+            Start.
+        t : array of shape (times,), or int for a map
+            Times of the output, or the number of steps.
+        u : callable or array, optional
+            Inputs as a function of time, or sampled at `t` (interpolated by a cubic spline).
+        n_samples : int
+            Number of draws. 0: the states alone are returned.
+        random_state : int, RandomState or None
+            Seed of the draws.
+        level : float
+            Share of the draws inside the bands.
+
+        Returns
+        -------
+        ndarray of shape (times, states), or Bands
+            Bands have `lower`, `median`, `upper` and `samples`. A model that blows up stops with a `SimulationWarning`
+            and returns what it reached.
+        """
+        check_is_fitted(self)
+        limit = BLOW_UP * self._range
+        if n_samples == 0:
+            if self.discrete_time:
+                return simulate_map(self.right_hand_side_, x0, t, inputs=u, limit=limit).x
+            atol = RELATIVE_TOLERANCE * self._range
+            return simulate_ode(self.right_hand_side_, x0, t, inputs=u, limit=limit, atol=atol).x
+        draws = self.sample(n_samples, random_state)
+        if self.discrete_time:
+            return bands(lambda xi: self._mapped(xi, x0, t, u, limit), draws, np.arange(np.size(t)), level=level)
+        runs = simulate_draws(self.library_, draws, x0, t, n_inputs=self.n_inputs_, inputs=u, limit=limit)
+        return Bands.of(runs, np.asarray(t, dtype=float), level)
+
+    def _mapped(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any, limit: Array) -> Any:
+        model = RightHandSide(self.library_, coefficients, self.n_states_, self.n_inputs_)
+        return simulate_map(model, x0, t, inputs=u, limit=limit)
+
+    def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
+        """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
+
+        In the weak form, −∫φ′x is compared with ∫φ Θ(x)ξ: noise is averaged out as in the fit, so that the score says
+        something of the model and not of the noise.
+        """
+        check_is_fitted(self)
+        trajectories, _ = _trajectories(x, t, x_dot, u, self._all_names)
+        if x_dot is not None:
+            pairs = [(one.x_dot, self.predict(one.x, one.inputs if self.n_inputs_ else None)) for one in trajectories]
+        else:
+            pairs = [
+                (piece.D @ piece.x, piece.V @ self.predict(piece.x, piece.inputs if self.n_inputs_ else None))
+                for piece in self._pieces(trajectories)
+            ]
+        observed, modelled = (np.vstack(parts) for parts in zip(*pairs, strict=True))
+        spread = np.sum((observed - observed.mean(axis=0)) ** 2, axis=0)
+        lost = np.sum((observed - modelled) ** 2, axis=0)
+        return float(np.mean(1 - lost / np.where(spread > 0, spread, 1.0)))
+
     def inclusion(self, n_resamples: int = 50, random_state: Any = None) -> Array:
         """Return how often every term is chosen when the independent rows of the whitened systems are resampled.
 
@@ -344,7 +452,7 @@ class Discovery(BaseEstimator):
             A, z = found.equation.system(found.fit)
             for _ in range(n_resamples):
                 rows = generator.randint(0, z.size, z.size)
-                system = System.of(A[rows], z[rows])
+                system = System.of(A[rows], z[rows], floor=found.fit.floor)
                 chosen[row, list(system.select(ard_supports(system))[0].support)] += 1
         return chosen / n_resamples
 
@@ -358,7 +466,7 @@ def _described(found: Found, name: str, term_names: Sequence[str], noise_unit: f
     residual = z - columns @ coefficients
     degrees = max(float(found.equation.n_rows) - found.n_parameters, 1.0)
     variance = float(residual @ residual) / degrees
-    system = System.of(A, z, found.equation.n_rows)
+    system = System.of(A, z, found.equation.n_rows, found.fit.floor)
     chosen = system.model(found.support)
     rivals = tuple(
         Rival(tuple(term_names[j] for j in model.support), model.criterion - chosen.criterion)

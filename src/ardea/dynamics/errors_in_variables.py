@@ -10,9 +10,9 @@ The same e stands in all equations, so the rows of equations i and i′ have the
           = δ_ii′ s_i² DDᵀ − D diag(s_i²J_i′i)Vᵀ − V diag(s_i′²J_ii′)Dᵀ + V diag(Σ_l s_l²J_il J_i′l)Vᵀ.
 
 One pass: J at (x̂, ξ) → C = RRᵀ → A = R⁻¹VΘ(x̂), z → ξ by least squares on the supports →
-ê_l = s_l² Σ_i L_ilᵀ(R⁻ᵀ(z − Aξ))_i. Passes are repeated until ξ settles. RSS/N is then the noise of the states in units of s, comparable between supports
-although each has its own R. Several equations together know the states far better than one alone: on Lorenz 63 with
-5 % noise the t-statistic of the weakest term rises from 4 to 20.
+ê_l = s_l² Σ_i L_ilᵀ(R⁻ᵀ(z − Aξ))_i. Passes are repeated until ξ settles. RSS/N is then the noise of the states in units of
+s, comparable between supports although each has its own R. Several equations together know the states far better than
+one alone: on Lorenz 63 with 5 % noise the t-statistic of the weakest term rises from 4 to 20.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ Array = NDArray[np.float64]
 
 MAX_PASSES = 12
 SETTLED, SETTLED_SCORE = 1e-3, 0.5
+# Added to the diagonal of C, relative to its mean, against rounding.
+JITTER = 1e-9
+# RSS below so many times what truncation error is estimated to leave is no evidence for a term.
+FLOOR_MARGIN = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +52,15 @@ class Fit:
         ‖z − Aξ‖².
     errors : list of ndarray
         ê of every piece, in the units of the states.
+    floor : float
+        RSS that truncation error alone leaves.
     """
 
     supports: tuple[Support, ...]
     coefficients: tuple[Array, ...]
     rss: float
     errors: list[Array]
+    floor: float = 0.0
 
 
 class Equations:
@@ -136,7 +143,8 @@ class Equations:
         parts = np.split(residual, np.cumsum([len(part) for _, part in rows])[:-1])
         errors = [block.state_errors(part) for block, part in zip(blocks, parts, strict=True)]
         coefficients = np.split(solution, np.cumsum([len(support) for support in fit.supports])[:-1])
-        return Fit(fit.supports, tuple(coefficients), float(residual @ residual), errors)
+        floor = sum(block.floor for block in blocks)
+        return Fit(fit.supports, tuple(coefficients), float(residual @ residual), errors, floor)
 
 
 class _Block:
@@ -177,7 +185,9 @@ class _Block:
                     block -= (piece.D * (variance[i] * self.slopes[b][:, i])) @ piece.V.T
                     block -= (piece.V * (variance[j] * self.slopes[a][:, j])) @ piece.D.T
                 C[a * N : (a + 1) * N, b * N : (b + 1) * N] = block
-        C.flat[:: C.shape[0] + 1] += piece.nugget * np.trace(C) / C.shape[0]
+        own = np.zeros(self.equations.n_states) if piece.truncation is None else piece.truncation
+        C.flat[:: C.shape[0] + 1] += np.repeat(own[states], N) + JITTER * np.trace(C) / C.shape[0]
+        self.floor = FLOOR_MARGIN * float(N * own[states].sum() / np.trace(C)) * C.shape[0]
         return C
 
     def _solved(self, rows: Array) -> Array:

@@ -39,7 +39,6 @@ LONGEST_PIECE = 400
 GAP = 1.5
 UNEVEN_GAP = 4.0
 UNIFORM = 1e-3
-DERIVATIVE_NUGGET = 1e-3
 QUADRATURE_DEGREE = 5
 GAUSS_POINTS = 4
 
@@ -58,9 +57,8 @@ class Piece:
         Control inputs, without noise.
     V, D : ndarray of shape (N, m)
         D x = VΘ(x)ξ.
-    nugget : float
-        Variance of the rows' own error, which noise in the states does not explain (truncation, rounding), as a share
-        of the mean variance.
+    truncation : ndarray of shape (n,), optional
+        Variance of the rows' own error, which noise in the states does not explain.
     """
 
     t: Array
@@ -68,7 +66,7 @@ class Piece:
     inputs: Array
     V: Array
     D: Array
-    nugget: float = 1e-9
+    truncation: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -164,7 +162,8 @@ def weak_piece(t: Array, x: Array, inputs: Array, radii: Sequence[float]) -> Pie
     values, W = linalg.eigh(D.T @ D, check_finite=False)
     kept = values > KEPT_EIGENVALUE * values[-1]
     W, values = W[:, kept], values[kept]
-    return Piece(t, x, inputs, (D @ W).T @ V / values[:, None], np.ascontiguousarray(W.T))
+    V, D = (D @ W).T @ V / values[:, None], np.ascontiguousarray(W.T)
+    return Piece(t, x, inputs, V, D, truncation(t, x, V, D, integrated=True))
 
 
 def _window(scaled: Array) -> tuple[Array, Array]:
@@ -205,20 +204,39 @@ def _uneven_rows(t: Array, radius: float) -> tuple[Array, Array]:
 def derivative_piece(t: Array, x: Array, inputs: Array, kind: Differentiation, order: int) -> Piece | None:
     """Return the piece whose rows are derivatives at every sample: differences, smoothing splines, or Fourier modes.
 
-    Each is a matrix D, so the noise of neighbouring rows is known: s²DDᵀ. Slow components of the derivative carry
-    almost no noise; the nugget keeps truncation error from counting as signal there.
+    Each is a matrix D, so the noise of neighbouring rows is known: s²DDᵀ. Slow components of the derivative carry almost
+    no noise; there the truncation error decides.
     """
-    if t.size < order + 2:
+    if t.size < max(order + 2, FEWEST_ROWS):
         return None
     if kind == "finite":
         D = difference_matrix(t, derivative=1, order=order).toarray()
     elif kind == "smoothed":
-        smoother = SplineSmoother.fit(x, t)
+        smoother = SplineSmoother.fit(x, t, factor=1.0)
         D = smoother.derivative_basis(1) @ smoother.basis.T
     else:
-        step = (t[-1] - t[0]) / (t.size - 1)
-        D = spectral_derivative(np.eye(t.size), t.size * step)
-    return Piece(t, x, inputs, np.eye(t.size), D, nugget=DERIVATIVE_NUGGET)
+        D = spectral_derivative(np.eye(t.size), t.size * (t[-1] - t[0]) / (t.size - 1))
+    V = np.eye(t.size)
+    return Piece(t, x, inputs, V, D, truncation(t, x, V, D, integrated=False))
+
+
+def truncation(t: Array, x: Array, V: Array, D: Array, *, integrated: bool) -> Array:
+    """Return the variance of the rows' own error, one number per state.
+
+    x̃ is a spline of degree 7 through the data, smoothed, and x̃′ its exact derivative, so D x̃ − V x̃′ says how far the rows
+    are from an identity, whatever the noise. Where terms are integrated too, those of higher degree vary faster: the
+    squares of the states, with derivative 2x̃x̃′, are tried as well, and the largest relative error counts.
+    """
+    smoother = SplineSmoother.fit(x, t)
+    smooth, slope = smoother.smooth(x), smoother.smooth(x, derivative=1)
+    if not integrated:
+        return np.asarray(np.mean((D @ smooth - V @ slope) ** 2, axis=0))
+    centred = smooth - smooth.mean(axis=0)
+    error = np.hstack([D @ smooth - V @ slope, D @ centred**2 - V @ (2 * centred * slope)])
+    size = np.hstack([V @ slope, V @ (2 * centred * slope)])
+    square = np.mean(size**2, axis=0)
+    relative = np.max(np.mean(error**2, axis=0) / np.where(square > 0, square, np.inf))
+    return np.asarray(relative * square[: x.shape[1]])
 
 
 def map_piece(t: Array, x: Array, inputs: Array) -> Piece | None:

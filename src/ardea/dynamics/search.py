@@ -30,6 +30,8 @@ RUNNERS_UP = 3
 MISFIT = 3.0
 # Largest joint covariance (rows of all equations of a piece).
 LARGEST_JOINT = 2500
+# Above this share of the noise of the rows, truncation error makes a joint fit overconfident.
+LARGEST_TRUNCATION = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,7 @@ class GivenFit:
 
     coefficients: Array
     rss: float
+    floor: float = 0.0
 
 
 def find_alone(equations: Sequence[Whitenable], propose: Propose, n_jobs: int | None = None) -> list[Found]:
@@ -117,7 +120,8 @@ def find_together(
     )
     level = np.sqrt([found.fit.rss / found.equation.n_rows for found in alone])
     states = [state for state in range(n_states) if level[state] <= MISFIT * np.median(level)]
-    if len(states) < 2 or len(states) * max(piece.n_rows for piece in pieces) > LARGEST_JOINT:
+    affordable = len(states) * max(piece.n_rows for piece in pieces) <= LARGEST_JOINT
+    if len(states) < 2 or not affordable or _truncated(pieces, noise):
         return alone
     together = Equations(pieces, library, states, noise)
     supports, fit = revised(together, [(alone[state].support, *alone[state].runners_up) for state in states], propose)
@@ -125,6 +129,16 @@ def find_together(
     for place, state in enumerate(states):
         alone[state] = Found(InContext(together, place, supports, fit), supports[place], fit, n_parameters)
     return alone
+
+
+def _truncated(pieces: Sequence[Piece], noise: Array) -> bool:
+    """Whether truncation error, which the equations share in ways unknown, is of the order of the noise of the rows."""
+    for piece in pieces:
+        if piece.truncation is not None:
+            rows = noise**2 * np.trace(piece.gram_of_D) / piece.n_rows
+            if np.any(piece.truncation > LARGEST_TRUNCATION * rows):
+                return True
+    return False
 
 
 def revised(together: Equations, choices: Sequence[Sequence[Support]], propose: Propose) -> tuple[list[Support], Fit]:

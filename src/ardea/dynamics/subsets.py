@@ -79,14 +79,17 @@ class System:
         z.
     n_rows : float
         N, the number of rows before squeezing.
+    floor : float
+        RSS that truncation error alone leaves: to fit better than that is no merit.
     """
 
     columns: Array
     target: Array
     n_rows: float
+    floor: float = 0.0
 
     @classmethod
-    def of(cls, A: Array, z: Array, n_rows: float | None = None) -> System:
+    def of(cls, A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> System:
         """Pose a system; `n_rows` where A and z were squeezed already."""
         n, d = A.shape
         norms = np.linalg.norm(A, axis=0)
@@ -94,7 +97,8 @@ class System:
         if n > 2 * (d + 1):
             (stacked,) = linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)
             stacked = stacked[: d + 1]
-        return cls(np.asfortranarray(stacked[:, :-1]), stacked[:, -1], float(n if n_rows is None else n_rows))
+        rows = float(n if n_rows is None else n_rows)
+        return cls(np.asfortranarray(stacked[:, :-1]), stacked[:, -1], rows, floor)
 
     @cached_property
     def total(self) -> float:
@@ -120,9 +124,9 @@ class System:
         return self.misfit(rss) + penalty(self.n_rows, self.n_columns, k)
 
     def misfit(self, rss: Any) -> Any:
-        """Return N ln(RSS/N), with RSS not below rounding error."""
-        floor = max(ROUNDING * self.total, np.finfo(float).tiny)
-        return self.n_rows * np.log(np.maximum(rss, floor) / self.n_rows)
+        """Return N ln((RSS + floor)/N): what lies well below truncation or rounding error gains nothing."""
+        floor = max(self.floor, ROUNDING * self.total, np.finfo(float).tiny)
+        return self.n_rows * np.log((np.maximum(rss, 0.0) + floor) / self.n_rows)
 
     def model(self, support: Iterable[int]) -> Model:
         """Return the support with its least-squares criterion."""

@@ -38,6 +38,10 @@ class Fitted(Protocol):
     def rss(self) -> float:
         """‖z − Aξ‖² with its own whitening."""
 
+    @property
+    def floor(self) -> float:
+        """RSS that truncation error alone leaves."""
+
 
 class Whitenable(Protocol):
     """An equation that can be fitted at any support."""
@@ -113,8 +117,8 @@ class Tournament:
         if support not in self.met:
             fit = self.equation.fitted(support)
             n_rows = self.equation.n_rows
-            floor = np.finfo(float).tiny
-            misfit = n_rows * np.log(max(fit.rss, floor) / n_rows) if np.isfinite(fit.rss) else np.inf
+            rss = fit.rss + max(fit.floor, np.finfo(float).tiny)
+            misfit = n_rows * np.log(rss / n_rows) if np.isfinite(rss) else np.inf
             score = misfit + penalty(n_rows, self.equation.n_terms, len(support))
             self.met[support] = Contender(support, fit, float(score))
         return self.met[support]
@@ -132,7 +136,7 @@ class Tournament:
     def _system(self, contender: Contender) -> System:
         if contender.support not in self._systems:
             A, z = self.equation.system(contender.fit)
-            self._systems[contender.support] = System.of(A, z, self.equation.n_rows)
+            self._systems[contender.support] = System.of(A, z, self.equation.n_rows, contender.fit.floor)
         return self._systems[contender.support]
 
     def pursue(self, contender: Contender) -> None:

@@ -1,0 +1,411 @@
+"""Equations found from data: the rows, the whitening, and what Discovery does with every kind of data."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import sympy
+from scipy.integrate import solve_ivp
+from sklearn.base import clone
+
+from ardea import SparseARD
+from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Polynomials, systems
+from ardea.dynamics.errors_in_variables import JITTER, Equations, Fit
+from ardea.dynamics.pieces import (
+    Piece,
+    corner_frequency,
+    derivative_piece,
+    map_piece,
+    noise_levels,
+    stretches,
+    weak_piece,
+    window_radius,
+)
+
+NAMES = ["x", "y", "z"]
+LORENZ = [{"x", "y"}, {"x", "y", "x z"}, {"z", "x y"}]
+
+
+def none(m):
+    return np.empty((m, 0))
+
+
+@pytest.fixture(scope="module")
+def lorenz():
+    return systems.lorenz63().simulate()
+
+
+@pytest.fixture(scope="module")
+def noisy_lorenz():
+    return systems.lorenz63().noisy(0.01, seed=5)
+
+
+@pytest.fixture(scope="module")
+def model(noisy_lorenz):
+    t, x = noisy_lorenz
+    return Discovery(Polynomials(3)).fit(x, t, feature_names=NAMES)
+
+
+def terms_of(found):
+    return [set(equation.terms) for equation in found.equations_]
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", ["uniform", "uneven"])
+def test_the_weak_form_is_exact_integration_by_parts(times):
+    """D x = V x′ for a smooth x, whatever the times."""
+    rng = np.random.default_rng(0)
+    steps = np.full(300, 0.02) if times == "uniform" else 0.02 * rng.uniform(0.6, 1.4, 300)
+    t = np.cumsum(steps)
+    x, slope = np.sin(3 * t) + t**2, 3 * np.cos(3 * t) + 2 * t
+    piece = weak_piece(t, x[:, None], none(300), [0.4, 0.2])
+    tolerance = 1e-6  # windows of ten steps; twenty alone reach 1e-9
+    np.testing.assert_allclose(piece.D @ x, piece.V @ slope, atol=tolerance * np.abs(piece.D @ x).max())
+    np.testing.assert_allclose(piece.D @ piece.D.T, np.eye(piece.n_rows), atol=1e-8)
+
+
+def test_gaps_cut_a_trajectory():
+    t = 0.1 * np.delete(np.arange(120), [30, 31])
+    x = np.sin(t)[:, None]
+    x[70] = np.nan
+    assert [len(part[0]) for part in stretches(t, x, none(118))] == [30, 40, 47]
+    assert [len(part[0]) for part in stretches(np.arange(1000.0), np.ones((1000, 1)), none(1000))] == [334, 333, 333]
+
+
+def test_the_window_follows_the_time_scale_of_the_data():
+    t = np.linspace(0, 40, 801)
+    slow, fast = (np.column_stack([np.sin(f * t), np.cos(f * t)]) for f in (1.0, 4.0))
+    assert corner_frequency([(t, fast)]) > 2 * corner_frequency([(t, slow)])
+    assert window_radius([(t, fast)]) < window_radius([(t, slow)])
+    assert window_radius([(t, slow)]) <= 801 / 6 * 0.05 + 1e-12
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_noise_levels_are_those_of_the_channels(uneven):
+    rng = np.random.default_rng(1)
+    t = np.cumsum(rng.uniform(0.7, 1.3, 2000) if uneven else np.ones(2000)) * 0.01
+    true = np.array([0.1, 0.01])
+    x = np.column_stack([np.sin(t), np.cos(2 * t)]) + true * rng.normal(size=(2000, 2))
+    piece = Piece(t, x, none(2000), np.eye(2), np.eye(2))
+    np.testing.assert_allclose(noise_levels([piece]), true, rtol=0.06)
+
+
+def test_the_joint_covariance_is_that_of_the_linearised_rows():
+    """C = Σ_l s_l² L_l L_lᵀ with the L_l written out, for all equations at once."""
+    rng = np.random.default_rng(2)
+    t = 0.05 * np.arange(60)
+    x, noise = rng.normal(size=(60, 2)), np.array([0.3, 1.2])
+    piece = weak_piece(t, x, none(60), [0.5])
+    library = Polynomials(2)
+    supports, coefficients = ((1, 4), (2, 3)), (np.array([0.7, -0.4]), np.array([1.1, 0.2]))
+    errors = 0.1 * rng.normal(size=x.shape)
+    equations = Equations([piece], library, [0, 1], noise)
+    fit = Fit(supports, coefficients, 0.0, [errors])
+    loads = []
+    for i in range(2):
+        xi = np.zeros(6)
+        xi[list(supports[i])] = coefficients[i]
+        slopes = library.directional(x - errors, xi)
+        loads.append(np.hstack([noise[j] * ((i == j) * piece.D - piece.V * slopes[:, j]) for j in range(2)]))
+    dense = np.vstack(loads)
+    C = dense @ dense.T
+    C += JITTER * np.trace(C) / len(C) * np.eye(len(C))
+    A, z = equations.design(fit)
+    factor = np.linalg.cholesky(C)
+    theta = piece.V @ library.evaluate(x - errors)
+    expected = np.zeros((2 * piece.n_rows, 4))
+    expected[: piece.n_rows, :2], expected[piece.n_rows :, 2:] = theta[:, [1, 4]], theta[:, [2, 3]]
+    np.testing.assert_allclose(A, np.linalg.solve(factor, expected), rtol=1e-6, atol=1e-8)
+    stacked = np.concatenate([piece.D @ (x - errors)[:, i] for i in range(2)])
+    stacked += np.concatenate(loads, axis=0) @ np.concatenate([errors[:, j] / noise[j] for j in range(2)])
+    np.testing.assert_allclose(z, np.linalg.solve(factor, stacked), rtol=1e-6, atol=1e-8)
+    partialled, rest = equations.system(fit, 1)
+    others = A[:, :2]
+    projector = np.eye(len(z)) - others @ np.linalg.pinv(others)
+    np.testing.assert_allclose(partialled[:, [2, 3]], projector @ A[:, 2:], atol=1e-8)
+    np.testing.assert_allclose(rest, projector @ z, atol=1e-8)
+
+
+def test_estimated_errors_bring_the_states_closer_to_the_truth(lorenz, noisy_lorenz):
+    (t, truth), (_, x) = lorenz, noisy_lorenz
+    piece = weak_piece(t, x, none(len(t)), [0.5, 0.25])
+    library = Polynomials(2)
+    true = systems.lorenz63().true_coefficients(library)
+    equations = Equations([piece], library, range(3), np.full(3, np.std(x - truth)))
+    fit = equations.fitted([tuple(np.flatnonzero(row).tolist()) for row in true])
+    assert np.std(x - fit.errors[0] - truth) < 0.6 * np.std(x - truth)
+    assert fit.rss / equations.n_rows == pytest.approx(1.0, abs=0.2)
+
+
+# Kinds of data --------------------------------------------------------------------------------------------------------
+
+
+def test_lorenz_is_found_with_error_bars_that_hold_the_truth(model):
+    assert terms_of(model) == LORENZ
+    truth = systems.lorenz63().true_coefficients(Polynomials(3))
+    off = np.abs(model.coefficients() - truth) / np.where(model.coef_std_ > 0, model.coef_std_, 1.0)
+    assert off.max() < 4
+    assert model.complexity == 7
+    for equation in model.equations_:
+        assert equation.noise == pytest.approx(0.01 * systems.lorenz63().simulate()[1].std(), rel=0.25)
+
+
+@pytest.mark.parametrize("form", ["weak", "derivative"])
+def test_data_without_noise(lorenz, form):
+    t, x = lorenz
+    found = Discovery(Polynomials(2), form=form).fit(x, t, feature_names=NAMES)
+    assert terms_of(found) == LORENZ
+    tolerance = 2e-3 if form == "weak" else 0.1  # windows of five steps, and differences, at this coarse step
+    truth = systems.lorenz63().true_coefficients(Polynomials(2))
+    np.testing.assert_allclose(found.coef_, truth, rtol=tolerance, atol=1e-12)
+
+
+def test_derivative_form_with_noise():
+    """Of data sampled finely enough that differences are not mostly truncation error."""
+    t = 0.01 * np.arange(400)
+    _, x = systems.lorenz63().simulate(t=t)
+    x = x + 0.001 * x.std() * np.random.default_rng(3).normal(size=x.shape)
+    assert terms_of(Discovery(Polynomials(2), form="derivative").fit(x, t, feature_names=NAMES)) == LORENZ
+
+
+def test_derivatives_by_splines_and_by_fourier_modes():
+    t = np.linspace(0, 8 * np.pi, 320, endpoint=False)
+    rng = np.random.default_rng(0)
+    x = np.column_stack([np.cos(t), -np.sin(t)]) + 0.01 * rng.normal(size=(320, 2))
+    for kind in ("smoothed", "spectral"):
+        found = Discovery(Polynomials(2), form="derivative", differentiation=kind).fit(x, t)
+        assert terms_of(found) == [{"x1"}, {"x0"}], kind
+
+
+def test_gaps_and_missing_rows(noisy_lorenz):
+    t, x = noisy_lorenz
+    holes = x.copy()
+    holes[100] = np.nan
+    holes[180:190, 1] = np.nan
+    assert terms_of(Discovery(Polynomials(2)).fit(holes, t, feature_names=NAMES)) == LORENZ
+    kept = np.delete(np.arange(len(t)), [60, 61, 150])
+    assert terms_of(Discovery(Polynomials(2)).fit(x[kept], t[kept], feature_names=NAMES)) == LORENZ
+
+
+def test_uneven_times():
+    rng = np.random.default_rng(4)
+    t = np.concatenate([[0.0], np.cumsum(rng.uniform(0.5, 1.5, size=400) * 0.03)])
+    _, x = systems.lorenz63().simulate(t=t)
+    x = x + 0.01 * x.std() * rng.normal(size=x.shape)
+    assert terms_of(Discovery(Polynomials(2)).fit(x, t, feature_names=NAMES)) == LORENZ
+
+
+def test_several_short_trajectories():
+    rng = np.random.default_rng(5)
+    t = 0.05 * np.arange(60)
+    starts = [rng.normal(size=3) * 8 + [0, 0, 25] for _ in range(5)]
+    x = [systems.lorenz63().simulate(x0=start, t=t)[1] for start in starts]
+    x = [one + 0.01 * one.std() * rng.normal(size=one.shape) for one in x]
+    together = Discovery(Polynomials(2)).fit(x, [t] * 5, feature_names=NAMES)
+    assert terms_of(together) == LORENZ
+    by_step = Discovery(Polynomials(2)).fit(x, 0.05, feature_names=NAMES)
+    np.testing.assert_allclose(by_step.coef_, together.coef_, rtol=1e-6)
+
+
+def test_channels_whose_noise_differs_tenfold(lorenz):
+    t, x = lorenz
+    rng = np.random.default_rng(6)
+    share = np.array([0.02, 0.002, 0.02])
+    noisy = x + share * x.std(axis=0) * rng.normal(size=x.shape)
+    assert terms_of(Discovery(Polynomials(3)).fit(noisy, t, feature_names=NAMES)) == LORENZ
+
+
+def test_derivatives_may_be_given(lorenz):
+    t, x = lorenz
+    rng = np.random.default_rng(7)
+    slopes = systems.lorenz63().exact_derivative(x) + 0.5 * rng.normal(size=x.shape)
+    found = Discovery(Polynomials(3)).fit(x, t, x_dot=slopes, feature_names=NAMES)
+    assert terms_of(found) == LORENZ
+    assert [equation.noise for equation in found.equations_] == pytest.approx([0.5] * 3, rel=0.15)
+
+
+def test_control_inputs():
+    t = np.arange(0, 40, 0.05)
+    push = np.sin(1.3 * t) + np.cos(0.6 * t)
+
+    def flow(s, v):
+        return [v[1], -v[0] - 0.2 * v[1] + 2 * (np.sin(1.3 * s) + np.cos(0.6 * s))]
+
+    x = solve_ivp(flow, (0, 40), [1.0, 0.0], t_eval=t, rtol=1e-9, atol=1e-9).y.T
+    x = x + 0.01 * x.std() * np.random.default_rng(8).normal(size=x.shape)
+    found = Discovery(Polynomials(2)).fit(x, t, u=push, feature_names=["x", "v"])
+    assert terms_of(found) == [{"v"}, {"x", "v", "u0"}]
+    np.testing.assert_allclose(found.coef_[1][np.flatnonzero(found.coef_[1])], [-1.0, -0.2, 2.0], rtol=0.05)
+
+
+def test_maps():
+    t, x = systems.henon_map().noisy(0.005, seed=1)
+    found = Discovery(discrete_time=True).fit(x, t, feature_names=["x", "y"])
+    assert terms_of(found) == [{"1", "x^2", "y"}, {"x"}]
+
+
+@pytest.mark.parametrize("name", ["van_der_pol", "duffing", "selkov", "slow_manifold", "sir", "pendulum"])
+def test_decaying_slow_and_spiking_systems(name):
+    system = getattr(systems, name)()
+    t, x = system.noisy(0.01, seed=3)
+    found = Discovery(system.library).fit(x, t, feature_names=list(system.feature_names))
+    np.testing.assert_array_equal(found.coef_ != 0, system.true_coefficients(system.library) != 0)
+
+
+def test_five_percent_noise_needs_all_equations_together():
+    t, x = systems.lorenz63().noisy(0.05, seed=1)
+    assert terms_of(Discovery(Polynomials(3)).fit(x, t, feature_names=NAMES)) == LORENZ
+
+
+def test_an_estimator_may_propose_the_terms(noisy_lorenz):
+    t, x = noisy_lorenz
+    found = Discovery(Polynomials(2), regressor=SparseARD(fit_intercept=False)).fit(x, t, feature_names=NAMES)
+    assert terms_of(found) == LORENZ
+
+
+def test_functions_of_ones_own():
+    t = np.arange(0, 12, 0.02)
+    x = solve_ivp(lambda s, v: [-0.5 * np.exp(v[0]) + np.cos(s)], (0, 12), [0.5], t_eval=t, rtol=1e-9, atol=1e-9).y.T
+    x = x + 0.005 * x.std() * np.random.default_rng(9).normal(size=x.shape)
+    library = Polynomials(2) + Custom([np.exp], ["exp({})"])
+    found = Discovery(library).fit(x, t, u=np.cos(t), feature_names=["x", "c"])
+    assert terms_of(found) == [{"c", "exp(x)"}]
+
+
+# Reading the model ----------------------------------------------------------------------------------------------------
+
+
+def test_equations_are_written(model):
+    assert [sorted(line.replace("- ", "+ -").split(" + ")[0].split()[1:]) for line in model.equations()]
+    written = io.StringIO()
+    model.print(file=written)
+    lines = written.getvalue().splitlines()
+    assert lines[0].startswith("(x)' = (-") or lines[0].startswith("(x)' = (")
+    assert " ± " in lines[0]
+    assert model.equations(precision=1)[0] in ("-10.0 x + 10.0 y", "-9.9 x + 9.9 y", "-10.1 x + 10.1 y")
+    assert model.latex().startswith("\\begin{aligned}\n\\dot{x} &= ")
+    assert model.get_feature_names()[:4] == ["1", "x", "y", "z"]
+
+
+def test_sympy_expressions_have_the_coefficients(model):
+    x, y, z = sympy.symbols("x y z")
+    values = {x: 1.3, y: -0.7, z: 2.1}
+    expected = Polynomials(3).evaluate([[1.3, -0.7, 2.1]])[0] @ model.coef_.T
+    np.testing.assert_allclose([float(e.subs(values)) for e in model.sympy()], expected, rtol=1e-12)
+
+
+def test_the_model_predicts_and_scores(model, lorenz, noisy_lorenz):
+    t, x = lorenz
+    exact = systems.lorenz63().exact_derivative(x)
+    np.testing.assert_allclose(model.predict(x), exact, atol=0.02 * exact.std())
+    np.testing.assert_allclose(model.right_hand_side_.row(x[3]), model.predict(x[3:4])[0], rtol=1e-12)
+    assert model.score(x, t) > 0.999
+    assert model.score(x, t, x_dot=exact) > 0.999
+    assert model.score(noisy_lorenz[1], t) > 0.99
+
+
+def test_simulations_have_bands_that_hold_the_truth(model, lorenz):
+    t, x = lorenz
+    run = model.simulate(x[0], t[:20])
+    assert run.shape == (20, 3)
+    bands = model.simulate(x[0], t[:20], n_samples=60, random_state=0, level=0.99)
+    assert np.all(bands.lower[1:] < bands.upper[1:])
+    inside = (x[:20] >= bands.lower - 1e-6) & (x[:20] <= bands.upper + 1e-6)
+    assert inside.mean() > 0.9
+    again = model.simulate(x[0], t[:20], n_samples=60, random_state=0, level=0.99)
+    np.testing.assert_array_equal(bands.upper, again.upper)
+
+
+def test_draws_have_the_mean_and_covariance_of_the_coefficients(model):
+    draws = model.sample(4000, random_state=1)
+    assert np.all(draws[:, model.coef_ == 0] == 0)
+    support = list(model.equations_[1].support)
+    np.testing.assert_allclose(draws[:, 1, support].mean(axis=0), model.coef_[1, support], atol=5e-3)
+    np.testing.assert_allclose(np.cov(draws[:, 1, support].T), model.coef_covariance_[1], rtol=0.15, atol=1e-7)
+
+
+def test_inclusion_is_high_for_the_terms_found_and_seeded(model):
+    first, second = (model.inclusion(n_resamples=8, random_state=0) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert first[model.coef_ != 0].min() > 0.7
+    assert first[model.coef_ == 0].mean() < 0.05
+
+
+def test_frames_bring_their_names(noisy_lorenz):
+    t, x = noisy_lorenz
+    found = Discovery(Polynomials(2)).fit(pd.DataFrame(x, columns=["a", "b", "c"]), t)
+    assert terms_of(found) == [{"a", "b"}, {"a", "b", "a c"}, {"c", "a b"}]
+
+
+def test_parameters_are_scikit_learns(noisy_lorenz):
+    copy = clone(Discovery(Polynomials(2), form="derivative", order=4))
+    assert copy.get_params()["order"] == 4
+    assert copy.get_params()["library"] == Polynomials(2)
+
+
+# When the data cannot tell --------------------------------------------------------------------------------------------
+
+
+def test_a_fixed_point_is_said_to_be_one():
+    x = 1 + 0.01 * np.random.default_rng(0).normal(size=(200, 1))
+    with pytest.warns(AmbiguityWarning, match="fixed point"):
+        found = Discovery(Polynomials(2)).fit(x, 0.1)
+    assert terms_of(found) == [set()]
+    assert found.equations() == ["0"]
+
+
+def test_two_states_that_are_the_same_cannot_be_told_apart():
+    t = np.arange(0, 20, 0.05)
+    x = np.column_stack([np.exp(-0.1 * t)] * 2)
+    x = x + 1e-3 * np.random.default_rng(0).normal(size=x.shape)
+    with pytest.warns(AmbiguityWarning, match="hardly tell"):
+        Discovery(Polynomials(1)).fit(x, t)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": np.ones((8, 2)), "t": 0.1}, "needs at least"),
+        ({"x": np.ones((50, 2)), "t": np.arange(49)}, "t has 49 entries"),
+        ({"x": np.ones((50, 2)), "t": -1.0}, "positive"),
+        ({"x": np.ones((50, 2)), "t": np.zeros(50)}, "ascend"),
+        ({"x": [], "t": 0.1}, "empty list"),
+        ({"x": np.full((50, 2), np.inf), "t": 0.1}, "infinities"),
+        ({"x": np.full((50, 2), np.nan), "t": 0.1}, "no row without NaN"),
+        ({"x": np.array([["a"]]), "t": 0.1}, "numbers"),
+        ({"x": np.ones((50, 2, 2)), "t": 0.1}, "space"),
+        ({"x": np.ones((50, 2)), "t": 0.1, "feature_names": ["a"]}, "feature_names"),
+        ({"x": np.ones((50, 2)), "t": 0.1, "u": np.ones(49)}, "u has 49 rows"),
+        ({"x": np.ones((50, 2)), "t": 0.1, "x_dot": np.ones((50, 1))}, "x_dot has shape"),
+    ],
+)
+def test_bad_data_are_refused_with_advice(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Discovery().fit(**arguments)
+
+
+@pytest.mark.parametrize("parameters", [{"form": "strong"}, {"differentiation": "magic"}, {"library": 3}])
+def test_bad_parameters(parameters):
+    with pytest.raises((ValueError, TypeError), match=next(iter(parameters))):
+        Discovery(**parameters).fit(np.ones((50, 2)), 0.1)
+
+
+def test_pieces_too_short_are_left_out():
+    assert derivative_piece(np.arange(5.0), np.ones((5, 1)), none(5), "finite", 6) is None
+    assert map_piece(np.arange(1.0), np.ones((1, 1)), none(1)) is None
+    assert weak_piece(np.arange(20.0), np.ones((20, 1)), none(20), [30.0]) is None
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_truth_over_many_draws():
+    """95 % intervals of all coefficients of Lorenz 63 over 100 draws at 1 % noise."""
+    truth, hits = systems.lorenz63().true_coefficients(Polynomials(2)), []
+    for seed in range(100):
+        t, x = systems.lorenz63().noisy(0.01, seed=1000 + seed)
+        found = Discovery(Polynomials(2)).fit(x, t)
+        for equation, row in zip(found.equations_, truth, strict=True):
+            hits += list(np.abs(equation.coefficients - row[list(equation.support)]) <= equation.half_widths())
+    assert 0.90 <= np.mean(hits) <= 0.99
