@@ -1,6 +1,6 @@
 """Selection on a small system: every move against brute force, paths, and the criterion."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_the_backward_path_removes_the_cheapest_term_first():
     A, z = drawn(3)
     path = System.of(A, z).backward_path(range(9))
     assert [len(model.support) for model in path] == list(range(9, 0, -1))
-    for larger, smaller in zip(path, path[1:], strict=False):
+    for larger, smaller in pairwise(path):
         cheapest = min(combinations(larger.support, len(larger.support) - 1), key=lambda s: rss_of(A, z, s))
         assert smaller.support == cheapest
         assert smaller.rss == pytest.approx(rss_of(A, z, cheapest), rel=1e-6)

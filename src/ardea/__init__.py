@@ -10,6 +10,7 @@ the evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them deci
 from ardea import priors, rates
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.operators import Operator
+from ardea.persistence import ModelFileError, load, save
 from ardea.regressor import CollapseWarning
 from ardea.selection import ARDSearch
 from ardea.versions import __version__, show_versions
@@ -23,10 +24,13 @@ __all__ = [
     "ARDr",
     "ARDvi",
     "CollapseWarning",
+    "ModelFileError",
     "Operator",
     "SparseARD",
     "__version__",
+    "load",
     "priors",
     "rates",
+    "save",
     "show_versions",
 ]

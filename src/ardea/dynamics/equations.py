@@ -50,6 +50,8 @@ class FoundEquation:
         EBIC2 without ln|C|.
     rivals : tuple of Rival
         The next best models, closest first.
+    equivalents : tuple of tuples of str
+        Models without one of these terms that explain the data as well: the data do not decide between them.
     """
 
     name: str
@@ -61,6 +63,7 @@ class FoundEquation:
     noise: float
     criterion: float
     rivals: tuple[Rival, ...]
+    equivalents: tuple[tuple[str, ...], ...] = ()
 
     @property
     def std(self) -> Array:
@@ -128,6 +131,8 @@ def latex_equation(left: str, equation: FoundEquation, latex_terms: Sequence[str
 def summary_line(equation: FoundEquation, left: str, level: float) -> list[str]:
     """Return the lines that `print` shows of one equation: with intervals, and with close rivals."""
     lines = [f"{left} = {equation.with_intervals(level)}"]
+    for terms in equation.equivalents:
+        lines.append(f"    the data do not tell it from: {', '.join(terms)}")
     rivals = equation.close_rivals()
     if rivals:
         listed = "; ".join(f"{', '.join(rival.terms) or 'no term'} (+{rival.excess:.1f})" for rival in rivals[:3])

@@ -10,9 +10,9 @@ The same e stands in all equations, so the rows of equations i and i′ have the
           = δ_ii′ s_i² DDᵀ − D diag(s_i²J_i′i)Vᵀ − V diag(s_i′²J_ii′)Dᵀ + V diag(Σ_l s_l²J_il J_i′l)Vᵀ.
 
 One pass: J at (x̂, ξ) → C = RRᵀ → A = R⁻¹VΘ(x̂), z → ξ by least squares on the supports →
-ê_l = s_l² Σ_i L_ilᵀ(R⁻ᵀ(z − Aξ))_i. Passes are repeated until ξ settles. RSS/N is then the noise of the states in units of
-s, comparable between supports although each has its own R. Several equations together know the states far better than
-one alone: on Lorenz 63 with 5 % noise the t-statistic of the weakest term rises from 4 to 20.
+ê_l = s_l² Σ_i L_ilᵀ(R⁻ᵀ(z − Aξ))_i. Passes are repeated until ξ settles. RSS/N is then the noise of the states in units
+of s, comparable between supports although each has its own R. Several equations together know the states far better
+than one alone: on Lorenz 63 with 5 % noise the t-statistic of the weakest term rises from 4 to 20.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scipy import linalg
 
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pieces import Piece
-from ardea.dynamics.subsets import Support
+from ardea.dynamics.subsets import ROUNDING, Support
 
 Array = NDArray[np.float64]
 
@@ -84,10 +84,10 @@ class Equations:
         self.n_terms = library.n_terms(self.n_states + self.pieces[0].inputs.shape[1])
         self.n_rows = len(self.states) * sum(piece.n_rows for piece in self.pieces)
 
-    def fitted(self, supports: Sequence[Support], start: Fit | None = None, passes: int = MAX_PASSES) -> Fit:
+    def fitted(self, supports: Sequence[Support], start: Fit | None = None, passes: int | None = None) -> Fit:
         """Return the fit at the supports, its passes repeated until the coefficients settle."""
         current = self._beginning(tuple(supports), start)
-        for _ in range(passes):
+        for _ in range(MAX_PASSES if passes is None else passes):
             following = self._pass(current)
             if following is None:
                 break
@@ -143,7 +143,7 @@ class Equations:
         parts = np.split(residual, np.cumsum([len(part) for _, part in rows])[:-1])
         errors = [block.state_errors(part) for block, part in zip(blocks, parts, strict=True)]
         coefficients = np.split(solution, np.cumsum([len(support) for support in fit.supports])[:-1])
-        floor = sum(block.floor for block in blocks)
+        floor = max(sum(block.floor for block in blocks), ROUNDING * float(z @ z))
         return Fit(fit.supports, tuple(coefficients), float(residual @ residual), errors, floor)
 
 
@@ -252,10 +252,10 @@ class InContext:
         self.equations, self.which, self.supports, self.start = equations, which, list(supports), start
         self.n_terms, self.n_rows = equations.n_terms, equations.n_rows
 
-    def fitted(self, support: Support, start: Fit | None = None) -> Fit:
+    def fitted(self, support: Support, start: Fit | None = None, passes: int | None = None) -> Fit:
         """Return the fit with this support."""
         supports = [*self.supports[: self.which], support, *self.supports[self.which + 1 :]]
-        return self.equations.fitted(supports, self.start if start is None else start)
+        return self.equations.fitted(supports, self.start if start is None else start, passes)
 
     def system(self, fit: Fit) -> tuple[Array, Array]:
         """Return A and z of all candidate terms."""

@@ -204,8 +204,8 @@ def _uneven_rows(t: Array, radius: float) -> tuple[Array, Array]:
 def derivative_piece(t: Array, x: Array, inputs: Array, kind: Differentiation, order: int) -> Piece | None:
     """Return the piece whose rows are derivatives at every sample: differences, smoothing splines, or Fourier modes.
 
-    Each is a matrix D, so the noise of neighbouring rows is known: s²DDᵀ. Slow components of the derivative carry almost
-    no noise; there the truncation error decides.
+    Each is a matrix D, so the noise of neighbouring rows is known: s²DDᵀ. Slow components of the derivative carry
+    almost no noise; there the truncation error decides.
     """
     if t.size < max(order + 2, FEWEST_ROWS):
         return None
@@ -223,9 +223,9 @@ def derivative_piece(t: Array, x: Array, inputs: Array, kind: Differentiation, o
 def truncation(t: Array, x: Array, V: Array, D: Array, *, integrated: bool) -> Array:
     """Return the variance of the rows' own error, one number per state.
 
-    x̃ is a spline of degree 7 through the data, smoothed, and x̃′ its exact derivative, so D x̃ − V x̃′ says how far the rows
-    are from an identity, whatever the noise. Where terms are integrated too, those of higher degree vary faster: the
-    squares of the states, with derivative 2x̃x̃′, are tried as well, and the largest relative error counts.
+    x̃ is a spline of degree 7 through the data, smoothed, and x̃′ its exact derivative, so D x̃ − V x̃′ says how far the
+    rows are from an identity, whatever the noise. Where terms are integrated too, those of higher degree vary faster:
+    the squares of the states, with derivative 2x̃x̃′, are tried as well, and the largest relative error counts.
     """
     smoother = SplineSmoother.fit(x, t)
     smooth, slope = smoother.smooth(x), smoother.smooth(x, derivative=1)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ardea.dynamics.errors_in_variables import Equations, Fit, InContext
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pieces import Piece
-from ardea.dynamics.subsets import Support, System
+from ardea.dynamics.subsets import ROUNDING, Support, System
 from ardea.dynamics.tournament import MARGIN, Contender, Tournament, Whitenable
 
 Array = NDArray[np.float64]
@@ -50,6 +50,8 @@ class Found:
         Coefficients estimated together with these.
     runners_up : tuple of supports
         The next best supports of its own tournament.
+    equivalents : tuple of supports
+        Supports without one of these terms that explain the data as well.
     """
 
     equation: Whitenable
@@ -57,6 +59,7 @@ class Found:
     fit: Any
     n_parameters: int
     runners_up: tuple[Support, ...] = ()
+    equivalents: tuple[Support, ...] = ()
 
 
 class GivenRows:
@@ -74,12 +77,12 @@ class GivenRows:
         self.theta, self.y = theta, y
         self.n_rows, self.n_terms = theta.shape
 
-    def fitted(self, support: Support, start: Any = None) -> GivenFit:
+    def fitted(self, support: Support, start: Any = None, passes: int | None = None) -> GivenFit:
         """Return least squares on the support."""
         columns = self.theta[:, list(support)]
         coefficients: Array = np.linalg.lstsq(columns, self.y, rcond=None)[0].astype(float) if support else np.empty(0)
         residual = self.y - columns @ coefficients
-        return GivenFit(coefficients, float(residual @ residual))
+        return GivenFit(coefficients, float(residual @ residual), ROUNDING * float(self.y @ self.y))
 
     def system(self, fit: GivenFit) -> tuple[Array, Array]:
         """Return Θ and y."""
@@ -92,7 +95,7 @@ class GivenFit:
 
     coefficients: Array
     rss: float
-    floor: float = 0.0
+    floor: float
 
 
 def find_alone(equations: Sequence[Whitenable], propose: Propose, n_jobs: int | None = None) -> list[Found]:

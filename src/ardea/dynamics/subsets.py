@@ -43,7 +43,7 @@ LARGEST_SHARE = 0.25
 # A column is in the span of others when this share of its norm, or less, is left outside.
 DEPENDENT = 1e-10
 # RSS/N below this share of ‖z‖²/N is rounding error: two models that reach it are equally good.
-ROUNDING = 1e-26
+ROUNDING = 1e-18
 ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
 
 

@@ -23,8 +23,9 @@ Array = NDArray[np.float64]
 LARGEST_START = 8
 PURSUED = 4
 LONGEST_WAY = 8
+QUICK_PASSES = 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this are not tried themselves.
-MARGIN, NEIGHBOURS = 25.0, 6
+MARGIN, NEIGHBOURS = 12.0, 6
 
 
 class Fitted(Protocol):
@@ -54,8 +55,8 @@ class Whitenable(Protocol):
     def n_rows(self) -> float:
         """Number of rows N."""
 
-    def fitted(self, support: Support, start: Any = None) -> Any:
-        """Return the fit at a support."""
+    def fitted(self, support: Support, start: Any = None, passes: int | None = None) -> Any:
+        """Return the fit at a support, from an earlier fit, with at most so many passes."""
 
     def system(self, fit: Any) -> tuple[Array, Array]:
         """Return A and z of all candidate terms, whitened as the fit says."""
@@ -103,25 +104,32 @@ class Tournament:
 
     def refined(self, best: Contender) -> list[Contender]:
         """Look around the best until nothing near it is better; return all supports met, best first."""
-        while True:
+        finished: set[Support] = set()
+        while best.support not in finished:
+            best = self.settled(best)
+            finished.add(best.support)
             for support in self.neighbours(best):
                 self.contender(support)
-            better = min(self.met.values(), key=_by_score)
-            if better is best:
-                break
-            best = better
+            best = min(self.met.values(), key=_by_score)
         return sorted(self.met.values(), key=_by_score)
 
     def contender(self, support: Support) -> Contender:
-        """Return the support with its fit and score, computed once."""
+        """Return the support with its fit and score after a few passes, computed once."""
         if support not in self.met:
-            fit = self.equation.fitted(support)
-            n_rows = self.equation.n_rows
-            rss = fit.rss + max(fit.floor, np.finfo(float).tiny)
-            misfit = n_rows * np.log(rss / n_rows) if np.isfinite(rss) else np.inf
-            score = misfit + penalty(n_rows, self.equation.n_terms, len(support))
-            self.met[support] = Contender(support, fit, float(score))
+            self.met[support] = self._scored(support, self.equation.fitted(support, passes=QUICK_PASSES))
         return self.met[support]
+
+    def settled(self, contender: Contender) -> Contender:
+        """Return the contender with its passes taken to the end."""
+        fit = self.equation.fitted(contender.support, contender.fit)
+        self.met[contender.support] = self._scored(contender.support, fit)
+        return self.met[contender.support]
+
+    def _scored(self, support: Support, fit: Any) -> Contender:
+        n_rows = self.equation.n_rows
+        rss = fit.rss + max(fit.floor, np.finfo(float).tiny)
+        misfit = n_rows * np.log(rss / n_rows) if np.isfinite(rss) else np.inf
+        return Contender(support, fit, float(misfit + penalty(n_rows, self.equation.n_terms, len(support))))
 
     def ranked(self, contender: Contender) -> list[Model]:
         """Return the models that the selection on the contender's whitened system met, best first."""

@@ -1,0 +1,222 @@
+"""What a found model is about, states or fields: names, values, simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ardea.dynamics.differences import finite_difference
+from ardea.dynamics.libraries import FieldTerms, Library
+from ardea.dynamics.products import import_sympy, latex_symbol
+from ardea.dynamics.simulation import (
+    Bands,
+    RightHandSide,
+    Simulation,
+    bands,
+    simulate_draws,
+    simulate_field,
+    simulate_map,
+    simulate_ode,
+)
+
+Array = NDArray[np.float64]
+
+# A simulation stops where a state exceeds its largest value in the data so many times.
+BLOW_UP = 100.0
+RELATIVE_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class StateModel:
+    """x′ = Θ(x, u)ξᵀ, or x_{k+1} = Θ(x_k, u_k)ξᵀ.
+
+    Attributes
+    ----------
+    library : Library
+        Candidate terms.
+    names : list of str
+        States, then inputs.
+    coefficients : ndarray of shape (n_states, n_terms)
+        ξ.
+    reach : ndarray of shape (n_states,)
+        Largest |x| in the data.
+    discrete_time : bool
+        Whether the model is a map.
+    """
+
+    library: Library
+    names: list[str]
+    coefficients: Array
+    reach: Array
+    discrete_time: bool
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.coefficients.shape[0]
+
+    @property
+    def unknowns(self) -> list[str]:
+        """Names on the left."""
+        return self.names[: self.n_states]
+
+    @property
+    def term_names(self) -> list[str]:
+        """Names of all candidate terms."""
+        return self.library.names(self.names)
+
+    @property
+    def latex_terms(self) -> list[str]:
+        """The same in LaTeX."""
+        return self.library.latex_names(self.names)
+
+    def left(self, name: str) -> str:
+        """Return the left-hand side of an equation as text."""
+        return f"({name})[k+1]" if self.discrete_time else f"({name})'"
+
+    def latex_left(self, name: str) -> str:
+        """Return it in LaTeX."""
+        symbol = latex_symbol(name)
+        return f"{symbol}_{{k+1}}" if self.discrete_time else f"\\dot{{{symbol}}}"
+
+    def sympy_terms(self, support: Sequence[int]) -> list[Any]:
+        """Return terms as SymPy expressions."""
+        symbols = [import_sympy().Symbol(name) for name in self.names]
+        terms = self.library.terms(len(symbols))
+        return [terms[j].sympy(symbols) for j in support]
+
+    @cached_property
+    def right_hand_side(self) -> RightHandSide:
+        """The model as a function; `.row(x)` takes microseconds."""
+        return self.with_coefficients(self.coefficients)
+
+    def with_coefficients(self, coefficients: Array) -> RightHandSide:
+        """Return the right-hand side with other coefficients."""
+        return RightHandSide(self.library, coefficients, self.n_states, len(self.names) - self.n_states)
+
+    def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
+        """Return x′, or the next state."""
+        return self.right_hand_side(x, u)
+
+    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Simulation:
+        """Integrate from a start."""
+        model = self.right_hand_side if coefficients is self.coefficients else self.with_coefficients(coefficients)
+        limit = BLOW_UP * self.reach
+        if self.discrete_time:
+            return simulate_map(model, x0, t, inputs=u, limit=limit)
+        return simulate_ode(model, x0, t, inputs=u, limit=limit, atol=RELATIVE_TOLERANCE * self.reach)
+
+    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
+        """Integrate from a start with every draw of the coefficients."""
+        if self.discrete_time:
+            times = np.arange(int(t) + 1) if np.ndim(t) == 0 else np.arange(np.size(t))
+            return bands(lambda xi: self.simulate(xi, x0, t, u), draws, times, level=level)
+        limit, n_inputs = BLOW_UP * self.reach, len(self.names) - self.n_states
+        runs = simulate_draws(self.library, draws, x0, t, n_inputs=n_inputs, inputs=u, limit=limit)
+        return Bands.of(runs, np.asarray(t, dtype=float), level)
+
+
+@dataclass(frozen=True, eq=False)
+class FieldModel:
+    """u_t = Σ ξ_i m(u) ∂^β u.
+
+    Attributes
+    ----------
+    library : FieldTerms
+        Candidate terms.
+    fields, axes : list of str
+        Names of fields and of space axes.
+    coefficients : ndarray of shape (n_fields, n_terms)
+        ξ.
+    space : tuple of ndarray
+        Coordinates of the space axes.
+    reach : ndarray of shape (n_fields,)
+        Largest |u| in the data.
+    """
+
+    library: FieldTerms
+    fields: list[str]
+    axes: list[str]
+    coefficients: Array
+    space: tuple[Array, ...]
+    reach: Array
+
+    @property
+    def unknowns(self) -> list[str]:
+        """Names on the left."""
+        return self.fields
+
+    @property
+    def term_names(self) -> list[str]:
+        """Names of all candidate terms."""
+        return self.library.names(self.fields, self.axes)
+
+    @property
+    def latex_terms(self) -> list[str]:
+        """The same in LaTeX."""
+        return self.library.latex_names(self.fields, self.axes)
+
+    def left(self, name: str) -> str:
+        """Return the left-hand side of an equation as text."""
+        return f"({name})_t"
+
+    def latex_left(self, name: str) -> str:
+        """Return it in LaTeX."""
+        return f"{latex_symbol(name)}_t"
+
+    def sympy_terms(self, support: Sequence[int]) -> list[Any]:
+        """Return terms as SymPy expressions of functions u(x, …, t)."""
+        sympy = import_sympy()
+        space = [sympy.Symbol(name) for name in self.axes]
+        fields = [sympy.Function(name)(*space, sympy.Symbol("t")) for name in self.fields]
+        terms = self.library.terms(len(self.fields), len(self.axes))
+        expressions = []
+        for j in support:
+            term = terms[j]
+            product: Any = sympy.Integer(1)
+            for field, exponent in zip(fields, term.exponents, strict=True):
+                product = product * field**exponent
+            if term.field is not None:
+                order = [(axis, n) for axis, n in zip(space, term.orders, strict=True) if n]
+                product = product * sympy.Derivative(fields[term.field], *order)
+            expressions.append(product)
+        return expressions
+
+    def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
+        """Return u_t of fields on the grid, derivatives by differences of sixth order (one-sided at the ends)."""
+        grid = tuple(len(points) for points in self.space)
+        values = np.asarray(x, dtype=float)
+        trailing = values.shape[len(grid) :]
+        if values.shape[: len(grid)] != grid:
+            raise ValueError(f"x must begin with the shape of the grid, {grid}, got {values.shape}.")
+        several = len(self.fields) > 1
+        if several and (not trailing or trailing[-1] != len(self.fields)):
+            raise ValueError(f"x must have a last axis of {len(self.fields)} fields.")
+        fields = [values[..., i] for i in range(len(self.fields))] if several else [values]
+
+        def derivative(field: int, orders: tuple[int, ...]) -> Array:
+            out = fields[field]
+            for axis, order in enumerate(orders):
+                if order:
+                    out = finite_difference(out, self.space[axis], derivative=order, axis=axis)
+            return out
+
+        used = np.flatnonzero(np.any(self.coefficients != 0, axis=0))
+        columns = self.library.evaluate(fields, derivative, n_axes=len(grid), terms=used.tolist())
+        slopes = [(columns @ row[used]).reshape(fields[0].shape) for row in self.coefficients]
+        return np.stack(slopes, axis=-1) if several else slopes[0]
+
+    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Simulation:
+        """Integrate from a field at t[0], periodic in space."""
+        if len(self.fields) > 1 or len(self.axes) > 1:
+            raise NotImplementedError("simulate() knows fields of one component in one space dimension only.")
+        return simulate_field(self.library, coefficients, x0, self.space[0], t, limit=BLOW_UP * float(self.reach[0]))
+
+    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
+        """Integrate with every draw of the coefficients."""
+        return bands(lambda xi: self.simulate(xi, x0, t, u), draws, np.asarray(t, dtype=float), level=level)

@@ -1,0 +1,219 @@
+"""Ardea inside PySINDy: an optimizer for `pysindy.SINDy` that keeps the posterior.
+
+PySINDy builds the library Θ and the derivatives; `BaseOptimizer.fit` multiplies rows by √w where weights are given,
+divides columns by their norms where asked, and calls `_reduce`, which fits the estimator. Coefficients are scaled back
+by PySINDy, their covariance here: with D = diag(1/‖θ_j‖), ξ = Dξ̃ and Σ = DΣ̃D.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ardea.core.columns import Array
+from ardea.estimators import SparseARD
+from ardea.regressor import BaseARD
+from ardea.selection import ARDSearch
+from ardea.terms import Gaussian, Terms
+
+try:
+    from pysindy.optimizers import BaseOptimizer
+except ImportError as error:
+    raise ImportError("ardea.pysindy needs PySINDy: pip install 'ardea[pysindy]'.") from error
+
+
+class ARDOptimizer(BaseOptimizer):
+    """An estimator of Ardea as the optimizer of `pysindy.SINDy`.
+
+    Parameters
+    ----------
+    estimator : estimator of ardea or ARDSearch, optional
+        What to fit, with ``fit_intercept=False``: the constant is a term of PySINDy's library. None:
+        ``SparseARD(fit_intercept=False)``. An :class:`ardea.ARDSearch` chooses for every equation on its own.
+    normalize_columns : bool, default=False
+        Divide the columns by their norms first. Calibrated strengths do not depend on it; numbers given for `tau` and
+        `lam` then refer to the normalised columns.
+    unbias : bool, default=False
+        Refit by least squares on the terms found, which replaces the posterior mean and its covariance by those of the
+        refit (``credible_interval(kind="refit")`` of the estimators).
+    copy_X : bool, default=True
+        Whether PySINDy copies the library first.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_targets, n_features)
+        Coefficients, exactly zero for terms that are not in the model.
+    coef_std_ : ndarray of shape (n_targets, n_features)
+        Their standard deviations, zero off the support.
+    coef_covariance_ : list of ndarray of shape (k, k)
+        For every target the covariance of its k non-zero coefficients, in the order of the columns.
+    noise_variance_ : ndarray of shape (n_targets,)
+        σ² of a row of weight 1.
+    ind_ : ndarray of bool, shape (n_targets, n_features)
+        The support.
+    estimator_ : estimator, or a list of ARDSearch (one per target)
+        Fitted to the rows as PySINDy passes them: weighted, and normalised where asked.
+
+    Notes
+    -----
+    The rows are taken for independent. Derivatives of smoothed data, and the overlapping windows of `WeakPDELibrary`,
+    are not: there more false terms come in than asked for, and error bars are off.
+    :class:`ardea.dynamics.Discovery` accounts for it. Noise in the states biases the coefficients, whatever the
+    optimizer.
+
+    Weights are relative precisions here, as PySINDy takes them: rows are multiplied by √w and counted as one each, so a
+    common factor changes nothing but σ². (The estimators of Ardea take weights for counts.) Rows of weight zero, and
+    rows with NaN, are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pysindy as ps
+    >>> from ardea.pysindy import ARDOptimizer
+    >>> rng = np.random.default_rng(4)
+    >>> x = rng.normal(size=(300, 2))
+    >>> x_dot = np.column_stack([-0.5 * x[:, 0], 2 * x[:, 0] * x[:, 1]]) + 0.01 * rng.normal(size=x.shape)
+    >>> model = ps.SINDy(optimizer=ARDOptimizer(), feature_library=ps.PolynomialLibrary(3))
+    >>> model.fit(x, 0.1, x_dot=x_dot, feature_names=["x", "y"]).print()
+    (x)' = -0.500 x
+    (y)' =  2.000 x y
+    >>> model.optimizer.coef_std_[0, 1].round(5)
+    np.float64(0.00059)
+    """
+
+    def __init__(
+        self,
+        estimator: BaseARD | ARDSearch | None = None,
+        *,
+        normalize_columns: bool = False,
+        unbias: bool = False,
+        copy_X: bool = True,
+    ) -> None:
+        super().__init__(normalize_columns=normalize_columns, unbias=unbias, copy_X=copy_X)
+        self.estimator = estimator
+
+    def set_params(self, **parameters: Any) -> ARDOptimizer:
+        """Set parameters, those of the estimator as ``estimator__name``."""
+        super().set_params(**parameters)
+        return self
+
+    def fit(self, x_: Any, y: Any, sample_weight: ArrayLike | None = None, **reduce_kws: Any) -> ARDOptimizer:
+        """Fit every target; `pysindy.SINDy.fit` calls this.
+
+        Parameters
+        ----------
+        x_ : array of shape (n_samples, n_features)
+            The library, Θ. Rows with NaN are left out.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            The derivatives.
+        sample_weight : float or array of shape (n_samples,), optional
+            Relative precision of every row.
+        **reduce_kws
+            None is known; PySINDy's signature has it.
+
+        Returns
+        -------
+        self
+        """
+        _check_estimator(self._chosen())
+        x, y = np.asarray(x_, dtype=float), np.asarray(y, dtype=float)
+        weight = None if sample_weight is None else _checked_weight(sample_weight, len(x))
+        used = ~np.isnan(x).any(axis=1) & ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+        if weight is not None:
+            used &= weight > 0
+            weight = weight[used]
+        x, y = x[used], y[used]
+        if self.normalize_columns:
+            _check_no_empty_column(x)
+        super().fit(x, y, sample_weight=weight, **reduce_kws)
+        self._set_uncertainty()
+        return self
+
+    def _chosen(self) -> BaseARD | ARDSearch:
+        return SparseARD(fit_intercept=False) if self.estimator is None else self.estimator
+
+    def _reduce(self, x: Array, y: Array) -> None:
+        """Fit the estimator to prepared rows and set `coef_` in their units."""
+        estimator = self._chosen()
+        if isinstance(estimator, ARDSearch):
+            searches = [clone(estimator).fit(x, np.ascontiguousarray(target)) for target in y.T]
+            self.estimator_: Any = searches
+            self._terms: list[Terms] = [search.best_estimator_._terms[0] for search in searches]
+        else:
+            self.estimator_ = clone(estimator).fit(x, y)
+            self._terms = self.estimator_._terms
+        self._gaussians: list[Gaussian] = [terms.posterior for terms in self._terms]
+        self._set_coefficients()
+
+    def _unbias(self, x: Array, y: Array) -> None:
+        """Replace the posterior by least squares on the support."""
+        refits = [terms.refit for terms in self._terms]
+        if any(refit is None for refit in refits):
+            raise ValueError("unbias=True needs more rows than terms: use unbias=False, a sparser model, or more rows.")
+        self._gaussians = [refit for refit in refits if refit is not None]
+        self._set_coefficients()
+
+    def _set_coefficients(self) -> None:
+        pairs = zip(self._terms, self._gaussians, strict=True)
+        self.coef_ = np.array([terms.coefficients(gaussian) for terms, gaussian in pairs])
+        self.history_.append(self.coef_)
+
+    def _set_uncertainty(self) -> None:
+        """Set support, standard deviations and covariances in the user's units."""
+        unit = 1 / np.linalg.norm(self.Theta_, axis=0) if self.normalize_columns else np.ones(self.Theta_.shape[1])
+        self.ind_ = np.zeros(self.coef_.shape, dtype=bool)
+        self.coef_std_ = np.zeros(self.coef_.shape)
+        self.coef_covariance_: list[Array] = []
+        for row, (terms, gaussian) in enumerate(zip(self._terms, self._gaussians, strict=True)):
+            support = terms.support
+            covariance = terms.covariance(gaussian) * np.outer(unit[support], unit[support])
+            self.ind_[row, support] = True
+            self.coef_std_[row, support] = np.sqrt(covariance.diagonal())
+            self.coef_covariance_.append(covariance)
+        self.noise_variance_ = np.array([gaussian.noise for gaussian in self._gaussians])
+
+    @property
+    def complexity(self) -> int:
+        """Number of non-zero coefficients."""
+        check_is_fitted(self)
+        return int(np.count_nonzero(self.coef_))
+
+
+def _check_estimator(estimator: Any) -> None:
+    tried = estimator.estimator if isinstance(estimator, ARDSearch) else estimator
+    for model in tried if isinstance(tried, list | tuple) else [tried]:
+        if not isinstance(model, BaseARD):
+            raise TypeError(
+                f"estimator must be one of ardea's estimators, or an ARDSearch of them; got {type(model).__name__}. "
+                "For others there is pysindy.WrappedOptimizer."
+            )
+        if model.fit_intercept:
+            raise ValueError(
+                f"{type(model).__name__} would fit an intercept, which PySINDy cannot show: the constant is a term of "
+                f"the library. Give {type(model).__name__}(fit_intercept=False)."
+            )
+
+
+def _checked_weight(sample_weight: ArrayLike, n_rows: int) -> Array:
+    """Return one weight per row."""
+    weight = np.asarray(sample_weight, dtype=float)
+    weight = np.full(n_rows, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape not in {(n_rows,), (n_rows, 1)}:
+        raise ValueError(f"sample_weight has shape {weight.shape}; give one weight for each of the {n_rows} rows.")
+    weight = weight.ravel()
+    if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
+        raise ValueError("sample_weight must be finite and not negative, with at least one weight above zero.")
+    return weight
+
+
+def _check_no_empty_column(x: Array) -> None:
+    empty = np.flatnonzero(~x.any(axis=0))
+    if empty.size:
+        raise ValueError(
+            f"Columns {', '.join(map(str, empty[:10]))} of the library are zero and cannot be normalised: leave those "
+            "terms out, or use normalize_columns=False."
+        )
