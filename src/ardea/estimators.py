@@ -25,6 +25,8 @@ from ardea.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search
 
 # ARDr warns where its prior has driven σ² this far above that of least squares on the same support.
 OVERSHRUNK_RATIO = 4.0
+# The calibrated prior of ARDr is set anew until no column goes, at most so often.
+MOST_CALIBRATIONS = 20
 SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
 
 
@@ -234,12 +236,26 @@ class ARDr(BaseARD):
         calibrated = self.prior is None and isinstance(self.lam, str)
         screened = task.screen_where_wide(calibrated, self.false_terms)
         first = task.plain if screened is None else screened
-        prior = self._calibrated_prior(task, first) if calibrated else self._given_prior(task)
-        fit = task.run(noise=first.noise, prior=prior, start=first.gamma)
+        fit = self._calibrated(task, first) if calibrated else self._penalised(task, self._given_prior(task), first)
         status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
         if task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
             status = worst(status, Status.OVERSHRUNK)
-        return replace(fit, trace=first.trace.then(fit.trace), n_iter=first.n_iter + fit.n_iter, status=status)
+        return replace(fit, status=status)
+
+    @staticmethod
+    def _penalised(task: Task, prior: Prior, begin: Fit) -> Fit:
+        """Run on from a fit under a prior."""
+        fit = task.run(noise=begin.noise, prior=prior, start=begin.gamma)
+        return replace(fit, trace=begin.trace.then(fit.trace), n_iter=begin.n_iter + fit.n_iter)
+
+    def _calibrated(self, task: Task, begin: Fit) -> Fit:
+        """Run, calibrate the prior again to the σ² found (ARD's is too small by the false columns it keeps), repeat."""
+        for _ in range(MOST_CALIBRATIONS):
+            fit = self._penalised(task, self._calibrated_prior(task, begin), begin)
+            if np.array_equal(fit.gamma > 0, begin.gamma > 0):
+                break
+            begin = fit
+        return fit
 
     def _given_prior(self, task: Task) -> Prior:
         """Return the user's prior in the problem's coordinates."""
