@@ -1,6 +1,12 @@
 """Data with known truth, and the family of estimators that every check runs over."""
 
-from __future__ import annotations
+from __future__ import os
+
+# Small matrices: threads of BLAS only get into each other's way, badly so on a busy machine.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import annotations
 
 from dataclasses import dataclass
 
