@@ -1,19 +1,21 @@
 """Data with known truth, and the family of estimators that every check runs over."""
 
-from __future__ import os
-
-# Small matrices: threads of BLAS only get into each other's way, badly so on a busy machine.
-for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
-import annotations
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread_of_blas():
+    """Small matrices: threads of BLAS only get into each other's way, badly so on a busy machine."""
+    with threadpool_limits(1):
+        yield
+
 
 FAMILY = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD)
 
