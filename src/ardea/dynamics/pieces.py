@@ -124,12 +124,12 @@ def corner_frequency(parts: Sequence[tuple[Array, Array]]) -> float:
         values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         spectrum = np.abs(np.fft.rfft(values * np.hanning(m)[:, None], axis=0)).mean(axis=1)[1:]
         step = (t[-1] - t[0]) / (m - 1)
-        corners.append(2 * np.pi * (_bend(np.cumsum(spectrum)) + 1) / (m * step))
+        corners.append(2 * np.pi * (bend_of(np.cumsum(spectrum)) + 1) / (m * step))
         weights.append(m)
     return float(np.average(corners, weights=weights))
 
 
-def _bend(curve: Array) -> int:
+def bend_of(curve: Array) -> int:
     """Return the corner of the best line of two segments through both ends of a curve."""
     n = curve.size
     if n < 3:

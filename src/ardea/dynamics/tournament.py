@@ -26,6 +26,7 @@ LONGEST_WAY = 8
 QUICK_PASSES = 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this are not tried themselves.
 MARGIN, NEIGHBOURS = 12.0, 6
+LARGEST_LOSS = 2.5
 
 
 class Fitted(Protocol):
@@ -156,12 +157,17 @@ class Tournament:
             contender = self.contender(support)
 
     def neighbours(self, contender: Contender) -> list[Support]:
-        """Return supports near the contender that its own whitening does not clearly rule out, closest first."""
+        """Return supports near the contender that its own whitening does not clearly rule out, closest first.
+
+        The whitening of a model with a false term favours that term: removals are tried unless they raise RSS
+        more than 2.5 times.
+        """
         system = self._system(contender)
         own = system.model(contender.support)
         near = [*self.ranked(contender)[:2], *system.neighbours(own)]
         hopeful = sorted((model for model in near if model.criterion < own.criterion + MARGIN), key=_by_criterion)
-        return [model.support for model in hopeful[:NEIGHBOURS]]
+        drops = [model for model in near if len(model.support) < len(own.support) and model.rss < LARGEST_LOSS * own.rss]
+        return list(dict.fromkeys(model.support for model in (*hopeful[:NEIGHBOURS], *drops)))
 
 
 def _by_criterion(model: Model) -> float:

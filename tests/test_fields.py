@@ -1,0 +1,507 @@
+"""Equations of fields: integration by parts, noise by linearisation, covariance, and discovery with nothing told."""
+
+from __future__ import annotations
+
+import tracemalloc
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+from ardea.dynamics import systems
+from ardea.dynamics.field_columns import noise_weights, term_monomial, weak_form
+from ardea.dynamics.field_windows import AxisWindows, NoiseCovariance, Windows, place_windows, spectral_radii
+from ardea.dynamics.fields import Jets, SmoothedFields, WeakField, rivals
+from ardea.dynamics.libraries import FieldTerm, FieldTerms
+from ardea.dynamics.subsets import ard_supports
+from ardea.dynamics.tournament import Tournament
+
+# Integration by parts, on fields whose derivatives are known
+
+INTERVALS = {1: (100, 40), 2: (40, 36, 24)}
+
+
+def waves(n_fields, n_space, seed=0):
+    """Return a function of (jet, points): exact derivatives of sums of three waves per field."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.uniform(0.5, 2.0, size=(n_fields, 3, n_space + 1))
+    phases = rng.uniform(0, 2 * np.pi, size=(n_fields, 3))
+
+    def jet(which, points):
+        index, orders = which
+        total = 0.0
+        for wave, phase in zip(numbers[index], phases[index], strict=True):
+            angle = phase + sum(k * x for k, x in zip(wave, np.meshgrid(*points, indexing="ij"), strict=True))
+            total = total + np.prod(wave[:-1] ** orders) * np.cos(angle + np.pi / 2 * sum(orders))
+        return total
+
+    return jet
+
+
+def windows_and_jets(n_fields, n_space, seed=0, refined=1):
+    """Return test functions of radius 1 on [0, 3]^n and exact derivatives; space may be refined."""
+    *space, times = INTERVALS[n_space]
+    shape = (*(refined * n + 1 for n in space), times + 1)
+    points = [np.linspace(0, 3, n) for n in shape]
+    windows, _, _ = place_windows(shape, [p[1] - p[0] for p in points], [n / 3 for n in shape])
+    exact = waves(n_fields, n_space, seed)
+    return windows, Jets(lambda jet: exact(jet, points))
+
+
+def summed(windows, values, orders):
+    values = np.broadcast_to(values, windows.grid)
+    return windows.tested_in_space(windows.tested_in_time(values), orders)
+
+
+def size_of(windows, values, orders):
+    """Return the sum of absolute values, against which rounding and quadrature errors are measured."""
+    total = np.abs(np.broadcast_to(values, windows.grid))
+    for axis, order in enumerate((*orders, 0)):
+        total = np.moveaxis(np.tensordot(np.abs(windows.matrix(axis, order)), total, (1, axis)), 0, axis)
+    return total.max()
+
+
+@pytest.mark.parametrize(
+    ("library", "n_fields", "n_space"),
+    [(FieldTerms(4, 4), 1, 1), (FieldTerms(1, 6), 1, 1), (FieldTerms(2, 3), 1, 2), (FieldTerms(2, 3), 2, 1)],
+)
+def test_integration_by_parts_is_an_identity(library, n_fields, n_space):
+    """Up to the error of sums, which halving the step divides by 2^(10 − 2⌈q/2⌉): φ^(q) is 7 − q times smooth."""
+    coarse = errors_by_parts(library, n_fields, n_space, refined=1)
+    fine = errors_by_parts(library, n_fields, n_space, refined=2)
+    for term in library.terms(n_fields, n_space):
+        halvings = 10 - 2 * ((sum(term.orders) + 1) // 2)
+        assert coarse[term] < 1e-4
+        assert fine[term] < 1.5 * 0.5**halvings * coarse[term] + 1e-13, term
+
+
+def errors_by_parts(library, n_fields, n_space, refined):
+    """Return for every term the difference of both sides, relative to the sum of absolute values."""
+    windows, jets = windows_and_jets(n_fields, n_space, refined=refined)
+    errors = {}
+    for term in library.terms(n_fields, n_space):
+        direct = summed(windows, jets.monomial(term_monomial(term)), (0,) * n_space)
+        parts = [(c, jets.monomial(m), orders) for (orders, m), c in weak_form(term).items()]
+        by_parts = sum(c * summed(windows, values, orders) for c, values, orders in parts)
+        scale = sum(abs(c) * size_of(windows, values, orders) for c, values, orders in parts)
+        errors[term] = np.max(np.abs(by_parts - direct)) / scale
+    return errors
+
+
+def test_closed_form_of_the_fourth_derivative():
+    """u^p u_xxxx: the lead, and what is left with u_x and u_xx, for p = 4."""
+    p = 4
+    u, ux, uxx = (0, (0,)), (0, (1,)), (0, (2,))
+    expected = {
+        ((4,), ((u, p + 1),)): 1 / (p + 1),
+        ((2,), ((u, p - 1), (ux, 2))): -2 * p,
+        ((0,), ((u, p - 1), (uxx, 2))): p,
+        ((1,), ((u, p - 2), (ux, 3))): -4 * p * (p - 1) / 3,
+        ((0,), ((u, p - 3), (ux, 4))): -p * (p - 1) * (p - 2) / 3,
+    }
+    found = weak_form(FieldTerm((p,), 0, (4,)))
+    assert found.keys() == expected.keys()
+    assert all(found[key] == pytest.approx(expected[key]) for key in expected)
+
+
+def test_closed_form_of_the_third_derivative():
+    p = 3
+    u, ux = (0, (0,)), (0, (1,))
+    expected = {
+        ((3,), ((u, p + 1),)): -1 / (p + 1),
+        ((1,), ((u, p - 1), (ux, 2))): 3 * p / 2,
+        ((0,), ((u, p - 2), (ux, 3))): p * (p - 1) / 2,
+    }
+    found = weak_form(FieldTerm((p,), 0, (3,)))
+    assert found.keys() == expected.keys()
+    assert all(found[key] == pytest.approx(expected[key]) for key in expected)
+
+
+def test_half_of_the_derivatives_go_to_the_test_function():
+    for term in FieldTerms(4, 6).terms():
+        left = [sum(orders) for _, monomial in weak_form(term) for (_, orders), _ in monomial]
+        assert max(left, default=0) <= sum(term.orders) // 2
+
+
+def test_linear_terms_leave_no_derivative():
+    for term in FieldTerms(0, 4).terms(2, 2):
+        ((orders, monomial),) = weak_form(term)
+        assert orders == term.orders
+        assert all(sum(jet[1]) == 0 for jet, _ in monomial)
+
+
+# Noise
+
+PROBED = [
+    (FieldTerm((2,), 0, (4,)), 1, 1),
+    (FieldTerm((3,), None, (0,)), 1, 1),
+    (FieldTerm((1,), 0, (1, 2)), 1, 2),
+    (FieldTerm((1, 2), 1, (2,)), 2, 1),
+]
+
+
+@pytest.mark.parametrize(("term", "n_fields", "n_space"), PROBED)
+def test_noise_weights_are_the_derivative_of_the_weak_term(term, n_fields, n_space):
+    """The term is a polynomial of the fields, so a central difference of small step shows its slope."""
+    windows, jets = windows_and_jets(n_fields, n_space, seed=1, refined=2)
+    _, errors = windows_and_jets(n_fields, n_space, seed=2, refined=2)
+    step = 1e-4
+
+    def value(sign):
+        moved = Jets(lambda jet: jets(jet) + sign * step * errors(jet))
+        return summed(windows, moved.monomial(term_monomial(term)), (0,) * n_space)
+
+    slope = (value(1) - value(-1)) / (2 * step)
+    linear = sum(
+        coefficient * summed(windows, jets.monomial(monomial) * errors((index, (0,) * n_space)), orders)
+        for (index, orders), polynomial in noise_weights(term).items()
+        for monomial, coefficient in polynomial.items()
+    )
+    assert np.max(np.abs(slope - linear)) < 1e-5 * np.max(np.abs(slope))
+
+
+def dense_rows(windows, weights, derived):
+    """Return W with one column per sample, function by function."""
+    rows = []
+    for time, *space in np.ndindex(windows.lattice[-1], *windows.lattice[:-1]):
+        index = (*space, time)
+        pieces = [(orders, 0, weight) for orders, weight in weights.items()]
+        if derived:
+            pieces.append(((0,) * (len(windows.axes) - 1), 1, 1.0))
+        row = np.zeros(windows.grid)
+        for orders, time_order, weight in pieces:
+            bump = 1.0
+            for axis, (i, order) in enumerate(zip(index, (*orders, time_order), strict=True)):
+                bump = np.multiply.outer(bump, windows.matrix(axis, order)[i])
+            row -= weight * bump
+        rows.append(row.ravel())
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.parametrize(("grid", "orders"), [((40, 30), [(0,), (3,)]), ((17, 20, 16), [(0, 1), (2, 0)])])
+def test_covariance_equals_the_dense_one(grid, orders, derived):
+    rng = np.random.default_rng(0)
+    windows, _, _ = place_windows(grid, [0.1] * len(grid), [6.0] * len(grid))
+    weights = {order: rng.normal(size=grid) for order in orders}
+    bases = [np.linalg.qr(rng.normal(size=(n, n // 2)))[0] for n in grid[:-1]]
+    projection = np.eye(1)
+    for basis in [*bases, np.eye(grid[-1])]:
+        projection = np.kron(projection, basis @ basis.T)
+    W = dense_rows(windows, weights, derived)
+    expected = np.triu(W @ projection @ W.T)
+    found = np.triu(NoiseCovariance(windows, bases).upper(weights, derived))
+    assert np.max(np.abs(found - expected)) < 1e-12 * np.max(expected)
+
+
+def test_spreading_is_the_transpose_of_testing():
+    rng = np.random.default_rng(1)
+    windows, _, _ = place_windows((30, 40), (0.2, 0.1), (6.0, 8.0))
+    values, weights = rng.normal(size=windows.grid), rng.normal(size=windows.n_functions)
+    forward = windows.tested_in_space(windows.tested_in_time(values, 1), (2,))
+    assert weights @ forward == pytest.approx(np.sum(values * windows.spread(weights, (2, 1))))
+
+
+# Windows
+
+
+def test_thinned_functions_are_the_same_functions():
+    """Sums of a smooth field agree, up to the factor √D of unit norms and the error of 10 samples per radius."""
+    x, t = np.linspace(0, 10, 240), np.linspace(0, 5, 300)
+    u = np.sin(1.3 * x[:, None] - 2 * t) + np.cos(0.7 * x[:, None] + t)
+    windows, thinned, factors = place_windows(u.shape, (x[1] - x[0], t[1] - t[0]), (35.0, 42.0))
+    assert factors == (3, 4)
+    for order, error in ((0, 1e-8), (2, 1e-6), (4, 2e-3)):
+        full = windows.tested_in_space(windows.tested_in_time(u), (order,))
+        thin = thinned.tested_in_space(thinned.tested_in_time(u[::3, ::4]), (order,))
+        assert np.max(np.abs(full - np.sqrt(12) * thin)) < error * np.max(np.abs(full))
+
+
+def test_windows_stay_inside_and_cover_the_axis():
+    for n, radius in product((29, 64, 201), (6.0, 9.4)):
+        for axis in place_windows((n, n), (1.0, 1.0), (radius, radius))[0].axes:
+            assert axis.start >= 0
+            assert axis.last_start + axis.width <= n
+            assert axis.start + (n - axis.last_start - axis.width) < axis.stride + 2 * axis.radius
+
+
+def test_derivatives_of_the_window():
+    axis = AxisWindows(401, 0.01, 200, 50, 200)
+    for order in range(1, 6):
+        numerical = np.gradient(axis.shape(order - 1), 0.01, edge_order=2)
+        assert np.max(np.abs(numerical - axis.shape(order))) < 1e-2 * np.max(np.abs(axis.shape(order)))
+
+
+def test_radius_follows_the_frequency():
+    x, t = np.linspace(0, 100, 400), np.linspace(0, 100, 400)
+    slow, fast = (np.sin(k * x[:, None]) * np.cos(k * t) for k in (2.0, 4.0))
+    for one, other in zip(spectral_radii([slow], [400, 400]), spectral_radii([fast], [400, 400]), strict=True):
+        assert one / other == pytest.approx(2, rel=0.15)
+
+
+def test_radius_keeps_its_limits():
+    """At most a tenth of the axis; but four splines, up to a sixth; and at least six points."""
+    slow = np.sin(np.linspace(0, 3, 120)[:, None] + np.linspace(0, 3, 300))
+    assert spectral_radii([slow], [120, 300]) == pytest.approx((12, 30))
+    assert spectral_radii([slow], [30, 30]) == pytest.approx((16, 40))
+    assert spectral_radii([slow], [8, 8]) == pytest.approx((20, 50))
+    fast = np.sin(3.0 * np.arange(120)[:, None] + 3.0 * np.arange(300))
+    assert spectral_radii([fast], [120, 300]) == (6, 6)
+
+
+# The equation at its true support
+
+
+@cache
+def noisy(name, noise, seed=0):
+    system = getattr(systems, name)()
+    t, u = system.noisy(noise, seed)
+    return SmoothedFields(u, system.space, t)
+
+
+def true_support(system):
+    return tuple(np.flatnonzero(system.true_coefficients()[0]).tolist())
+
+
+def test_noise_of_the_rows_is_the_noise_of_the_field():
+    system = systems.burgers()
+    equation = WeakField(noisy("burgers", 0.1), system.library)
+    ratio = equation.fitted(true_support(system)).noise_ratio
+    assert ratio == pytest.approx(1, abs=4 / np.sqrt(2 * equation.n_rows))
+
+
+def test_intervals_cover():
+    """Errors in units of their standard errors, over draws of the noise, have mean square 1."""
+    system = systems.advection_diffusion()
+    true, support = system.true_coefficients()[0], true_support(system)
+    scores = []
+    for seed in range(20):
+        equation = WeakField(noisy("advection_diffusion", 0.1, seed), FieldTerms(1, 2))
+        narrow = tuple(FieldTerms(1, 2).names().index(system.library.names()[j]) for j in support)
+        fit = equation.fitted(narrow)
+        deviation = np.sqrt(np.diag(equation.covariance(fit)))
+        scores.append((fit.coefficients - true[list(support)]) / deviation)
+    assert 0.6 < np.mean(np.square(scores)) < 1.6
+
+
+def test_units_do_not_matter():
+    """Scaling u, x and t scales the coefficients and leaves the whitened fit as it is."""
+    system = systems.burgers()
+    t, u = system.noisy(0.1, 0)
+    support = true_support(system)
+    one = WeakField(SmoothedFields(u, system.space, t), system.library).fitted(support)
+    c, length, time = 100.0, 5.0, 0.01
+    other = WeakField(SmoothedFields(c * u, (length * system.space[0],), time * t), system.library).fitted(support)
+    u_ux, uxx = one.coefficients
+    assert other.coefficients == pytest.approx([u_ux * length / (c * time), uxx * length**2 / time], rel=1e-6)
+    assert other.noise_ratio == pytest.approx(one.noise_ratio, rel=1e-6)
+
+
+def test_correction_for_errors_in_the_terms():
+    """At 50 % noise the diffusion of the first pass is biased; the passes remove the bias."""
+    system = systems.burgers()
+    equation = WeakField(noisy("burgers", 0.5), system.library)
+    support = true_support(system)
+    true = system.true_coefficients()[0][list(support)]
+    fit = equation.fitted(support)
+    deviation = np.sqrt(np.diag(equation.covariance(fit)))
+    assert np.all(np.abs(fit.coefficients - true) < 4 * deviation)
+    assert equation.fitted(support, start=fit).coefficients == pytest.approx(fit.coefficients, rel=2e-3)
+
+
+def test_rough_terms_do_not_explain_noise_away():
+    """u² u_xxxx amplifies noise; were all noise white, its rows would seem less noisy than the field (ratio .75)."""
+    system = systems.burgers()
+    names = system.library.names()
+    equation = WeakField(noisy("burgers", 1.0, seed=1000), system.library)
+    rough = equation.fitted((names.index("u"), names.index("u^2 u_xxxx")))
+    true = equation.fitted(true_support(system))
+    assert rough.rss > true.rss
+
+
+def test_passes_do_not_end_while_the_fit_still_improves():
+    """At 100 % noise three passes leave a true model far above its noise."""
+    system = systems.swift_hohenberg()
+    equation = WeakField(noisy("swift_hohenberg", 1.0, seed=1001), system.library)
+    quick, full = (equation.fitted(true_support(system), passes=passes) for passes in (3, None))
+    assert equation.n_rows * np.log(quick.rss / full.rss) < 10
+
+
+def test_system_at_a_fit_contains_the_fit():
+    system = systems.burgers()
+    equation = WeakField(noisy("burgers", 0.1), system.library)
+    support = true_support(system)
+    fit = equation.fitted(support)
+    A, z = equation.system(fit)
+    assert A.shape == (equation.n_rows, equation.n_terms)
+    refit = np.linalg.lstsq(A[:, support], z, rcond=None)[0]
+    assert refit == pytest.approx(fit.coefficients, rel=1e-3)
+
+
+# Discovery
+
+
+def found(data, library, field=0):
+    tournament = Tournament(WeakField(data, library, field), ard_supports)
+    return tournament, tournament.run()[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "noise"),
+    [
+        ("burgers", 0.001),
+        ("burgers", 0.25),
+        ("swift_hohenberg", 0.1),
+        ("korteweg_de_vries", 0.25),
+    ],
+)
+def test_exact_terms(name, noise):
+    system = getattr(systems, name)()
+    _, best = found(noisy(name, noise, seed=7), system.library)
+    assert best.support == true_support(system)
+    true = system.true_coefficients()[0][list(best.support)]
+    assert np.linalg.norm(best.fit.coefficients - true) < 0.4 * noise * np.linalg.norm(true) + 1e-4
+
+
+def test_exact_terms_on_a_part_of_the_domain():
+    system = systems.korteweg_de_vries()
+    t, u = system.noisy(0.1, 3)
+    middle = slice(51, 205)
+    _, best = found(SmoothedFields(u[middle], (system.space[0][middle],), t), system.library)
+    assert best.support == true_support(system)
+
+
+def test_exact_terms_without_noise():
+    """Truncation errors of splines and sums, 1e-6 of the field, do not bring terms in."""
+    system = systems.burgers()
+    _, best = found(noisy("burgers", 0.0), system.library)
+    assert best.support == true_support(system)
+    assert best.fit.coefficients == pytest.approx([-1, 0.1], rel=1e-5)
+
+
+def test_two_space_dimensions():
+    """u_t = −.8 u_x + .5 u_y + .1(u_xx + u_yy), a sum of waves that move and decay."""
+    rng = np.random.default_rng(0)
+    x, y, t = np.linspace(0, 10, 36), np.linspace(0, 8, 32), np.linspace(0, 3, 36)
+    u = np.zeros((36, 32, 36))
+    for a, b, phase in zip(*rng.normal(size=(2, 8)), rng.uniform(0, 6, 8), strict=True):
+        angle = a * (x[:, None, None] - 0.8 * t) + b * (y[:, None] + 0.5 * t) + phase
+        u += np.exp(-0.1 * (a * a + b * b) * t) * np.cos(angle)
+    u += 0.05 * u.std() * rng.normal(size=u.shape)
+    library = FieldTerms(1, 2)
+    _, best = found(SmoothedFields(u, (x, y), t), library)
+    names = library.names(["u"], ["x", "y"])
+    assert [names[j] for j in best.support] == ["u_x", "u_y", "u_xx", "u_yy"]
+    assert best.fit.coefficients == pytest.approx([-0.8, 0.5, 0.1, 0.1], abs=0.01)
+
+
+@cache
+def schroedinger():
+    """Return x, t and (u, v) of i ψ_t = −½ψ_xx − |ψ|²ψ, ψ = u + iv, by splitting."""
+    n, length, step, every = 128, 20.0, 0.001, 40
+    x = length * np.arange(n) / n
+    half = np.exp(-0.25j * (2 * np.pi * np.fft.fftfreq(n, length / n)) ** 2 * step)
+    angle = 2 * np.pi * x / length
+    psi = 1 + 0.3 * np.cos(angle) + 0.4j * np.sin(2 * angle) + 0.3 * np.exp(-3j * angle)
+    states = []
+    for i in range(100 * every):
+        if i % every == 0:
+            states.append(psi)
+        psi = np.fft.ifft(half * np.fft.fft(psi))
+        psi = psi * np.exp(1j * np.abs(psi) ** 2 * step)
+        psi = np.fft.ifft(half * np.fft.fft(psi))
+    psi = np.array(states).T
+    return x, every * step * np.arange(100), np.stack([psi.real, psi.imag], axis=-1)
+
+
+def test_two_fields_with_different_noise():
+    """u_t = −½v_xx − (u² + v²)v and v_t = ½u_xx + (u² + v²)u; v is ten times as noisy as u."""
+    x, t, fields = schroedinger()
+    noise = np.array([0.02, 0.2]) * np.random.default_rng(0).normal(size=fields.shape)
+    data = SmoothedFields(fields + noise, (x,), t)
+    assert data.noise == pytest.approx([0.02, 0.2], rel=0.05)
+    library = FieldTerms(3, 2)
+    names = library.names(["u", "v"])
+    expected = [["u^2 v", "v^3", "v_xx"], ["u^3", "u v^2", "u_xx"]]
+    for field, terms in enumerate(expected):
+        _, best = found(data, library, field)
+        assert [names[j] for j in best.support] == terms
+        assert np.abs(best.fit.coefficients) == pytest.approx([1, 1, 0.5], abs=0.1)
+
+
+def test_a_single_wave_has_rivals():
+    """One soliton solves u_t = −c u_x and u_t = −u u_x − u_xxx; the data cannot tell."""
+    x, t, speed = np.linspace(0, 40, 200), np.linspace(0, 10, 150), 1.5
+    u = 3 * speed / np.cosh(np.sqrt(speed) / 2 * (x[:, None] - 10 - speed * t)) ** 2
+    u = u + 0.01 * u.std() * np.random.default_rng(0).normal(size=u.shape)
+    library = FieldTerms(4, 4)
+    names = library.names()
+    tournament, best = found(SmoothedFields(u, (x,), t), library)
+    assert [names[j] for j in best.support] == ["u_x"]
+    assert ["u u_x", "u_xxx"] in [[names[j] for j in rival.support] for rival in rivals(tournament, best)]
+
+
+def test_many_waves_have_no_rivals():
+    system = systems.korteweg_de_vries()
+    assert rivals(*found(noisy("korteweg_de_vries", 0.25, seed=7), system.library)) == []
+
+
+# Bad input
+
+
+def test_bad_input_is_refused():
+    x, t = np.linspace(0, 1, 60), np.linspace(0, 1, 50)
+    u = np.sin(9 * x[:, None] + 5 * t)
+    with pytest.raises(ValueError, match="uniform grid"):
+        SmoothedFields(u, (x**2,), t)
+    with pytest.raises(ValueError, match="t must be one-dimensional and strictly ascending"):
+        SmoothedFields(u, (x,), t[::-1])
+    with pytest.raises(ValueError, match=r"grid is \(60, 50\)"):
+        SmoothedFields(u.T, (x,), t)
+    with pytest.raises(ValueError, match="constant"):
+        SmoothedFields(np.zeros((60, 50)), (x,), t)
+    with pytest.raises(ValueError, match="finite"):
+        SmoothedFields(np.where(u > 0.99, np.nan, u), (x,), t)
+    with pytest.raises(ValueError, match="too few"):
+        place_windows((10, 50), (1.0, 1.0), (6.0, 6.0))
+    data = SmoothedFields(u, (x,), t)
+    with pytest.raises(ValueError, match="up to order 6"):
+        WeakField(data, FieldTerms(1, 7))
+    with pytest.raises(ValueError, match="field must lie"):
+        WeakField(data, FieldTerms(1, 2), 1)
+
+
+def test_windows_of_one_axis_alone():
+    """A lattice of one function per axis works too."""
+    windows = Windows((AxisWindows(13, 1.0, 6, 3, 6), AxisWindows(13, 1.0, 6, 3, 6)))
+    assert windows.lattice == (1, 1)
+    assert windows.tested_in_space(windows.tested_in_time(np.ones((13, 13))), (0,)).shape == (1,)
+
+
+# The whole list, minutes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.001, 0.01, 0.1, 0.25])
+@pytest.mark.parametrize("name", systems.ALL_PDES)
+def test_every_equation_at_every_noise(name, noise):
+    system = systems.ALL_PDES[name]()
+    exact = 0
+    for seed in range(3):
+        t, u = system.noisy(noise, 100 + seed)
+        _, best = found(SmoothedFields(u, system.space, t), system.library)
+        exact += best.support == true_support(system)
+    assert exact == 3
+
+
+@pytest.mark.slow
+def test_memory_of_the_large_one():
+    system = systems.kuramoto_sivashinsky()
+    t, u = system.noisy(0.01, 0)
+    tracemalloc.start()
+    _, best = found(SmoothedFields(u, system.space, t), system.library)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert best.support == true_support(system)
+    assert peak < 300e6
