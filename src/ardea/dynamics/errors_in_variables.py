@@ -175,14 +175,12 @@ class _Block:
         C = np.empty((len(states) * N, len(states) * N))
         for a, i in enumerate(states):
             for b, j in enumerate(states[: a + 1]):
+                shared = (self.slopes[a] * self.slopes[b]) @ variance
                 if a == b:
-                    spread = piece.V * np.sqrt(self.slopes[a] ** 2 @ variance)
-                    block = variance[i] * piece.gram_of_D + spread @ spread.T
-                    cross = (piece.D * (variance[i] * self.slopes[a][:, i])) @ piece.V.T
-                    block -= cross + cross.T
+                    half = (piece.V * (0.5 * shared) - piece.D * (variance[i] * self.slopes[a][:, i])) @ piece.V.T
+                    block = variance[i] * piece.gram_of_D + half + half.T
                 else:
-                    block = (piece.V * ((self.slopes[a] * self.slopes[b]) @ variance)) @ piece.V.T
-                    block -= (piece.D * (variance[i] * self.slopes[b][:, i])) @ piece.V.T
+                    block = (piece.V * shared - piece.D * (variance[i] * self.slopes[b][:, i])) @ piece.V.T
                     block -= (piece.V * (variance[j] * self.slopes[a][:, j])) @ piece.D.T
                 C[a * N : (a + 1) * N, b * N : (b + 1) * N] = block
         own = np.zeros(self.equations.n_states) if piece.truncation is None else piece.truncation

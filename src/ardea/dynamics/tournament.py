@@ -166,7 +166,8 @@ class Tournament:
         own = system.model(contender.support)
         near = [*self.ranked(contender)[:2], *system.neighbours(own)]
         hopeful = sorted((model for model in near if model.criterion < own.criterion + MARGIN), key=_by_criterion)
-        drops = [model for model in near if len(model.support) < len(own.support) and model.rss < LARGEST_LOSS * own.rss]
+        smaller = [model for model in near if len(model.support) < len(own.support)]
+        drops = [model for model in smaller if model.rss < LARGEST_LOSS * own.rss]
         return list(dict.fromkeys(model.support for model in (*hopeful[:NEIGHBOURS], *drops)))
 
 
