@@ -161,7 +161,7 @@ def earlier(path: Path, digest: str) -> list[Record]:
     return records
 
 
-def run(trials: dict[str, int], seed: int, path: Path) -> list[Record]:
+def run(trials: dict[str, int], seed: int, path: Path, methods: Sequence[str] | None = None) -> list[Record]:
     """Run what is not yet in the file, appending a line after every part."""
     digest = source_digest()
     records = earlier(path, digest)
@@ -173,7 +173,7 @@ def run(trials: dict[str, int], seed: int, path: Path) -> list[Record]:
         data = PAPER_PROBLEMS[problem](seed + trial)
         for method, name, part in parts(problem, trial):
             key = (problem, seed + trial, method, name)
-            if key in done:
+            if key in done or (methods and method not in methods):
                 continue
             record = dict(zip(("problem", "seed", "method", "part"), key, strict=True), source=digest)
             record |= one_part(data, seed + trial, part)
@@ -266,6 +266,7 @@ def main() -> None:
     parser.add_argument("--fourier-trials", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1000, help="seed of the first trial")
     parser.add_argument("--records", type=Path, default=RECORDS, help="finished parts")
+    parser.add_argument("--methods", nargs="*", choices=METHODS, help="run these again, keep the other rows as saved")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="print the saved results, run nothing")
     options = parser.parse_args()
@@ -274,9 +275,14 @@ def main() -> None:
     if not options.table:
         trials = {"linear": options.linear_trials, "fourier": options.fourier_trials}
         with threadpool_limits(1):
-            records = run(trials, options.seed, options.records)
+            records = run(trials, options.seed, options.records, options.methods)
         settings = {"trials": trials, "seed": options.seed, "source": records[0]["source"], "machine": machine()}
-        save_json(options.out, {"settings": settings, "rows": means(records)})
+        rows = means(records)
+        if options.methods:
+            fresh = {(row["problem"], row["method"], row["criterion"]): row for row in rows}
+            saved = json.loads(options.out.read_text())["rows"]
+            rows = [fresh.get((row["problem"], row["method"], row["criterion"]), row) for row in saved]
+        save_json(options.out, {"settings": settings, "rows": rows})
     print(report(json.loads(options.out.read_text())))
 
 
