@@ -8,7 +8,7 @@
     python -m benchmarks.discovery page              # output and tables of docs/discovery.md
 
 Draw i has noise of seed `--seed` + i. Without options: `PLAN`. Every trial is a line of `results/discovery.jsonl`; a
-run that was stopped goes on from there, and trials recorded with other code in `ardea.dynamics` are done again.
+run that was stopped goes on from there; trials recorded with other code that finds equations are done again.
 `table` also writes the means to `results/discovery.json`. Times are CPU times of one thread.
 
 A trial of Discovery is told the library and nothing else. Recorded: whether the support is exact; the relative error
@@ -25,9 +25,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import signal
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,12 @@ TUNED_ON = ("lorenz63", "lorenz96", "selkov", "cubic_oscillator", "van_der_pol",
 DISCOVERY, DIFFERENCES, WEAK = "Discovery", "STLSQ", "weak STLSQ"
 FIRST_SEED, PEER_DRAWS, COVERAGE_DRAWS, TOGETHER_DRAWS = 1000, 3, 100, 5
 
+SEARCHING = (
+    *("differences", "errors_in_variables", "field_columns", "field_data", "field_windows", "fields", "libraries"),
+    *("pieces", "products", "search", "states", "subsets", "tournament"),
+)
+# CPU seconds after which a trial counts as failed.
+LIMIT, PEER_LIMIT = 40.0, 300.0
 # Noise level: number of draws.
 PLAN_STATES = {0.01: 10, 0.03: 5, 0.05: 5, 0.1: 5, 0.2: 5}
 PLAN_FIELDS = {0.001: 3, 0.01: 3, 0.1: 3, 0.25: 3, 0.5: 3}
@@ -116,8 +124,8 @@ def run_systems(options: argparse.Namespace) -> None:
 
 
 def source_stamp() -> str:
-    """Return a stamp of the code under test."""
-    files = sorted((ROOT / "src" / "ardea" / "dynamics").glob("*.py"))
+    """Return a stamp of the code under test: all of `ardea.dynamics` that finds equations."""
+    files = [ROOT / "src" / "ardea" / "dynamics" / f"{name}.py" for name in SEARCHING]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
@@ -126,11 +134,28 @@ def measured(trial: Trial) -> Record:
     system = ALL_SYSTEMS[trial.system]()
     t, x = system.noisy(trial.noise, trial.seed)
     try:
-        if trial.method == DISCOVERY:
-            return with_discovery(system, t, x, trial.noise)
-        return with_weak_form(system, t, x, trial.seed) if trial.method == WEAK else with_differences(system, t, x)
-    except (ValueError, np.linalg.LinAlgError) as error:
+        with cpu_limit(LIMIT if trial.method == DISCOVERY else PEER_LIMIT):
+            if trial.method == DISCOVERY:
+                return with_discovery(system, t, x, trial.noise)
+            return with_weak_form(system, t, x, trial.seed) if trial.method == WEAK else with_differences(system, t, x)
+    except (ValueError, TimeoutError, np.linalg.LinAlgError) as error:
         return {"exact": False, "failed": repr(error)}
+
+
+@contextmanager
+def cpu_limit(limit: float) -> Iterator[None]:
+    """Raise a TimeoutError after so many seconds of CPU time."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"not finished within {limit:g} s of CPU time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def with_discovery(system: System, t: Array, x: Array, level: float) -> Record:

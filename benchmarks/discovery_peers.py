@@ -22,10 +22,10 @@ from benchmarks.process import Record
 Array = NDArray[np.float64]
 
 SAVGOL_POINTS = (None, 11, 21)
-RIDGES, N_THRESHOLDS = (0.05, 1e-5), 24
+RIDGES, N_THRESHOLDS = (0.05, 1e-5), 16
 # Half the length of PySINDy's subdomains as a share of the whole (its default is 1/20), and their number.
 STATE_SHARES, FIELD_SHARES = (1 / 40, 1 / 20, 1 / 10), (1 / 20, 1 / 10)
-STATE_DOMAINS, FIELD_DOMAINS = 400, 300
+STATE_DOMAINS, FIELD_DOMAINS = 200, 200
 # Above so many terms the grid of the peers is coarser.
 MANY_TERMS, FEW_THRESHOLDS = 500, 8
 

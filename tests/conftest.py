@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread_of_blas():
     """Small matrices: threads of BLAS only get into each other's way, badly so on a busy machine."""

@@ -1,18 +1,27 @@
-"""The demonstration: generated data whose truth is known, our default next to plain ARD."""
+"""The demonstration: generated data whose truth is known.
+
+Regression, our default next to plain ARD; then the equations of Lorenz 63 from noisy data.
+"""
 
 from __future__ import annotations
 
+import io
+import os
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from ardea.core.columns import Array, Index
+from ardea.dynamics import Discovery, systems
 from ardea.estimators import ARD, SparseARD
 from ardea.regressor import BaseARD, CollapseWarning
 
 N_ROWS, N_COLUMNS, N_TERMS = 150, 300, 6
 NOISE_STD = 0.5
+LORENZ_NOISE = 0.01
+# Draws for the bands, and the rows shown: Lorenz 63 forgets its start in a few time units.
+N_DRAWS, SHOWN = 60, slice(25, 145)
 
 
 @dataclass(frozen=True)
@@ -98,3 +107,71 @@ def _score(name: str, model: BaseARD, data: DemoData) -> str:
     added, missed = int((model.support_ & ~true).sum()), int((true & ~model.support_).sum())
     sigma = float(np.sqrt(model.noise_variance_))
     return f"{name:<12}{int(model.support_.sum()):>6}{added:>7}{missed:>8}{sigma:>9.2g}"
+
+
+@dataclass(frozen=True)
+class LorenzDemo:
+    """The data, and what was found in them."""
+
+    t: Array
+    x: Array
+    model: Discovery
+    true_terms: tuple[dict[str, float], ...]
+
+
+def find_lorenz(seed: int = 0) -> LorenzDemo:
+    """Find the equations of Lorenz 63 in 251 rows with 1 % noise, told nothing but the names of the states.
+
+    Examples
+    --------
+    >>> print(lorenz_text(find_lorenz(seed=0)).splitlines()[-1])
+    All 7 true terms found, none added; 6 of 7 intervals hold the true coefficient.
+    """
+    system = systems.lorenz63()
+    t, x = system.noisy(LORENZ_NOISE, seed=seed)
+    model = Discovery().fit(x, t, feature_names=list(system.feature_names))
+    return LorenzDemo(t, x, model, tuple(map(dict, system.true_terms)))
+
+
+def lorenz_text(lorenz: LorenzDemo) -> str:
+    """Return the equations found with their intervals, next to the truth."""
+    model = lorenz.model
+    text = io.StringIO()
+    model.print(file=text)
+    true = sum(len(terms) for terms in lorenz.true_terms)
+    found = added = covered = 0
+    for equation, terms in zip(model.equations_, lorenz.true_terms, strict=True):
+        found += len(terms.keys() & set(equation.terms))
+        added += len(set(equation.terms) - terms.keys())
+        for name, value, half in zip(equation.terms, equation.coefficients, equation.half_widths(), strict=True):
+            covered += name in terms and abs(terms[name] - value) <= half
+    verdict = f"All {true} true terms found" if found == true else f"{found} of {true} true terms found"
+    lines = [
+        f"{len(lorenz.x)} rows of Lorenz 63 with 1 % noise; {len(model.get_feature_names())} candidate terms for each "
+        "equation. Found, with 95 % intervals:",
+        "",
+        *(f"    {line}" for line in text.getvalue().splitlines()),
+        "",
+        f"{verdict}, {added or 'none'} added; {covered} of {found} intervals hold the true coefficient.",
+    ]
+    return "\n".join(lines)
+
+
+def draw_lorenz(lorenz: LorenzDemo, path: str | os.PathLike[str], seed: int = 0) -> None:
+    """Draw data and the found model with bands into a file (needs the extra `plots`)."""
+    from ardea import plots
+    from ardea.report.writing import write_whole
+
+    t, x = lorenz.t[SHOWN], lorenz.x[SHOWN]
+    kind = os.path.splitext(path)[1].lstrip(".") or "png"
+    with plots.offscreen():
+        axes = plots.plot_simulation(
+            lorenz.model,
+            x[0],
+            t,
+            n_samples=N_DRAWS,
+            x=x,
+            random_state=seed,
+            x0_std=[equation.noise for equation in lorenz.model.equations_],
+        )
+        write_whole(path, plots.figure_bytes(axes, kind))

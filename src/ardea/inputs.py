@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.columns import Array
+from ardea.core.compression import Compression
+
+
+@dataclass(frozen=True)
+class CompressedRows:
+    """Rows that exist only as their compression: stands in for X, with None for y.
+
+    Made by `ardea.distributed.compress` (Dask collections), `ardea.readers` (files) and `ardea.projections`.
+
+    Attributes
+    ----------
+    compression : Compression
+        The factor of [1 X Y].
+    names : tuple of str or None
+        Columns of X.
+    one_target : bool
+        Whether y had one axis.
+    """
+
+    compression: Compression
+    names: tuple[str, ...] | None = None
+    one_target: bool = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns that X had."""
+        return self.compression.n_samples, self.compression.n_features
+
+    def __getitem__(self, rows: Any) -> NoReturn:
+        raise ValueError(
+            "These rows were compressed where they lie, so single rows are no longer there. Criteria that resample "
+            "('cv', 'stability') need arrays in memory: use 'evidence', or a sample of the rows."
+        )
+
+
+def is_lazy(data: Any) -> bool:
+    """Whether the data are a Dask collection (or an xarray object that holds one); Dask is not imported for it."""
+    package = type(data).__module__.partition(".")[0]
+    return package == "dask" or (package == "xarray" and getattr(data, "chunks", None) is not None)
 
 
 def checked_strength(

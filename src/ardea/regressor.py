@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -23,7 +24,7 @@ from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
 from ardea.core.pose import SparseSource, pose_array, pose_implicit
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit, Status, Trace
-from ardea.inputs import checked_keep, checked_positive
+from ardea.inputs import CompressedRows, checked_keep, checked_positive, is_lazy
 from ardea.operators import Operator, OperatorSource
 from ardea.task import Task
 from ardea.terms import IntervalKind, Summary, Terms, columns_of, terms_of
@@ -87,11 +88,11 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
 
         Parameters
         ----------
-        X : array, data frame, sparse matrix or ardea.Operator of shape (n_samples, n_features)
-            The columns to choose from.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        X : array, data frame, sparse matrix, Dask collection or ardea.Operator of shape (n_samples, n_features)
+            The columns to choose from. Dask arrays and data frames are compressed where their blocks lie.
+        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_targets)
             What they should explain. Several targets share one compression of X.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like or Dask collection of shape (n_samples,), optional
             Counts: a row of weight 2 is a row given twice. m becomes the sum of the weights.
 
         Returns
@@ -105,9 +106,59 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self._set_solution(*self._posed(X, Y, weight, keep))
         return self
 
+    def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
+        """Return posterior draws for ArviZ; see :func:`ardea.exports.to_arviz`."""
+        from ardea.exports import to_arviz
+
+        return to_arviz(self, n_draws, random_state)
+
+    def to_sympy(self) -> Any:
+        """Return the model as a SymPy expression; see :func:`ardea.exports.to_sympy`."""
+        from ardea.exports import to_sympy
+
+        return to_sympy(self)
+
+    def to_python(self, name: str = "predict") -> str:
+        """Return the source of a plain function of the few terms; see :func:`ardea.exports.to_python`."""
+        from ardea.exports import to_python
+
+        return to_python(self, name)
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`ardea.report.report_page` for `details`."""
+        from ardea.report import write_report
+
+        return write_report(self, path, data=None if X is None else (X, y), **details)
+
+    def plot_coefficients(self, ax: Any = None, **details: Any) -> Any:
+        """Draw the terms with their intervals; see :func:`ardea.plots.plot_coefficients`."""
+        from ardea.plots import plot_coefficients
+
+        return plot_coefficients(self, ax, **details)
+
+    def plot_prediction(self, X: Any, y: Any, ax: Any = None, **details: Any) -> Any:
+        """Draw observed against predicted values with a band; see :func:`ardea.plots.plot_prediction`."""
+        from ardea.plots import plot_prediction
+
+        return plot_prediction(self, X, y, ax, **details)
+
+    def plot_residuals(self, X: Any, y: Any, axes: Any = None, **details: Any) -> Any:
+        """Draw residual diagnostics; see :func:`ardea.plots.plot_residuals`."""
+        from ardea.plots import plot_residuals
+
+        return plot_residuals(self, X, y, axes, **details)
+
+    def plot_trace(self, ax: Any = None, **details: Any) -> Any:
+        """Draw how the fit went, with its certificate; see :func:`ardea.plots.plot_trace`."""
+        from ardea.plots import plot_trace
+
+        return plot_trace(self, ax, **details)
+
     def _posed(self, X: Any, Y: Array, weight: Array | None, keep: list[int]) -> tuple[list[Problem], Coordinates]:
         """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
         m, d = X.shape
+        if isinstance(X, CompressedRows):
+            return X.compression.pose(intercept=self.fit_intercept, keep=keep)
         if isinstance(X, Operator):
             return pose_implicit(OperatorSource.of(X), Y, weight, intercept=self.fit_intercept, keep=keep)
         if m > d and d <= COMPRESSION_COLUMN_LIMIT:
@@ -148,7 +199,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
         if sparse.issparse(X) and X.shape[1] > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
-        block = Compression.from_arrays(X, Y, weight)
+        block = X.compression if isinstance(X, CompressedRows) else Compression.from_arrays(X, Y, weight)
         self._stream = block if stream is None else stream.merge(block)
         for name in self._SOLVED:
             self.__dict__.pop(name, None)
@@ -184,6 +235,10 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _checked_rows(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, first: bool
     ) -> tuple[Any, Array, Array | None]:
+        if any(map(is_lazy, (X, y, sample_weight))):
+            X, y, sample_weight = self._compressed(X, y, sample_weight, first=first), None, None
+        if isinstance(X, CompressedRows):
+            return self._taken(X, y, sample_weight, first=first), np.empty((0, 0)), None
         if isinstance(X, Operator):
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
             check_consistent_length(X, y)
@@ -217,6 +272,35 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if used.all() or isinstance(X, Operator):
             return X, Y, weight
         return X[used], Y[used], weight[used]
+
+    def _compressed(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
+        """Compress Dask collections, after all checks that can be made before."""
+        from ardea.distributed.compress import compressed
+        from ardea.distributed.rows import LazyRows
+
+        rows = LazyRows.of(X, y, sample_weight)
+        self._check_columns(rows.X.shape[1], rows.names, first=first)
+        return compressed(rows, verbose=self.verbose)
+
+    def _taken(self, rows: CompressedRows, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
+        """Take rows that are compressed already: remember their columns (first), or check them."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
+        self._check_columns(rows.shape[1], rows.names, first=first)
+        if first:
+            self.n_features_in_, self._one_target = rows.shape[1], rows.one_target
+            self.__dict__.pop("feature_names_in_", None)
+            if rows.names is not None:
+                self.feature_names_in_ = np.array(rows.names, dtype=object)
+        return rows
+
+    def _check_columns(self, columns: int, names: Sequence[str] | None, *, first: bool) -> None:
+        self._strength(columns)
+        known = getattr(self, "feature_names_in_", None)
+        if first:
+            checked_keep(self.always_keep, columns, None if names is None else np.array(names, dtype=object))
+        elif columns != self.n_features_in_ or not (known is None or names is None or list(known) == list(names)):
+            raise ValueError("The columns are not those of the first block, in the same order.")
 
     def _tasks(self, problems: Sequence[Problem], coordinates: Coordinates) -> list[Task]:
         """Return one task per target."""
@@ -307,8 +391,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-            New rows.
+        X : array, data frame, sparse matrix or Dask collection of shape (n_samples, n_features)
+            New rows. For Dask arrays and data frames the result is a Dask array, computed when it is asked for.
         return_std : bool, default=False
             Also return √(σ² + variance of the mean), which includes the uncertainty of coefficients and intercept.
 
@@ -318,24 +402,25 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         std : ndarray of the same shape, if asked for
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return self._predict_lazily(X, return_std)
         if not isinstance(X, Operator):
             X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
-        mean = np.column_stack([self._mean_of(terms, X) for terms in self._terms])
-        mean = mean[:, 0] if self._one_target else mean
-        if not return_std:
-            return mean
-        std = np.sqrt(np.column_stack([terms.prediction_variance(X) for terms in self._terms]))
-        return mean, std[:, 0] if self._one_target else std
+        mean = predicted_mean(self._terms, self._one_target, X)
+        return (mean, predicted_std(self._terms, self._one_target, X)) if return_std else mean
 
-    @staticmethod
-    def _mean_of(terms: Terms, X: Any) -> Array:
-        support = terms.support
-        return np.asarray(
-            columns_of(X, support) @ terms.coefficients(terms.posterior)[support] + terms.intercept_value,
-            dtype=np.float64,
+    def _predict_lazily(self, X: Any, return_std: bool) -> Any:
+        from ardea.distributed.predict import predicted
+
+        n_targets = None if self._one_target else len(self._terms)
+        names = getattr(self, "feature_names_in_", None)
+        mean, std = (
+            predicted(partial(function, self._terms, self._one_target), X, self.n_features_in_, names, n_targets)
+            for function in (predicted_mean, predicted_std)
         )
+        return (mean, std) if return_std else mean
 
     def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
         """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
@@ -409,6 +494,19 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return np.asarray(np.atleast_2d(self.support_).any(axis=0))
+
+
+def predicted_mean(terms: Sequence[Terms], one_target: bool, X: Any) -> Array:
+    """Return the mean of every target at the rows of X."""
+    means = [columns_of(X, t.support) @ t.coefficients(t.posterior)[t.support] + t.intercept_value for t in terms]
+    stacked = np.column_stack(means)
+    return stacked[:, 0] if one_target else stacked
+
+
+def predicted_std(terms: Sequence[Terms], one_target: bool, X: Any) -> Array:
+    """Return the standard deviation of a new observation of every target at the rows of X."""
+    deviations = np.sqrt(np.column_stack([t.prediction_variance(X) for t in terms]))
+    return deviations[:, 0] if one_target else deviations
 
 
 def _sound_arrays(X: Any, y: Any) -> bool:

@@ -43,7 +43,7 @@ from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.reweighted import COLLAPSE_SHARE
 from ardea.estimators import LSTSBL, ARDvi
-from ardea.inputs import checked_keep, checked_positive
+from ardea.inputs import CompressedRows, checked_keep, checked_positive
 from ardea.operators import Operator
 from ardea.progress import Progress
 from ardea.regressor import BaseARD
@@ -191,6 +191,8 @@ class ARDSearch(RegressorMixin, BaseEstimator):
         models = self._checked_models()
         first = models[0]
         X, Y, weight = first._checked_rows(X, y, sample_weight, first=True)
+        if isinstance(X, CompressedRows) and self.criterion in ("cv", "stability"):
+            X[:0]  # says that rows are no longer there
         if not first._one_target:
             raise ValueError("ARDSearch takes one target: fit one search per column of y.")
         self.n_features_in_ = first.n_features_in_
@@ -346,6 +348,20 @@ class ARDSearch(RegressorMixin, BaseEstimator):
 
         check_is_fitted(self)
         return plot_path(self, ax)
+
+    def plot_path_coefficients(self, ax: Any = None) -> Any:
+        """Draw the coefficients against strength (needs the extra `plots`); returns the Axes."""
+        from ardea.plots import plot_path_coefficients
+
+        check_is_fitted(self)
+        return plot_path_coefficients(self, ax)
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Write one HTML page about the search and its model; see :func:`ardea.report.write_report`."""
+        from ardea.report import write_report
+
+        check_is_fitted(self)
+        return write_report(self, path, data=None if X is None else (X, y), **details)
 
 
 def _path(

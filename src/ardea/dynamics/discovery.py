@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from ardea.dynamics.equations import FoundEquation, Rival, latex_equation, summary_line, sympy_sum
 from ardea.dynamics.field_data import FieldData, search_fields
@@ -131,6 +132,11 @@ class Discovery(BaseEstimator):
         self
         """
         self._check_parameters(space)
+        # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
+        with threadpool_limits(1):
+            return self._fit(x, t, x_dot, u, feature_names, space)
+
+    def _fit(self, x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None, space: Any) -> Discovery:
         self.model_: StateModel | FieldModel
         if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
             searched, self.model_ = self._fit_fields(x, t, x_dot, u, feature_names, space)
@@ -205,7 +211,7 @@ class Discovery(BaseEstimator):
                     f"The data hardly tell two models of {self.model_.left(equation.name)} apart: "
                     f"[{', '.join(equation.terms)}] and [{', '.join(others[0])}]. Longer or richer data would.",
                     AmbiguityWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         for name, ratio in zip(self.feature_names_, excitation, strict=True):
             if ratio < LEAST_EXCITATION:
@@ -213,7 +219,7 @@ class Discovery(BaseEstimator):
                     f"{name} varies only {ratio:.1f} times as much as its noise: the data are too little excited (a "
                     "fixed point?) to find its equation.",
                     AmbiguityWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
 
     # Reading the model
@@ -388,6 +394,38 @@ class Discovery(BaseEstimator):
                 system = System.of(A[rows], z[rows], floor=found.fit.floor)
                 chosen[row, list(system.select(ard_supports(system))[0].support)] += 1
         return chosen / n_resamples
+
+    # Showing the model
+
+    def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`ardea.report.report_page` for `details`."""
+        from ardea.report import write_report
+
+        return write_report(self, path, data=None if x is None else (x, t, u), **details)
+
+    def plot_coefficients(self, axes: Any = None, **details: Any) -> Any:
+        """Draw the terms of every equation with error bars; see :func:`ardea.plots.plot_coefficients`."""
+        from ardea.plots import plot_coefficients
+
+        return plot_coefficients(self, axes, **details)
+
+    def plot_residuals(self, axes: Any = None) -> Any:
+        """Draw the whitened residuals of every equation; see :func:`ardea.plots.plot_equation_residuals`."""
+        from ardea.plots import plot_equation_residuals
+
+        return plot_equation_residuals(self, axes)
+
+    def plot_simulation(self, x0: ArrayLike, t: Any, n_samples: int = 100, **details: Any) -> Any:
+        """Draw a run of the model with bands; see :func:`ardea.plots.plot_simulation`."""
+        from ardea.plots import plot_simulation
+
+        return plot_simulation(self, x0, t, n_samples=n_samples, **details)
+
+    def plot_phase(self, x0: ArrayLike | None = None, t: Any = None, n_samples: int = 20, **details: Any) -> Any:
+        """Draw a run of the model in the plane of two states; see :func:`ardea.plots.plot_phase`."""
+        from ardea.plots import plot_phase
+
+        return plot_phase(self, x0, t, n_samples=n_samples, **details)
 
 
 def _described(found: Found, name: str, term_names: Sequence[str], noise_unit: float) -> FoundEquation:

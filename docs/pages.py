@@ -1,0 +1,178 @@
+"""Write what the blocks of the pages print, and the tables made from saved records, into the pages.
+
+``python docs/pages.py`` rewrites the pages named below; ``--check`` only tells whether they are up to date. A Python
+block is followed by a text block with its output; a console block holds one `ardea` command and its output. A table
+stands between ``<!-- table: name -->`` and ``<!-- end of table -->`` and comes from ``benchmarks/results``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ardea.cli import main as ardea_command
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "benchmarks" / "results"
+RUN_PAGES = ("start.md", "migrating.md", "extending.md")
+TABLE_PAGES = ("choosing.md", "comparison.md")
+BLOCK = re.compile(
+    r"```python\n(?P<code>.*?)```\n(?:\n```text\n.*?```\n)?|```console\n\$ ardea (?P<command>[^\n]*)\n.*?```\n",
+    re.DOTALL,
+)
+TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end of table -->", re.DOTALL)
+Record = dict[str, Any]
+
+
+def with_outputs(text: str, name: str) -> str:
+    """Return a page with the output of every block as it is today, run in order in a directory of their own."""
+    space: dict[str, object] = {"__name__": "page"}
+
+    def with_output(match: re.Match[str]) -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            if match["command"] is None:
+                exec(compile(match["code"], name, "exec", dont_inherit=True), space)
+            elif ardea_command(shlex.split(match["command"])) != 0:
+                raise RuntimeError(f"{name}: `ardea {match['command']}` failed.")
+        lines = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
+        if match["command"] is not None:
+            return f"```console\n$ ardea {match['command']}\n{lines}\n```\n"
+        return f"```python\n{match['code']}```\n" + (f"\n```text\n{lines}\n```\n" if lines else "")
+
+    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
+        return BLOCK.sub(with_output, text)
+
+
+def with_tables(text: str) -> str:
+    """Return a page with its tables as the saved records have them."""
+    return TABLE.sub(
+        lambda match: f"<!-- table: {match['name']} -->\n{TABLES[match['name']]()}\n<!-- end of table -->", text
+    )
+
+
+def markdown(header: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> str:
+    """Return a table; numbers are aligned to the right."""
+    header = list(header)
+    rule = ["---", *(["---:" if numbers else "---"] * (len(header) - 1))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *map(list, rows)])
+
+
+def seconds(value: float, limit: float = float("inf")) -> str:
+    """Return a time with its unit."""
+    if value > limit:
+        return f"> {limit:g} s"
+    return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
+
+
+def selection(problem: str, method: str, criterion: str) -> Record:
+    """Return one record of ``python -m benchmarks.selection``."""
+    records = json.loads((RESULTS / "selection.json").read_text(encoding="utf-8"))["rows"]
+    wanted = (problem, method, criterion)
+    return next(one for one in records if (one["problem"], one["method"], one["criterion"]) == wanted)
+
+
+def errors(record: Record) -> str:
+    """Return ‖error‖₂ / ‖error‖₁ / added / missed."""
+    return f"{record['l2']:.3f} / {record['l1']:.2f} / {record['added']:.1f} / {record['missed']:.1f}"
+
+
+def defaults_table() -> str:
+    """Return every method at its calibrated default."""
+    methods = ["ARD", "ARDvi", "ARDr", "MSTSBL", "LSTSBL", "MAPSTSBL", "MAPSTSBL backward", "SparseARD"]
+    rows = [[f"`{m}`", *(errors(selection(p, m, "default")) for p in ("linear", "fourier"))] for m in methods]
+    truth = "least squares on the true support"
+    rows.append([truth, *(errors(selection(problem, truth, "oracle")) for problem in ("linear", "fourier"))])
+    return markdown(["", "Linear", "Fourier"], rows)
+
+
+def criteria_table() -> str:
+    """Return every criterion for SparseARD, with the time of one search."""
+    trials = {"linear": selection("linear", "ARD", "default"), "fourier": selection("fourier", "ARD", "default")}
+
+    def cell(problem: str, criterion: str) -> str:
+        record = selection(problem, "SparseARD", criterion)
+        fewer = record["trials"] != trials[problem]["trials"]
+        return f"{errors(record)}; {seconds(record['seconds'])}" + (f" ({record['trials']} draws)" if fewer else "")
+
+    criteria = ["default", "evidence", "ebic", "aicc", "bic", "aic", "ebic2", "cv", "stability", "oracle"]
+    names = ["none: `false_terms=0.3`", *(f"`{criterion}`" for criterion in criteria[1:])]
+    rows = [[n, cell("linear", c), cell("fourier", c)] for n, c in zip(names, criteria, strict=True)]
+    return markdown(["criterion", "Linear", "Fourier"], rows)
+
+
+def calibration_table() -> str:
+    """Return the false terms of SparseARD for every design and signal of ``python -m benchmarks.calibration``."""
+    records = json.loads((RESULTS / "calibration.json").read_text(encoding="utf-8"))["records"]
+    chosen = [one for one in records if one["estimator"] == "SparseARD" and one["false_terms"] == 1.0]
+    cells = {(one["design"], one["signal"]): f"{one['added']:.2f} ± {one['added_error']:.2f}" for one in chosen}
+    designs = dict.fromkeys(one["design"] for one in chosen)
+    rows = [[design, *(cells[design, signal] for signal in ("none", "strong", "weak"))] for design in designs]
+    return markdown(["columns", "no true term", "strong terms", "weak terms"], rows, numbers=True)
+
+
+def peers_table() -> str:
+    """Return terms added / missed and CPU time of every package on every case of ``python -m benchmarks.run``."""
+    found: dict[tuple[str, str], Record] = {}
+    for name in ("small", "tiny", "large", "wide", "again"):  # later runs replace earlier ones, as on the speed page
+        for record in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["records"]:
+            found[record["case"], record["method"]] = record
+
+    def cell(case: str, method: str) -> str:
+        record = found.get((case, method), {})
+        if record.get("kept") is None or record["cpu"] > 90:
+            return "> 90 s"
+        return f"{record['added']} / {record['missed']}; {seconds(record['cpu'])}"
+
+    methods = ["SparseARD", "ARD", "ARDRegression", "fastrvm", "abess", "skglm", "STLSQ"]
+    rows = [
+        [f"{case.split('_')[0]} {one['rows']} × {one['columns']}", *(cell(case, method) for method in methods)]
+        for (case, own), one in found.items()
+        if own == "SparseARD"
+    ]
+    return markdown(["", *methods], rows, numbers=True)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "defaults": defaults_table,
+    "criteria": criteria_table,
+    "calibration": calibration_table,
+    "peers": peers_table,
+}
+
+
+def regenerated(name: str) -> tuple[str, str]:
+    """Return a page as it is and as it should be."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    return text, with_outputs(text, name) if name in RUN_PAGES else with_tables(text)
+
+
+def main() -> int:
+    """Rewrite or check the pages; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 if a page is out of date")
+    check = parser.parse_args().check
+    stale = []
+    for name in (*RUN_PAGES, *TABLE_PAGES):
+        before, after = regenerated(name)
+        if after != before:
+            stale.append(name)
+            if not check:
+                temporary = (DOCS / name).with_suffix(".tmp")
+                temporary.write_text(after, encoding="utf-8")
+                os.replace(temporary, DOCS / name)
+    print("up to date" if not stale else ("out of date: " if check else "rewritten: ") + ", ".join(stale))
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

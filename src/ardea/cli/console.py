@@ -1,0 +1,91 @@
+"""What goes to the terminal: plain text, colour only where it is seen, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, TextIO
+
+import numpy as np
+
+FAILED, INTERRUPTED = 1, 130
+BOLD, RED, YELLOW = "1", "31", "33"
+SHOWN_NAMES = 20
+
+
+class Failure(Exception):
+    """Something the user can mend; the text is shown as one line."""
+
+
+def painted(text: str, code: str, stream: TextIO | None = None) -> str:
+    """Return text with a colour or weight where the stream is a terminal that wants it.
+
+    Examples
+    --------
+    >>> import io
+    >>> painted("few terms", BOLD, io.StringIO())
+    'few terms'
+    """
+    stream = sys.stdout if stream is None else stream
+    wanted = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return f"\033[{code}m{text}\033[0m" if wanted else text
+
+
+def complain(command: str, text: str) -> None:
+    """Write one line about what went wrong on standard error."""
+    print(f"{painted(f'ardea {command}:', RED, sys.stderr)} {' '.join(text.split())}", file=sys.stderr)
+
+
+def print_warnings(notes: list[str]) -> None:
+    """Write kept warnings on standard error, one line each."""
+    for note in notes:
+        print(f"{painted('warning:', YELLOW, sys.stderr)} {note}", file=sys.stderr)
+
+
+def unknown(name: str, known: Iterable[str], where: str) -> Failure:
+    """Return the failure of a name that a file does not have, with the names that come closest.
+
+    Examples
+    --------
+    >>> str(unknown("prize", ["price", "area"], "a.csv has no column"))
+    "a.csv has no column 'prize'. Did you mean 'price'? There are price, area."
+    """
+    names = list(known)
+    close = get_close_matches(name, names, 3)
+    meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
+    return Failure(f"{where} {name!r}.{meant} There are {shown or 'none'}.")
+
+
+def print_json(value: Any) -> None:
+    """Print for machines: strict JSON, so that numbers that are not finite become null."""
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Return a value made of what JSON knows.
+
+    Examples
+    --------
+    >>> plain({"a": np.float64(1.5), "b": (float("nan"), np.arange(2))})
+    {'a': 1.5, 'b': [None, [0, 1]]}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def working(text: str) -> None:
+    """Say on a terminal what takes long; elsewhere nothing."""
+    if sys.stderr.isatty():
+        print(f"{text} …", file=sys.stderr)

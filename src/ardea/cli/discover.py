@@ -1,0 +1,116 @@
+"""``ardea discover DATA --time t``: equations of motion from a time series or a field."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import time
+from pathlib import Path
+from typing import Any
+
+from ardea.cli.console import BOLD, Failure, painted, print_json, print_warnings, working
+from ardea.cli.fit import sum_record
+from ardea.cli.options import HelpFormatter, add_discover_options, add_output_options
+from ardea.cli.outputs import header_record, print_files, write_outputs
+from ardea.cli.series import Series, read_series
+from ardea.progress import duration
+from ardea.report.described import described
+from ardea.report.notes import kept_warnings
+
+EPILOG = """\
+DATA is a table with one row per time (CSV, NPY; Parquet with ardea[frames]): every column but the time is a state,
+empty fields are gaps, and times may be dates. Or it holds arrays (NPZ; NetCDF and Zarr with ardea[fields]): a field u
+with its coordinates x and times t, space axes first, or a table of states. Nothing is written without --out.
+
+examples:
+  ardea discover pendulum.csv --time t
+  ardea discover lynx.csv --time year --states hare,lynx --degree 2
+  ardea discover car.csv --step 0.01 --states v --inputs throttle,brake
+  ardea discover runs.csv --time t --series run           several experiments in one file
+  ardea discover population.csv --map                     x[k+1] = f(x[k])
+  ardea discover wave.npz --time t --space x              partial differential equation of a field
+  ardea discover pendulum.csv --time t --out run          open run/report.html
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "discover",
+        help="find equations of motion in a time series or a field",
+        description="Find the equations that a time series or a field obeys, with intervals.",
+        epilog=EPILOG,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("data", type=Path, metavar="DATA", help="the time series or field")
+    add_discover_options(parser)
+    add_output_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Find the equations, print them, and write where asked."""
+    series = read_series(options.data, options)
+    start = time.monotonic()
+    with kept_warnings() as notes:
+        model = found_model(series, options)
+    seconds = time.monotonic() - start
+    if not options.json:
+        print(as_text(model, series, options, seconds))
+        print_warnings(notes)
+    files: list[Path] = []
+    if options.out is not None:
+        working("Simulating and drawing")
+        files = write_outputs(model, options, notes, data=(series.x, series.t, series.u))
+    if options.json:
+        print_json(as_record(model, series, options, notes, files))
+    else:
+        print_files(files)
+    return 0
+
+
+def found_model(series: Series, options: argparse.Namespace) -> Any:
+    """Return the fitted Discovery that the options ask for."""
+    from ardea.dynamics import Discovery
+    from ardea.dynamics.libraries import FieldTerms, Polynomials
+
+    library: Any = None
+    if options.degree is not None:
+        library = Polynomials(options.degree) if series.space is None else FieldTerms(powers=options.degree)
+    if series.space is not None and (options.map or options.form != "weak"):
+        raise Failure("Fields are found in weak form and continuous time: leave out --form and --map.")
+    working(f"Searching: {series.described()}")
+    model = Discovery(library, form=options.form, discrete_time=options.map)
+    return model.fit(series.x, series.t, u=series.u, feature_names=series.names, space=series.space)
+
+
+def as_text(model: Any, series: Series, options: argparse.Namespace, seconds: float) -> str:
+    """Return the equations as a person reads them."""
+    text = io.StringIO()
+    model.print(options.level, file=text)
+    percent = f"{100 * options.level:g} %"
+    n_terms = len(model.get_feature_names())
+    lines = [painted(f"{options.data}: {series.described()}", BOLD), "", text.getvalue()]
+    lines += [f"{model.complexity} terms of {n_terms} candidates per equation; ± is the {percent} interval."]
+    noise = ", ".join(f"{one.name} {one.noise:.2g}" for one in model.equations_[:8])
+    lines += [f"Noise seen by the equations: {noise}{', …' * (len(model.equations_) > 8)}. Took {duration(seconds)}."]
+    return "\n".join(lines)
+
+
+def as_record(model: Any, series: Series, options: argparse.Namespace, notes: list[str], files: list[Path]) -> Any:
+    """Return the equations as machines read them."""
+    equations = []
+    for found, equation in zip(described(model, options.level), model.equations_, strict=True):
+        rivals = [{"terms": list(rival.terms), "excess": rival.excess} for rival in equation.rivals]
+        equivalents = [list(terms) for terms in equation.equivalents]
+        equations.append({**sum_record(found), "rivals": rivals, "equivalents": equivalents})
+    return {
+        **header_record(options),
+        "read": series.described(),
+        "names": series.names,
+        "candidates": model.get_feature_names(),
+        "equations": equations,
+        "latex": model.latex(),
+        "warnings": notes,
+        "files": [str(file) for file in files],
+    }

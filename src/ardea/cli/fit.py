@@ -1,0 +1,309 @@
+"""``ardea fit DATA --target y``: few terms of a table, with intervals."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ardea.cli.console import BOLD, Failure, painted, print_json, print_warnings, unknown, working
+from ardea.cli.options import HelpFormatter, add_fit_options, add_output_options
+from ardea.cli.outputs import header_record, print_files, write_outputs
+from ardea.cli.tables import ARRAYS, NamedArray, read_arrays, suffix_of
+from ardea.core.columns import Array
+from ardea.readers import bytes_of, open_rows
+from ardea.report.described import described, estimator_of
+from ardea.report.notes import kept_warnings
+
+EPILOG = """\
+DATA is CSV (also .tsv, .txt, .gz), NPY or NPZ; Parquet with ardea[frames], Zarr with ardea[fields].
+The default, --method sparse, is told how many meaningless terms you accept, and nothing else.
+Intervals are of least squares on the columns kept. Nothing is written without --out.
+
+examples:
+  ardea fit houses.csv --target price
+  ardea fit houses.csv --target price --drop id,date --false-terms 0.1
+  ardea fit houses.csv --target price --search --criterion ebic     try many strengths
+  ardea fit houses.csv --target price --keep area --no-intercept
+  ardea fit houses.csv --target price --json | jq .equations
+  ardea fit houses.csv --target price --out run                     open run/report.html
+  ardea fit year.parquet --target power --memory "500 MB"           larger than memory: read in blocks
+"""
+NUMBERS_PER_BYTE_OF_TEXT = 0.5
+BYTES_IN_MEMORY = 24
+LARGE_FILE = 10**7
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the estimator is given: arrays, or compressed rows in place of X with no y.
+
+    Attributes
+    ----------
+    X, y : arrays, or CompressedRows and None
+        Rows.
+    target : str
+        Name of the target.
+    names : list of str
+        Names of the columns of X.
+    shape : tuple of int
+        Rows and columns.
+    """
+
+    X: Any
+    y: Any
+    target: str
+    names: list[str]
+    shape: tuple[int, int]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether single rows are there, for diagnostics."""
+        return self.y is not None
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "fit",
+        help="explain one column of a table by few others, with intervals",
+        description="Explain one column of a table by few of the others, with intervals.",
+        epilog=EPILOG,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("data", type=Path, metavar="DATA", help="the table")
+    add_fit_options(parser)
+    add_output_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit, print, and write where asked."""
+    if options.target is None:
+        raise Failure("Say which column to explain: --target COLUMN.")
+    table = read_table(options.data, options)
+    with kept_warnings() as notes:
+        model = fitted(table, options)
+    if not options.json:
+        print(as_text(model, table, options))
+        print_warnings(notes)
+    files: list[Path] = []
+    if options.out is not None:
+        rows = (table.X, table.y) if table.in_memory else None
+        files = write_outputs(model, options, notes, data=rows, targets=[table.target])
+    if options.json:
+        print_json(as_record(model, table, options, notes, files))
+    else:
+        print_files(files)
+    return 0
+
+
+def estimator(options: argparse.Namespace) -> Any:
+    """Return the estimator that the options ask for, not fitted."""
+    import ardea
+
+    kinds: dict[str, Any] = {
+        "sparse": ardea.SparseARD,
+        "ard": ardea.ARD,
+        "vi": ardea.ARDvi,
+        "r": ardea.ARDr,
+        "m": ardea.MSTSBL,
+        "l": ardea.LSTSBL,
+        "map": ardea.MAPSTSBL,
+    }
+    kind = kinds[options.method]
+    settings: dict[str, Any] = {"fit_intercept": not options.no_intercept}
+    if options.noise is not None:
+        settings["noise_variance"] = options.noise**2
+    if options.keep:
+        settings["always_keep"] = options.keep
+    if options.false_terms is not None:
+        if options.method == "ard":
+            raise Failure("--method ard has no strength, so --false-terms means nothing: use --method sparse.")
+        settings["false_terms"] = options.false_terms
+    if options.strength is not None:
+        if kind.strength_name in (None, "false_terms") or options.false_terms is not None:
+            raise Failure("--strength is alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms.")
+        settings[kind.strength_name] = options.strength
+    model = kind(**settings)
+    if not options.search:
+        return model
+    if options.strength is not None or options.false_terms is not None:
+        raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
+    return ardea.ARDSearch(model, criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
+
+
+def fitted(table: Table, options: argparse.Namespace) -> Any:
+    """Return the model, with the names of the columns."""
+    options.keep = [_resolved(name, table.names, options.data) for name in options.keep or []] or None
+    if not table.in_memory:
+        return estimator(options).fit(table.X, None)
+    # Arrays bring no names, and pandas may not be there: columns to keep go in as numbers, names are set afterwards.
+    options.keep = options.keep and [table.names.index(name) for name in options.keep]
+    model = estimator(options).fit(table.X, table.y)
+    for one in (model, estimator_of(model)):
+        one.feature_names_in_ = np.array(table.names, dtype=object)
+    return model
+
+
+def read_table(path: Path, options: argparse.Namespace) -> Table:
+    """Read the target and the columns that the options name, or compress them where they exceed --memory."""
+    memory = bytes_of(options.memory)
+    if suffix_of(path) in ARRAYS and suffix_of(path) != ".zarr":
+        return _table_of_arrays(read_arrays(path), path, options)
+    every = open_rows(path, 0)
+    names = [*every.target_names, *every.names]
+    target, columns = _chosen(names, path, options)
+    rows = open_rows(path, target, columns=columns, memory=memory)
+    try:
+        if _bytes_needed(path, rows) > memory:
+            compressed = rows.compressed()
+            return Table(compressed, None, target, columns, compressed.shape)
+        if path.is_file() and path.stat().st_size > LARGE_FILE:
+            working(f"Reading {path}")
+        blocks = list(rows.blocks())
+    except ValueError as error:
+        raise Failure(f"{error} Leave columns out with --drop, or name those to use with --columns.") from error
+    X, y = np.vstack([X for X, _ in blocks]), np.concatenate([y for _, y in blocks])
+    return Table(X, y, target, columns, X.shape)
+
+
+def _bytes_needed(path: Path, rows: Any) -> float:
+    """Return about how much memory all rows take at once; of text, from the size of the file."""
+    if rows.n_rows is not None:
+        return float(BYTES_IN_MEMORY * rows.n_rows * (len(rows.names) + 1))
+    expansion = 10 if path.suffix == ".gz" else 1
+    return expansion * path.stat().st_size * NUMBERS_PER_BYTE_OF_TEXT * BYTES_IN_MEMORY
+
+
+def _chosen(names: list[str], path: Path, options: argparse.Namespace) -> tuple[str, list[str]]:
+    """Return the target and the columns to explain it with."""
+    target = _resolved(options.target, names, path)
+    dropped = {_resolved(name, names, path) for name in options.drop or []}
+    wanted = [_resolved(name, names, path) for name in options.columns or []] or names
+    columns = [name for name in wanted if name != target and name not in dropped]
+    if not columns:
+        raise Failure(f"{path}: no column is left to explain {target!r} with.")
+    return target, columns
+
+
+def _resolved(name: str, names: list[str], path: Path) -> str:
+    """Return a column given by name, or by number where no column bears it as a name."""
+    if name in names:
+        return name
+    if name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
+        return names[int(name)]
+    raise unknown(name, names, f"{path} has no column")
+
+
+def _table_of_arrays(arrays: dict[str, NamedArray], path: Path, options: argparse.Namespace) -> Table:
+    """Put arrays with as many rows side by side; of an array with two axes, columns are name[0], name[1] and so on."""
+    columns: dict[str, Array] = {}
+    for name, array in arrays.items():
+        if array.values.ndim not in (1, 2) or array.values.dtype.kind not in "fiub":
+            raise Failure(f"{path}: {name!r} holds {array.values.dtype} of shape {array.values.shape}, not columns.")
+        values = array.values.astype(float)
+        parts = {name: values} if values.ndim == 1 else {f"{name}[{j}]": one for j, one in enumerate(values.T)}
+        columns |= parts
+    target, names = _chosen(list(columns), path, options)
+    if len({columns[name].size for name in (target, *names)}) > 1:
+        raise Failure(f"{path}: the arrays have different numbers of rows.")
+    X, y = np.column_stack([columns[name] for name in names]), columns[target]
+    for row, column in np.argwhere(~np.isfinite(np.column_stack([X, y])))[:1]:
+        raise Failure(f"{path}, row {row}, column {[*names, target][column]!r} is not a finite number.")
+    return Table(X, y, target, names, X.shape)
+
+
+def as_text(model: Any, table: Table, options: argparse.Namespace) -> str:
+    """Return the model as a person reads it."""
+    one = estimator_of(model)
+    (found,) = described(model, options.level, [table.target])
+    rows, columns = table.shape
+    title = f"{type(one).__name__}: {len(found.lines)} of {columns} columns explain {table.target} ({rows} rows)"
+    percent = f"{100 * options.level:g} %"
+    lines = [painted(title, BOLD), ""]
+    if found.lines:
+        lines += text_table(
+            ["term", "coef", "std. error", f"{percent} low", f"{percent} high"],
+            [[line.name, *line.shown()] for line in found.lines],
+        )
+    else:
+        lines += ["No column explains it: the constant alone is the best model."]
+    lines += ["", found.formula(), f"noise σ = {found.noise:.4g}{_explained(table)}"]
+    lines += [_chosen_how(model)] if found.lines else []
+    return "\n".join(lines)
+
+
+def _explained(table: Table) -> str:
+    if not table.in_memory or not table.y.std() > 0:
+        return ""
+    return f"; {table.target} itself varies by {table.y.std():.4g}"
+
+
+def _chosen_how(model: Any) -> str:
+    """Say in a sentence how the number of terms was settled."""
+    one = estimator_of(model)
+    if hasattr(model, "path_"):
+        place = f"{model.path_['varied'][model.best_index_]} = {model.best_strength_:.3g}"
+        return f"Chosen among {len(model.path_['k'])} strengths by {model.criterion}: {place}."
+    if one.strength_name is None:
+        return "Plain ARD keeps about 32 % of the columns that explain nothing; --method sparse keeps few."
+    given = getattr(one, one.strength_name)
+    if one.strength_name != "false_terms" and not isinstance(given, str):
+        return f"At {one.strength_name} = {given:g}."
+    return f"On average {one.false_terms:g} of the terms kept explain nothing (--false-terms)."
+
+
+def text_table(header: list[str], rows: list[list[str]]) -> list[str]:
+    r"""Return lines of a table: names to the left, numbers to the right.
+
+    Examples
+    --------
+    >>> print("\n".join(text_table(["term", "coef"], [["age", "1.5"], ["x", "-20"]])))
+    term  coef
+    ----  ----
+    age    1.5
+    x      -20
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    cells = [header, ["-" * width for width in widths], *rows]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def as_record(model: Any, table: Table, options: argparse.Namespace, notes: list[str], files: list[Path]) -> Any:
+    """Return the model as machines read it."""
+    one = estimator_of(model)
+    return {
+        **header_record(options),
+        "rows": table.shape[0],
+        "columns": table.shape[1],
+        "method": type(one).__name__,
+        "search": None
+        if not hasattr(model, "path_")
+        else {"criterion": model.criterion, "chosen": model.best_params_, "strengths": model.path_["strength"]},
+        "equations": [sum_record(found) for found in described(model, options.level, [table.target])],
+        "log_evidence": one.log_evidence_,
+        "kkt_gap": one.kkt_gap_,
+        "warnings": notes,
+        "files": [str(file) for file in files],
+    }
+
+
+def sum_record(found: Any) -> dict[str, Any]:
+    """Return one equation for machines."""
+    return {
+        "left": found.left,
+        "formula": found.formula(),
+        "intercept": found.intercept,
+        "noise_std": found.noise,
+        "terms": [vars(line) for line in found.lines],
+    }

@@ -1,0 +1,118 @@
+"""Options that several commands share, and the look of their help."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from ardea.readers import DEFAULT_MEMORY
+
+METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
+CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keep examples as they are written, and leave room for long option names."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=min(shutil.get_terminal_size().columns, 110))
+
+
+def names(text: str) -> list[str]:
+    """Return a list of names given with commas between them.
+
+    Examples
+    --------
+    >>> names("x, y,z")
+    ['x', 'y', 'z']
+    """
+    found = [part.strip() for part in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of names with commas between them")
+    return found
+
+
+def positive(text: str) -> float:
+    """Return a number above zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above zero")
+    return value
+
+
+def whole(text: str) -> int:
+    """Return a whole number above zero."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number above zero")
+    return value
+
+
+def share(text: str) -> float:
+    """Return a number between 0 and 1."""
+    value = positive(text)
+    if value >= 1:
+        raise argparse.ArgumentTypeError(f"{text} does not lie between 0 and 1")
+    return value
+
+
+def add_fit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is fitted to a table."""
+    group = parser.add_argument_group("regression")
+    group.add_argument("--target", metavar="COLUMN", help="the column to explain: its name, or its number from 0")
+    group.add_argument(
+        "--columns", type=names, metavar="A,B,…", help="columns to explain it with (default: all others)"
+    )
+    group.add_argument("--drop", type=names, metavar="A,B,…", help="columns to leave out, such as dates and names")
+    group.add_argument("--method", choices=METHODS, default="sparse", help="which estimator (default: sparse)")
+    group.add_argument(
+        "--false-terms",
+        type=positive,
+        metavar="N",
+        help="terms without meaning that you accept on average (default: .3, of vi, r, m, l and map 1)",
+    )
+    group.add_argument("--strength", type=positive, metavar="S", help="alpha, lam or tau itself, instead")
+    group.add_argument("--search", action="store_true", help="try 15 strengths and choose by --criterion")
+    group.add_argument("--criterion", choices=CRITERIA, default="evidence", help="for --search (default: evidence)")
+    group.add_argument("--no-intercept", action="store_true", help="the model passes through zero")
+    group.add_argument("--keep", type=names, metavar="A,B,…", help="columns that belong to the model: never dropped")
+    group.add_argument(
+        "--noise", type=positive, metavar="SIGMA", help="noise of the target, if known (default: learned)"
+    )
+    group.add_argument(
+        "--memory", default=DEFAULT_MEMORY, metavar="SIZE", help=f"larger files are read in blocks ({DEFAULT_MEMORY})"
+    )
+
+
+def add_discover_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is looked for in a time series or field."""
+    group = parser.add_argument_group("equations of motion")
+    group.add_argument("--time", metavar="COLUMN", help="the column (or array) of times: numbers, or dates")
+    group.add_argument("--step", type=positive, metavar="DT", help="time between rows, where there is no such column")
+    group.add_argument(
+        "--time-unit", choices=("s", "min", "h", "d"), default="d", help="unit for times that are dates (default: d)"
+    )
+    group.add_argument(
+        "--states", type=names, metavar="A,B,…", help="columns or arrays that obey equations (all others)"
+    )
+    group.add_argument("--inputs", type=names, metavar="A,B,…", help="columns that drive the system from outside")
+    group.add_argument("--series", metavar="COLUMN", help="column whose value tells several series apart")
+    group.add_argument("--space", type=names, metavar="X,…", help="arrays with the coordinates of a field's space axes")
+    group.add_argument("--degree", type=whole, metavar="N", help="highest power of the states (default: 3, many: 2)")
+    group.add_argument("--form", choices=("weak", "derivative"), default="weak", help="default: weak")
+    group.add_argument("--map", action="store_true", help="discrete time: x[k+1] = f(x[k])")
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add what is printed and where files go."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--level", type=share, default=0.95, metavar="P", help="probability of intervals (default: .95)")
+    group.add_argument("--json", action="store_true", help="print JSON for machines instead of text")
+    group.add_argument("--out", type=Path, metavar="DIR", help="also write model, table, figures and report there")

@@ -1,0 +1,111 @@
+"""What `--out DIR` writes: model, coefficients, figures and report, each whole or not at all."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ardea.dynamics.discovery import Discovery
+from ardea.persistence import save
+from ardea.report.described import described
+from ardea.report.drawings import can_draw
+from ardea.report.writing import write_whole
+from ardea.selection import ARDSearch
+from ardea.versions import __version__
+
+FIGURE_FORMATS = ("png", "svg")
+
+
+def header_record(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what every JSON begins with."""
+    return {"ardea": __version__, "command": options.command, "data": str(options.data), "level": options.level}
+
+
+def command_line(options: argparse.Namespace) -> str:
+    """Return a command that does the same again, from the options that differ from their defaults."""
+    first = getattr(options, "source", None) or options.data
+    parts = ["ardea", options.command, str(first)]
+    unset = {"criterion": "evidence", "method": "sparse", "form": "weak", "time_unit": "d", "level": 0.95}
+    for name, value in vars(options).items():
+        plain = value is None or value is False or unset.get(name) == value
+        if plain or name in {"command", "source", "run", "json", "memory"} or value == first:
+            continue
+        parts.append("--" + name.replace("_", "-"))
+        if value is not True:
+            parts.append(",".join(map(str, value)) if isinstance(value, list) else str(value))
+    return shlex.join(parts)
+
+
+def write_outputs(
+    model: Any,
+    options: argparse.Namespace,
+    notes: Sequence[str],
+    *,
+    data: Any = None,
+    targets: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write all files of a fit or a discovery and return their places."""
+    from ardea.report import write_report
+
+    folder: Path = options.out
+    folder.mkdir(parents=True, exist_ok=True)
+    save(model, folder / "model.ardea")
+    table = write_whole(folder / "coefficients.csv", coefficients_csv(model, options.level, targets))
+    figures = _figures(model, folder, options.level, targets)
+    page = write_report(
+        model,
+        folder / "report.html",
+        data=data,
+        level=options.level,
+        targets=targets,
+        source=options.data,
+        command=command_line(options),
+        notes=notes,
+    )
+    return [folder / "model.ardea", table, *figures, page]
+
+
+def print_files(files: Sequence[Path]) -> None:
+    """Say what was written."""
+    for file in files:
+        print(f"wrote {file}")
+
+
+def coefficients_csv(model: Any, level: float, targets: Sequence[str] | None = None) -> str:
+    """Return all terms as CSV, with all digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    percent = f"{100 * level:g}%"
+    writer.writerow(["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
+    for found in described(model, level, targets):
+        if found.intercept is not None:
+            writer.writerow([found.left, "1", repr(found.intercept), "", "", ""])
+        for line in found.lines:
+            writer.writerow([found.left, line.name, *map(repr, (line.coef, line.std, line.low, line.high))])
+    return text.getvalue()
+
+
+def _figures(model: Any, folder: Path, level: float, targets: Sequence[str] | None) -> list[Path]:
+    """Draw the coefficients and what led to them; nothing where matplotlib is not installed."""
+    if not can_draw():
+        return []
+    from ardea import plots
+
+    drawings: dict[str, Callable[[], Any]] = {
+        "coefficients": lambda: plots.plot_coefficients(model, level=level, targets=targets)
+    }
+    if isinstance(model, ARDSearch):
+        drawings["path"] = lambda: plots.plot_path(model)
+    if isinstance(model, Discovery):
+        drawings["residuals"] = lambda: plots.plot_equation_residuals(model)
+    with plots.offscreen():
+        return [
+            write_whole(folder / f"{name}.{kind}", plots.figure_bytes(draw(), kind))
+            for name, draw in drawings.items()
+            for kind in FIGURE_FORMATS
+        ]

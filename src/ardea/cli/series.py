@@ -1,0 +1,190 @@
+"""From a file and the options to what `Discovery.fit` takes: states with inputs, several series, or a field."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ardea.cli.console import Failure, unknown
+from ardea.cli.tables import ARRAYS, Columns, NamedArray, dates_to_times, read_arrays, read_columns, suffix_of
+from ardea.core.columns import Array
+
+
+@dataclass(frozen=True)
+class Series:
+    """The arguments of `Discovery.fit`, and a line that says what they are.
+
+    Attributes
+    ----------
+    x, t, u : array, or list of arrays for several series
+        States or field, times (or a step), inputs or None.
+    names : list of str
+        Names of states (or fields), then of inputs.
+    space : tuple of ndarray or None
+        Coordinates of the space axes of a field.
+    """
+
+    x: Any
+    t: Any
+    u: Any
+    names: list[str]
+    space: tuple[Array, ...] | None = None
+
+    def described(self) -> str:
+        """Return what was read, in one line."""
+        states = self.names[: len(self.names) - self.n_inputs]
+        listed = ", ".join(states[:8]) + (", …" if len(states) > 8 else "")
+        if self.space is not None:
+            grid = " × ".join(str(points.size) for points in self.space)
+            return f"field {listed} on {grid} points at {np.size(self.t)} times"
+        series = self.x if isinstance(self.x, list) else [self.x]
+        rows = sum(len(one) for one in series)
+        text = f"{rows} rows of {len(states)} state{'s' * (len(states) > 1)} ({listed})"
+        text += f", {self.n_inputs} input{'s' * (self.n_inputs > 1)}" if self.n_inputs else ""
+        return text + (f" in {len(series)} series" if len(series) > 1 else "")
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs."""
+        first = self.u[0] if isinstance(self.u, list) else self.u
+        return 0 if first is None else int(first.shape[1])
+
+
+def read_series(path: Path, options: argparse.Namespace) -> Series:
+    """Read what the options name; a wrong name fails with the names that there are."""
+    if options.time is not None and options.step is not None:
+        raise Failure("Give --time or --step, not both.")
+    if options.time is None and options.step is None and not options.map:
+        raise Failure("Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).")
+    if suffix_of(path) in ARRAYS:
+        return _from_arrays(read_arrays(path), path, options)
+    if options.space:
+        raise Failure("--space is for fields in NPZ, NetCDF or Zarr files.")
+    return _from_columns(read_columns(path), options)
+
+
+def _from_columns(table: Columns, options: argparse.Namespace) -> Series:
+    step = options.step or 1.0
+    inputs = [table.name(name) for name in options.inputs or []]
+    apart = {table.name(name) for name in (options.time, options.series) if name is not None} | set(inputs)
+    states = [table.name(name) for name in options.states or []] or [one for one in table.values if one not in apart]
+    if not states or apart & set(states):
+        raise Failure("The states must be at least one column, and none of them the time, the series or an input.")
+    x = np.column_stack([table.numbers(name) for name in states])
+    u = np.column_stack([table.numbers(name) for name in inputs]) if inputs else None
+    t = None if options.time is None else table.times(options.time, options.time_unit)
+    if t is not None and np.isnan(t).any():
+        row = int(np.flatnonzero(np.isnan(t))[0])
+        raise Failure(f"{table.path}, {table.place(row)}, column {table.name(options.time)!r}: the time is missing.")
+    names = [*states, *inputs]
+    if options.series is None:
+        return Series(x, step if t is None else t, u, names)
+    labels = table[options.series]
+    groups = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
+    return Series(
+        [x[rows] for rows in groups],
+        step if t is None else [t[rows] for rows in groups],
+        None if u is None else [u[rows] for rows in groups],
+        names,
+    )
+
+
+def _from_arrays(arrays: dict[str, NamedArray], path: Path, options: argparse.Namespace) -> Series:
+    if options.inputs or options.series:
+        raise Failure("--inputs and --series are for tables (CSV, Parquet, NPY).")
+    for name in [options.time, *(options.states or []), *(options.space or [])]:
+        if name is not None and name not in arrays:
+            raise unknown(name, arrays, f"{path} has no array")
+    t = None if options.time is None else _times(arrays[options.time], options, path)
+    lines = {name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"}
+    wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiu"]
+    chosen = options.states or wide or [name for name in arrays if name in lines and name != options.time]
+    if not chosen:
+        raise Failure(f"{path} holds no array of numbers but the time.")
+    first = arrays[chosen[0]]
+    if first.values.ndim == 1:
+        x = np.column_stack([_alike(arrays[name].values, first.values, name, path) for name in chosen])
+        return Series(x.astype(float), options.step if t is None else t, None, list(chosen))
+    space = options.space or _space_axes(first, arrays, lines - {options.time}, None if t is None else t.size)
+    if space and t is not None:
+        return _field(arrays, chosen, space, t, options.time, path)
+    if len(chosen) > 1:
+        raise Failure(f"{path} holds several tables, {', '.join(chosen)}: choose one with --states.")
+    return _states(chosen[0], first, t, options, path)
+
+
+def _times(array: NamedArray, options: argparse.Namespace, path: Path) -> Array:
+    if array.values.ndim != 1:
+        raise Failure(f"{path}: the array {options.time!r} has shape {array.values.shape}; times have one axis.")
+    if array.values.dtype.kind == "M":
+        return dates_to_times(array.values.astype("datetime64[us]"), options.time_unit)
+    return array.values.astype(float)
+
+
+def _alike(values: Any, first: Any, name: str, path: Path) -> Any:
+    if values.shape != first.shape:
+        raise Failure(f"{path}: the array {name!r} has shape {values.shape}, not {first.shape} as the first.")
+    return values
+
+
+def _space_axes(
+    array: NamedArray, arrays: dict[str, NamedArray], lines: set[str], n_times: int | None
+) -> list[str] | None:
+    """Return the arrays that hold coordinates of every axis but the time's; None where some axis has none."""
+    if array.axes is not None:
+        named = [axis for axis in array.axes if axis in lines]
+        return named if len(named) == array.values.ndim - 1 else None
+    lengths = list(array.values.shape)
+    if n_times not in lengths:
+        return None
+    # Space first, then time: of two axes as long as the time, the last is its own.
+    del lengths[len(lengths) - 1 - lengths[::-1].index(n_times)]
+    found: list[str] = []
+    for length in lengths:
+        fitting = [
+            name for name in arrays if name in lines and name not in found and len(arrays[name].values) == length
+        ]
+        if not fitting:
+            return None
+        found.append(fitting[0])
+    return found
+
+
+def _field(
+    arrays: dict[str, NamedArray], chosen: list[str], space: list[str], t: Array, time: str, path: Path
+) -> Series:
+    points = tuple(arrays[name].values.astype(float).ravel() for name in space)
+    wanted = (*(one.size for one in points), t.size)
+    fields = []
+    for name in chosen:
+        array = arrays[name]
+        values = array.values.astype(float)
+        if array.axes is not None and set(array.axes) == {*space, time}:
+            values = values.transpose([array.axes.index(axis) for axis in (*space, time)])
+        elif values.shape != wanted and values.shape == (wanted[-1], *wanted[:-1]):
+            values = np.moveaxis(values, 0, -1)
+        if values.shape != wanted:
+            raise Failure(
+                f"{path}: the array {name!r} has shape {values.shape}; {' × '.join(space)} × {time} is {wanted}."
+            )
+        fields.append(values)
+    return Series(fields[0] if len(fields) == 1 else np.stack(fields, axis=-1), t, None, list(chosen), points)
+
+
+def _states(name: str, array: NamedArray, t: Array | None, options: argparse.Namespace, path: Path) -> Series:
+    """Return a table in an array: rows are times."""
+    values = array.values.astype(float)
+    if values.ndim != 2 or (t is not None and t.size not in values.shape):
+        raise Failure(
+            f"{path}: the array {name!r} has shape {values.shape}. A table has two axes, one as long as the times; a "
+            "field needs arrays with the coordinates of its other axes (--space)."
+        )
+    if t is not None and values.shape[0] != t.size:
+        values = values.T
+    return Series(
+        values, (options.step or 1.0) if t is None else t, None, [f"{name}{j}" for j in range(values.shape[1])]
+    )

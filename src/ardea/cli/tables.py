@@ -1,0 +1,235 @@
+"""Tables and arrays for `discover`: columns with gaps, dates as times, arrays on named axes.
+
+Files larger than memory are the business of :mod:`ardea.readers`; a series whose equations are looked for is small.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.cli.console import Failure, unknown
+from ardea.core.columns import Array
+
+TEXT, ARRAYS = (".csv", ".tsv", ".txt", ".dat"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
+KNOWN = (*TEXT, ".npy", ".parquet", ".pq", *ARRAYS)
+MISSING = {"", "na", "n/a", "nan", "null", "none"}
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def suffix_of(path: Path) -> str:
+    """Return the ending that tells the kind of a file; .csv for .csv.gz."""
+    if not path.exists():
+        raise Failure(f"There is no file {path}.")
+    ending = path.suffixes[-2] if path.suffix == ".gz" and len(path.suffixes) > 1 else path.suffix
+    return ending.lower()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Named columns of a table, of numbers or of text as read.
+
+    Attributes
+    ----------
+    path : Path
+        The file, for messages.
+    values : dict of str to ndarray
+        The columns.
+    lines : ndarray of int, optional
+        Number of every row's line in a text file.
+    """
+
+    path: Path
+    values: dict[str, NDArray[Any]]
+    lines: NDArray[np.int_] | None = None
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a column by name, or by number where no column bears it as a name."""
+        return self.values[self.name(name)]
+
+    def name(self, name: str) -> str:
+        """Return the full name of a column given by name or number."""
+        known = list(self.values)
+        if name in self.values:
+            return name
+        if name.lstrip("-").isdigit() and -len(known) <= int(name) < len(known):
+            return known[int(name)]
+        raise unknown(name, known, f"{self.path} has no column")
+
+    def numbers(self, name: str) -> Array:
+        """Return a column as numbers; empty fields are gaps (NaN)."""
+        column = self[name]
+        if column.dtype.kind in "fiub":
+            return column.astype(float)
+        return np.array([self._number(name, row, entry) for row, entry in enumerate(column)], dtype=float)
+
+    def times(self, name: str, unit: str) -> Array:
+        """Return a column as times: numbers, or dates counted in a unit from the first row."""
+        column = self[name]
+        if column.dtype.kind != "M":
+            try:
+                return self.numbers(name)
+            except Failure:
+                column = self._dates(name)
+        return dates_to_times(column, unit)
+
+    def _dates(self, name: str) -> NDArray[Any]:
+        entries = self[name]
+        try:
+            return np.array([str(entry).removesuffix("Z") for entry in entries], dtype="datetime64[us]")
+        except ValueError:
+            for row, entry in enumerate(entries):
+                self._number(name, row, entry, "neither a number nor a date such as 2024-05-31 or 2024-05-31T12:00")
+            raise
+
+    def _number(self, name: str, row: int, entry: Any, trouble: str = "not a number") -> float:
+        try:
+            return np.nan if str(entry).strip().lower() in MISSING else float(entry)
+        except (TypeError, ValueError):
+            raise Failure(
+                f"{self.path}, {self.place(row)}, column {self.name(name)!r}: {str(entry)!r} is {trouble}."
+            ) from None
+
+    def place(self, row: int) -> str:
+        """Return how a row is called in messages."""
+        return f"row {row}" if self.lines is None else f"line {self.lines[row]}"
+
+
+def dates_to_times(dates: NDArray[Any], unit: str) -> Array:
+    """Return dates as numbers from the first of them.
+
+    Examples
+    --------
+    >>> dates_to_times(np.array(["2024-01-01", "2024-01-03"], dtype="datetime64[us]"), "h")
+    array([ 0., 48.])
+    """
+    return np.asarray((dates - dates[0]) / np.timedelta64(1, "us") / 1e6 / SECONDS[unit], dtype=float)
+
+
+def read_columns(path: Path) -> Columns:
+    """Read a whole table: CSV and other text, NPY, or Parquet (extra `frames`)."""
+    suffix = suffix_of(path)
+    if suffix in TEXT:
+        return _read_text(path)
+    if suffix == ".npy":
+        table = _loaded(path)
+        if isinstance(table, dict):
+            raise Failure(f"{path} is an archive of arrays: let its name end in .npz.")
+        if table.ndim not in (1, 2) or table.dtype.kind not in "fiub":
+            raise Failure(f"{path} holds {table.dtype} of shape {table.shape}; a table of numbers is needed.")
+        return Columns(path, {f"x{j}": column for j, column in enumerate(table.reshape(len(table), -1).T)})
+    if suffix in (".parquet", ".pq"):
+        return _read_parquet(path)
+    raise Failure(f"{path}: the ending {suffix!r} is not known. Read are {', '.join(KNOWN)}, and .csv.gz.")
+
+
+def _read_text(path: Path) -> Columns:
+    rows = list(_rows(path))
+    if not rows:
+        raise Failure(f"{path} is empty.")
+    _, first = rows[0]
+    headed = not all(_is_number(field) for field in first)
+    names = first if headed else [f"x{j}" for j in range(len(first))]
+    body = rows[1:] if headed else rows
+    if len(set(names)) < len(names):
+        raise Failure(f"{path}: column names appear twice in the first line.")
+    if not body:
+        raise Failure(f"{path} has no rows.")
+    for line, fields in body:
+        if len(fields) != len(names):
+            raise Failure(f"{path}, line {line}: {len(fields)} columns, but the first line has {len(names)}.")
+    table = np.array([fields for _, fields in body], dtype=object)
+    lines = np.array([line for line, _ in body])
+    return Columns(path, {name: table[:, j] for j, name in enumerate(names)}, lines)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of every line that is not empty."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    file: IO[str]
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            sample = file.readline()
+            separator = max((",", ";", "\t"), key=sample.count)
+            file.seek(0)
+            if separator in sample:
+                reader = csv.reader(file, delimiter=separator)
+                pairs = ((reader.line_num, [field.strip() for field in row]) for row in reader)
+            else:
+                pairs = ((number, line.split()) for number, line in enumerate(file, 1))
+            yield from ((number, row) for number, row in pairs if any(row))
+    except (UnicodeDecodeError, csv.Error, EOFError) as error:
+        raise Failure(f"{path} cannot be read as text: {error}") from error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_parquet(path: Path) -> Columns:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise ImportError("Parquet needs pyarrow: pip install 'ardea[frames]'.") from error
+    try:
+        table = parquet.read_table(path)
+    except (ArrowException, OSError) as error:
+        raise Failure(f"{path} cannot be read as Parquet: {error}") from error
+    return Columns(path, {name: table.column(name).to_numpy() for name in table.column_names})
+
+
+def _loaded(path: Path) -> Any:
+    """Return the array of an NPY file, or all arrays of an NPZ file by name; never unpickled."""
+    with path.open("rb") as file:
+        try:
+            content = np.load(file, allow_pickle=False)
+            return content if isinstance(content, np.ndarray) else {name: content[name] for name in content.files}
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            raise Failure(f"{path} cannot be read as arrays of numbers: {error}") from error
+
+
+@dataclass(frozen=True)
+class NamedArray:
+    """An array, and the names of its axes where the file tells them."""
+
+    values: NDArray[Any]
+    axes: tuple[str, ...] | None = None
+
+
+def read_arrays(path: Path) -> dict[str, NamedArray]:
+    """Read named arrays: NPZ, or NetCDF and Zarr as xarray writes them (extra `fields`)."""
+    if suffix_of(path) == ".npz":
+        content = _loaded(path)
+        if not isinstance(content, dict):
+            raise Failure(f"{path} holds one array without a name; an NPZ archive is needed.")
+        return {name: NamedArray(values) for name, values in content.items()}
+    return _read_dataset(path)
+
+
+def _read_dataset(path: Path) -> dict[str, NamedArray]:
+    try:
+        import xarray
+    except ImportError as error:
+        raise ImportError("NetCDF and Zarr need xarray: pip install 'ardea[fields]'.") from error
+    engine: dict[str, Any] = {"engine": "zarr", "consolidated": False} if path.suffix.lower() == ".zarr" else {}
+    try:
+        with xarray.open_dataset(path, **engine) as data:
+            return {
+                str(name): NamedArray(np.asarray(one.values), tuple(map(str, one.dims)))
+                for name, one in data.variables.items()
+            }
+    except Exception as error:  # the packages behind xarray raise errors of many kinds
+        raise Failure(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,515 @@
+"""The command line: what it prints, what it writes, and how it fails."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ardea
+from ardea.cli import main
+from ardea.cli.completion import SHELLS, commands_of
+from ardea.cli.program import build_parser
+from ardea.demo import LorenzDemo
+from ardea.dynamics import Discovery, systems
+from ardea.dynamics.libraries import Polynomials
+
+COMMANDS = ("demo", "fit", "discover", "rates", "report", "reproduce", "completion")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with one table of known truth and one noisy linear oscillator, in several formats."""
+    place = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    y = 1.5 + 2 * X[:, 1] - 0.7 * X[:, 4] + 0.3 * rng.normal(size=120)
+    table = np.column_stack([X, y])
+    write_csv(place / "table.csv", [*"abcdef", "y"], table)
+    np.save(place / "table.npy", table)
+    np.savez(place / "table.npz", X=X, y=y)
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    write_csv(place / "motion.csv", ["t", "p", "q"], np.column_stack([t, x]))
+    np.savez(place / "motion.npz", t=t, state=x)
+    return place
+
+
+def write_csv(path, names, rows):
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in np.asarray(rows).tolist())]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def fails(capsys, *arguments):
+    """Run a command that must fail with one line on standard error, and return that line."""
+    assert main([str(one) for one in arguments]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"ardea {arguments[0]}: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def record(capsys, *arguments):
+    """Run a command with --json and return what it prints, read strictly."""
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+def fitted_by_hand(folder, **settings):
+    table = np.load(folder / "table.npy")
+    return ardea.SparseARD(**settings).fit(table[:, :6], table[:, 6])
+
+
+# fit
+
+
+@pytest.mark.parametrize(
+    ("file", "target"), [("table.csv", "y"), ("table.csv", "-1"), ("table.npy", "6"), ("table.npz", "y")]
+)
+def test_fit_is_the_estimator_on_every_format(folder, capsys, file, target):
+    found = record(capsys, "fit", folder / file, "--target", target)
+    by_hand = fitted_by_hand(folder)
+    (equation,) = found["equations"]
+    interval = by_hand.credible_interval(kind="refit")[by_hand.support_]
+    assert [[term["low"], term["high"]] for term in equation["terms"]] == interval.tolist()
+    assert found["log_evidence"] == by_hand.log_evidence_
+    assert found["rows"] == 120
+    assert found["columns"] == 6
+
+
+def test_fit_prints_terms_formula_and_no_colour_in_a_pipe(folder, capsys):
+    assert main(["fit", str(folder / "table.csv"), "--target", "y"]) == 0
+    captured = capsys.readouterr()
+    assert "2 of 6 columns explain y (120 rows)" in captured.out
+    assert "\033" not in captured.out
+    assert captured.err == ""
+    (formula,) = [line for line in captured.out.splitlines() if line.startswith("y = ")]
+    assert formula.split()[4::3] == ["b", "e"] or formula.split()[5::3] == ["b", "e"]
+
+
+def test_blocks_of_rows_give_the_same_model(folder, capsys):
+    whole = record(capsys, "fit", folder / "table.csv", "--target", "y")
+    blocks = record(capsys, "fit", folder / "table.csv", "--target", "y", "--memory", "30 KB")
+    for one, other in zip(whole["equations"][0]["terms"], blocks["equations"][0]["terms"], strict=True):
+        assert one["name"] == other["name"]
+        np.testing.assert_allclose(one["coef"], other["coef"], rtol=1e-9)
+
+
+def test_options_reach_the_estimator(folder, capsys):
+    found = record(capsys, "fit", folder / "table.csv", "--target", "y", "--keep", "c", "--no-intercept", "--drop", "a")
+    (equation,) = found["equations"]
+    assert equation["intercept"] is None
+    names = [term["name"] for term in equation["terms"]]
+    assert "c" in names
+    assert "a" not in names
+    assert found["columns"] == 5
+
+
+@pytest.mark.parametrize("method", ["ard", "vi", "r", "m", "l", "map"])
+def test_every_method_can_be_asked_for(folder, capsys, method):
+    kinds = {"ard": "ARD", "vi": "ARDvi", "r": "ARDr", "m": "MSTSBL", "l": "LSTSBL", "map": "MAPSTSBL"}
+    found = record(capsys, "fit", folder / "table.csv", "--target", "y", "--method", method)
+    assert found["method"] == kinds[method]
+
+
+def test_search_chooses_the_smallest_criterion(folder, capsys):
+    found = record(
+        capsys, "fit", folder / "table.csv", "--target", "y", "--search", "--criterion", "bic", "--method", "vi"
+    )
+    table = np.load(folder / "table.npy")
+    by_hand = ardea.ARDSearch(ardea.ARDvi(), criterion="bic").fit(table[:, :6], table[:, 6])
+    assert found["search"]["chosen"]["alpha"] == by_hand.best_strength_
+
+
+def test_nothing_is_written_without_out(folder, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", str(folder / "table.csv"), "--target", "y"]) == 0
+    assert main(["discover", str(folder / "motion.csv"), "--time", "t"]) == 0
+    capsys.readouterr()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_out_writes_a_model_that_loads_and_a_table_with_all_digits(folder, capsys, tmp_path):
+    out = tmp_path / "deep" / "run"
+    found = record(capsys, "fit", folder / "table.csv", "--target", "y", "--search", "--out", out)
+    names = {path.name for path in out.iterdir()}
+    assert {"model.ardea", "coefficients.csv", "report.html", "coefficients.png", "path.svg"} <= names
+    assert not [name for name in names if name.startswith(".")]
+    assert sorted(found["files"]) == sorted(str(path) for path in out.iterdir())
+    model = ardea.load(out / "model.ardea")
+    assert list(model.feature_names_in_) == [*"abcdef"]
+    rows = [line.split(",") for line in (out / "coefficients.csv").read_text().splitlines()[1:]]
+    assert {row[1]: float(row[2]) for row in rows if row[1] != "1"} == {
+        term["name"]: term["coef"] for term in found["equations"][0]["terms"]
+    }
+
+
+# discover
+
+
+def test_discover_is_discovery(folder, capsys):
+    found = record(capsys, "discover", folder / "motion.csv", "--time", "t")
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    by_hand = Discovery().fit(x, t, feature_names=["p", "q"])
+    for equation, one in zip(found["equations"], by_hand.equations_, strict=True):
+        assert [term["name"] for term in equation["terms"]] == list(one.terms)
+        np.testing.assert_allclose([term["coef"] for term in equation["terms"]], one.coefficients, rtol=1e-12)
+    assert found["latex"] == by_hand.latex()
+
+
+def test_a_table_in_an_archive_is_the_same_table(folder, capsys):
+    csv = record(capsys, "discover", folder / "motion.csv", "--time", "t", "--states", "p,q", "--degree", "1")
+    npz = record(capsys, "discover", folder / "motion.npz", "--time", "t", "--degree", "1")
+    assert npz["names"] == ["state0", "state1"]
+    for one, other in zip(csv["equations"], npz["equations"], strict=True):
+        assert [term["coef"] for term in one["terms"]] == [term["coef"] for term in other["terms"]]
+
+
+def test_dates_gaps_and_series(folder, capsys, tmp_path):
+    """One file with two series, dates for times and an empty field equals two arrays with a step and a NaN."""
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    half = len(t) // 2
+    start = np.datetime64("2024-01-01T00:00:00", "ms")
+    step = np.timedelta64(round(1000 * (t[1] - t[0])), "ms")
+    lines = ["run;when;p;q"]
+    for i, row in enumerate(x):
+        p = "" if i == 7 else repr(float(row[0]))
+        lines.append(f"{'first' if i < half else 'second'};{start + i * step};{p};{float(row[1])!r}")
+    with gzip.open(tmp_path / "runs.csv.gz", "wt") as file:
+        file.write("\n".join(lines))
+    found = record(
+        capsys,
+        "discover",
+        tmp_path / "runs.csv.gz",
+        "--time",
+        "when",
+        "--time-unit",
+        "s",
+        "--series",
+        "run",
+        "--degree",
+        "1",
+    )
+    gap = x.copy()
+    gap[7, 0] = np.nan
+    seconds = np.arange(len(t)) * (step / np.timedelta64(1000, "ms"))
+    by_hand = Discovery(Polynomials(1)).fit([gap[:half], gap[half:]], [seconds[:half], seconds[half:]])
+    assert found["read"].endswith("in 2 series")
+    for equation, one in zip(found["equations"], by_hand.equations_, strict=True):
+        np.testing.assert_allclose([term["coef"] for term in equation["terms"]], one.coefficients, rtol=1e-6)
+
+
+def test_a_field_is_found_whatever_the_order_of_its_axes(tmp_path, capsys):
+    from ardea.cli.series import read_series
+
+    x, t = np.linspace(0, 1, 5), np.linspace(0, 2, 7)
+    u = np.arange(35.0).reshape(5, 7)
+    for name, values in (("space-first", u), ("time-first", u.T)):
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, u=values, x=x, t=t)
+        for more in ([], ["--space", "x"]):
+            options = build_parser().parse_args(["discover", str(path), "--time", "t", *more])
+            series = read_series(path, options)
+            np.testing.assert_array_equal(series.x, u)
+            np.testing.assert_array_equal(series.space[0], x)
+            assert series.names == ["u"]
+
+
+@pytest.mark.parametrize("kind", ["nc", "zarr"])
+def test_fields_from_xarray_files(tmp_path, kind):
+    xarray = pytest.importorskip("xarray")
+    from ardea.cli.series import read_series
+
+    u = np.arange(35.0).reshape(5, 7)
+    data = xarray.Dataset({"u": (("t", "x"), u.T)}, {"x": np.linspace(0, 1, 5), "t": np.linspace(0, 2, 7)})
+    path = tmp_path / f"field.{kind}"
+    if kind == "nc":
+        pytest.importorskip("netCDF4")
+        data.to_netcdf(path)
+    else:
+        pytest.importorskip("zarr")
+        data.to_zarr(path, consolidated=False)
+    series = read_series(path, build_parser().parse_args(["discover", str(path), "--time", "t"]))
+    np.testing.assert_array_equal(series.x, u)
+    np.testing.assert_array_equal(series.space[0], data["x"].values)
+
+
+def test_maps_need_no_time(tmp_path, capsys):
+    _, x = systems.logistic_map().simulate()
+    write_csv(tmp_path / "map.csv", ["n"], x)
+    found = record(capsys, "discover", tmp_path / "map.csv", "--map")
+    assert [term["name"] for term in found["equations"][0]["terms"]] == ["n", "n^2"]
+
+
+# rates
+
+
+def test_rates_are_those_of_the_closed_form(capsys):
+    found = record(
+        capsys, "rates", "--false-terms", "1", "--columns", "250", "--rho", "4", "--sigma", "0.5", "--t", "3,4"
+    )
+    rate = 1 / 250
+    assert found["strengths"]["ARDr"]["lam"] == float(ardea.rates.strength_for("r", rate, rho=4, sigma=0.5))
+    # In units of t the problem has ρ = σ = 1; two of 250 columns are true.
+    expected = ardea.rates.expected_terms("vi", ardea.rates.strength_for("vi", rate), [3.0, 4.0] + [0.0] * 248)
+    np.testing.assert_allclose(found["expected_missed"], float(expected.missed))
+    np.testing.assert_allclose(found["expected_added"], float(expected.added))
+
+
+def test_rates_invert(capsys):
+    there = record(capsys, "rates", "--false-terms", "2", "--columns", "80", "--rho", "3")
+    for name, method in (("ARDvi", "vi"), ("ARDr", "r"), ("MSTSBL", "m"), ("LSTSBL", "l"), ("MAPSTSBL", "map")):
+        (strength,) = there["strengths"][name].values()
+        back = record(
+            capsys, "rates", "--method", method, "--strength", repr(strength), "--columns", "80", "--rho", "3"
+        )
+        np.testing.assert_allclose(back["false_positive_rate"], 2 / 80, rtol=1e-9)
+
+
+def test_rates_teach(capsys, tmp_path):
+    assert main(["rates", "--false-terms", "1", "--columns", "250", "--plot", str(tmp_path / "c.svg")]) == 0
+    out = capsys.readouterr().out
+    assert "1 false terms expected among 250 columns" in out
+    assert "SparseARD(false_terms=1)" in out
+    assert (tmp_path / "c.svg").stat().st_size > 1000
+
+
+# report
+
+
+def test_report_of_a_saved_model_and_of_data(folder, capsys, tmp_path):
+    model = tmp_path / "model.ardea"
+    ardea.save(fitted_by_hand(folder), model)
+    page = tmp_path / "page.html"
+    assert main(["report", str(model), "--out", str(page), "--title", "Ours & <theirs>"]) == 0
+    assert "Ours &amp; &lt;theirs&gt;" in page.read_text(encoding="utf-8")
+    assert main(["report", str(folder / "table.csv"), "--target", "y", "--out", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "SHA-256 of the file" in text
+    assert "ardea report" in text
+    assert "--target y" in text
+
+
+def test_report_checks_a_model_against_other_rows(folder, capsys, tmp_path):
+    out = tmp_path / "run"
+    assert main(["fit", str(folder / "table.csv"), "--target", "y", "--out", str(out)]) == 0
+    arguments = [
+        "report",
+        out / "model.ardea",
+        "--data",
+        folder / "table.csv",
+        "--target",
+        "y",
+        "--out",
+        tmp_path / "p.html",
+    ]
+    assert main([str(one) for one in arguments]) == 0
+    assert "rows in the 95 % band" in (tmp_path / "p.html").read_text(encoding="utf-8")
+
+
+# demo, reproduce, version, help
+
+
+def test_demo_finds_the_truth_and_draws(capsys, tmp_path):
+    picture = tmp_path / "demo.png"
+    assert main(["demo", "--plot", str(picture)]) == 0
+    out = capsys.readouterr().out
+    assert "All 7 true terms found, none added" in out
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_demo_without_matplotlib_says_how_to_get_it(capsys, tmp_path, monkeypatch):
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    quick = LorenzDemo(t, x, Discovery(Polynomials(1)).fit(x, t), ({}, {}))
+    monkeypatch.setattr("ardea.demo.find_lorenz", lambda seed: quick)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["demo", "--plot", str(tmp_path / "demo.png")]) == 0
+    assert "pip install 'ardea[plots]'" in capsys.readouterr().out
+
+
+def test_reproduce_lists_experiments(capsys, tmp_path):
+    assert main(["reproduce", "list", "--out", str(tmp_path)]) == 0
+    assert "lorenz63" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"ardea {ardea.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert command == "reproduce" or f"  ardea {command}" in out.split("examples:")[1]
+
+
+@pytest.mark.parametrize("command", ["fit", "discover", "rates", "report", "demo", "completion"])
+def test_examples_in_help_can_be_parsed(command):
+    import shlex
+
+    parser = build_parser()
+    lines = parser._subparsers._group_actions[0].choices[command].epilog.split("examples:")[1].splitlines()
+    examples = [line.strip().split("   ")[0].split(" > ")[0].split(" | ")[0] for line in lines if line.strip()]
+    assert examples
+    for example in examples:
+        parser.parse_args(shlex.split(example)[1:])
+
+
+# Failure
+
+
+def test_bad_files_fail_in_one_line(folder, capsys, tmp_path):
+    def file(name, content):
+        path = tmp_path / name
+        path.write_bytes(content) if isinstance(content, bytes) else path.write_text(content, encoding="utf-8")
+        return path
+
+    fit = lambda path, target="y": fails(capsys, "fit", path, "--target", target)  # noqa: E731
+    assert "no file" in fit(tmp_path / "missing.csv")
+    assert "line 3, column 'b': 'oops' is not a number" in fit(file("a.csv", "a,b,y\n1,2,3\n4,oops,6\n"))
+    assert "--drop" in fit(file("a.csv", "a,b,y\n1,2,3\n4,oops,6\n"))
+    assert "no column 'z'. There are a, b, y" in fit(file("b.csv", "a,b,y\n1,2,3\n"), "z")
+    assert "line 3" in fit(file("c.csv", "a,b,y\n1,2,3\n4,5\n"))
+    assert "empty" in fit(file("d.csv", ""))
+    assert "not known" in fit(file("e.xlsx", "a"))
+    fit(file("f.npy", b"not an array"))
+    fit(file("g.npz", b"PK\x03\x04 nor an archive"))
+    fit(file("h.csv", b"\xff\xfe\x00a,b\n"))
+    fit(file("i.parquet", b"PAR1 broken"))
+    assert "not a model file" in fails(capsys, "report", file("m.ardea", "nothing"), "--out", tmp_path / "x.html")
+
+
+def test_discover_fails_in_one_line(folder, capsys, tmp_path):
+    motion = folder / "motion.csv"
+    assert "--time" in fails(capsys, "discover", motion)
+    assert "There are t, p, q" in fails(capsys, "discover", motion, "--time", "when")
+    text = tmp_path / "a.csv"
+    text.write_text("t,x\n0,1\n1,two\n", encoding="utf-8")
+    assert "line 3, column 'x': 'two' is not a number" in fails(capsys, "discover", text, "--time", "t")
+    text.write_text("t,x\n0,1\nsoon,2\n", encoding="utf-8")
+    assert "line 3, column 't': 'soon' is neither a number nor a date" in fails(capsys, "discover", text, "--time", "t")
+    np.savez(tmp_path / "a.npz", t=np.arange(3.0), x=np.ones((4, 5)))
+    assert "shape (4, 5)" in fails(capsys, "discover", tmp_path / "a.npz", "--time", "t")
+    assert "There are t, x" in fails(capsys, "discover", tmp_path / "a.npz", "--time", "when")
+
+
+def test_pickled_arrays_are_refused(capsys, tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{"code": 1}], dtype=object), allow_pickle=True)
+    fails(capsys, "fit", tmp_path / "a.npy", "--target", "0")
+    fails(capsys, "discover", tmp_path / "a.npy", "--step", "1")
+
+
+def test_missing_extras_are_named(folder, capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    assert "ardea[frames]" in fails(capsys, "fit", tmp_path / "a.parquet", "--target", "y")
+    assert "ardea[frames]" in fails(capsys, "discover", tmp_path / "a.parquet", "--time", "t")
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    (tmp_path / "a.nc").write_bytes(b"CDF")
+    assert "ardea[fields]" in fails(capsys, "discover", tmp_path / "a.nc", "--time", "t")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["fit"],
+        ["fit", "a.csv", "--method", "magic"],
+        ["rates", "--columns", "0"],
+        ["fit", "a", "--level", "2"],
+    ],
+)
+def test_wrong_use_exits_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+
+
+def test_interrupt_exits_with_130(folder, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ardea.SparseARD, "fit", interrupted)
+    assert main(["fit", str(folder / "table.csv"), "--target", "y"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_warnings_are_one_line_each_on_standard_error(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    write_csv(tmp_path / "wide.csv", [*(f"x{j}" for j in range(40)), "y"], rng.normal(size=(20, 41)))
+    assert main(["fit", str(tmp_path / "wide.csv"), "--target", "y", "--method", "ard"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("warning: ")
+    assert err.count("\n") == err.count("warning: ")
+
+
+def test_a_reader_that_leaves_is_no_error_with_traceback(folder):
+    command = (
+        f'"{sys.executable}" -c "import sys; from ardea.cli import main; sys.exit(main())" completion fish | head -n 1'
+    )
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
+
+
+# Completion
+
+
+def test_completion_knows_every_command_and_option(capsys):
+    commands = commands_of(build_parser())
+    assert {command.name for command in commands} == set(COMMANDS)
+    for shell in SHELLS:
+        assert main(["completion", shell]) == 0
+        script = capsys.readouterr().out
+        for command in commands:
+            assert command.name in script
+            for option in command.options:
+                for flag in option.flags:
+                    assert flag.lstrip("-") in script
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ardea", "dis"], ["discover"]),
+        (["ardea", "fit", "--meth"], ["--method"]),
+        (["ardea", "fit", "--method", "m"], ["m", "map"]),
+        (["ardea", "completion", "z"], ["zsh"]),
+        (["ardea", "reproduce", "lorenz6"], ["lorenz63"]),
+    ],
+)
+def test_bash_completes(capsys, words, expected):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    listed = " ".join(words)
+    ask = f'{script}\nCOMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _ardea; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == expected
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_can_read_their_script(capsys, tmp_path, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    assert main(["completion", shell]) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [shell, "-n", str(script)], capture_output=True, text=True, timeout=30, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
