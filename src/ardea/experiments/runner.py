@@ -108,7 +108,7 @@ def timed_trial(trial: Callable[[Settings, int], list[Row]], settings: Settings,
 
     What the fits warn of is in the rows (column `warned`), not on the screen.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
