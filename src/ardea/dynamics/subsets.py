@@ -38,7 +38,8 @@ Proposal = Callable[[Array, Array], Iterable[Support]]
 INFLATION = 16.0
 POLISHED = 3
 ADDITIONS = 3
-FORWARD_LENGTH = 16
+FORWARD_LENGTH = 30
+HELD_NOISE, HELD_INFLATION = (1e-1, 1e-2, 1e-3), 4.0
 LARGEST_SHARE = 0.25
 # A column is in the span of others when this share of its norm, or less, is left outside.
 DEPENDENT = 1e-10
@@ -258,25 +259,30 @@ def penalty(n_rows: float, n_columns: int, k: Any) -> Any:
 
 def ard_supports(system: System) -> list[Support]:
     """Return the support of ARD at α = 16 and, where columns do not outnumber rows, at α = 1."""
-    if system.total == 0:
-        return []
-    scale = np.sqrt(system.total)
-    problem = Problem(DenseColumns(system.columns), system.target / scale, 0.0, system.n_rows)
-    task = Task(problem, np.ones(system.n_columns), 1.0, None, ARD_STEPS, ARD_TOLERANCE)
     inflations = (1.0, INFLATION) if system.n_columns < system.n_rows else (INFLATION,)
-    fits = [task.run(inflation=np.full(system.n_columns, alpha)) for alpha in inflations]
-    return [tuple(np.flatnonzero(fit.gamma).tolist()) for fit in fits]
+    return [_ard_support(system, alpha, None) for alpha in inflations] if system.total > 0 else []
 
 
 def wide_supports(system: System) -> list[Support]:
     """Return supports to eliminate from where terms explain something only together.
 
     If each alone is hidden by another, the empty model is a fixed point of ARD. The backward path from all columns
-    finds them or, where those are too many, that from a forward selection which does not stop at the criterion.
+    finds them or, where those are too many, that from ARD with σ² held at small shares of the variance, or from a
+    forward selection which does not stop at the criterion.
     """
     if 2 * system.n_columns <= system.n_rows:
         return [tuple(range(system.n_columns))]
-    return [system.forward_path(FORWARD_LENGTH)]
+    held = [_ard_support(system, HELD_INFLATION, share) for share in HELD_NOISE] if system.total > 0 else []
+    return [*held, system.forward_path(FORWARD_LENGTH)]
+
+
+def _ard_support(system: System, inflation: float, noise_share: float | None) -> Support:
+    """Return the columns that ARD keeps, σ² learned or held at a share of ‖z‖²/N."""
+    noise = None if noise_share is None else noise_share / system.n_rows
+    problem = Problem(DenseColumns(system.columns), system.target / np.sqrt(system.total), 0.0, system.n_rows)
+    task = Task(problem, np.ones(system.n_columns), 1.0, noise, ARD_STEPS, ARD_TOLERANCE)
+    gamma = task.run(inflation=np.full(system.n_columns, inflation)).gamma
+    return tuple(np.flatnonzero(gamma).tolist())
 
 
 def regressor_supports(regressor: Any, system: System) -> list[Support]:
