@@ -475,11 +475,14 @@ def test_an_interrupted_client_leaves_model_and_cluster_as_they_were(client, dat
     lazy_X, lazy_Y, _ = cut(X, Y, rows=20)
     model = SparseARD().fit(X, Y)
     before = model.coef_
+    # A process started in the background may ignore SIGINT.
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         model.fit(with_accident(lazy_X, slow), lazy_Y)
     timer.join()
+    signal.signal(signal.SIGINT, earlier)
     np.testing.assert_array_equal(model.coef_, before)
     for _ in range(100):
         left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
