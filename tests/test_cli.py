@@ -513,3 +513,23 @@ def test_other_shells_can_read_their_script(capsys, tmp_path, shell):
         [shell, "-n", str(script)], capture_output=True, text=True, timeout=30, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy"])
+def test_equations_of_a_table_larger_than_memory(kind, tmp_path, capsys):
+    """30,000 rows within 1 MB: stretches of 400 rows, spread over the whole."""
+    t = 0.02 * np.arange(30_000)
+    x = np.column_stack([np.cos(t), -np.sin(t)]) + 0.01 * np.random.default_rng(0).normal(size=(t.size, 2))
+    path = tmp_path / f"long.{kind}"
+    if kind == "csv":
+        write_csv(path, ["t", "p", "q"], np.column_stack([t, x]))
+    else:
+        np.save(path, np.column_stack([t, x]))
+    time = "t" if kind == "csv" else "x0"
+    assert main(["discover", str(path), "--time", time, "--degree", "1", "--memory", "1 MB"]) == 0
+    shown = capsys.readouterr().out
+    rows = int(shown.split(":")[1].split()[0])
+    assert 8_000 <= rows <= 20_000
+    assert "2 terms of 3 candidates" in shown
+    assert main(["discover", str(path), "--step", "0.02", "--memory", "1 MB"]) == 1
+    assert "larger than --memory" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sympy
+import xarray as xr
 from scipy.integrate import solve_ivp
 from sklearn.base import clone
 
@@ -338,6 +339,21 @@ def test_frames_bring_their_names(noisy_lorenz):
     t, x = noisy_lorenz
     found = Discovery(Polynomials(2)).fit(pd.DataFrame(x, columns=["a", "b", "c"]), t)
     assert terms_of(found) == [{"a", "b"}, {"a", "b", "a c"}, {"c", "a b"}]
+
+
+def test_xarray_fields_bring_coordinates_and_names():
+    system = systems.burgers()
+    t, u = system.noisy(0.01, seed=0)
+    field = xr.DataArray(u, dims=("s", "t"), coords={"s": system.space[0], "t": t}, name="w")
+    found = Discovery().fit(field)
+    assert terms_of(found) == [{"w w_s", "w_ss"}]
+    given = Discovery().fit(u, t, space=system.space, feature_names=["w"])
+    np.testing.assert_allclose(found.coef_, given.coef_, rtol=1e-10)
+
+
+def test_times_are_needed(noisy_lorenz):
+    with pytest.raises(ValueError, match="t is needed"):
+        Discovery().fit(noisy_lorenz[1])
 
 
 def test_parameters_are_scikit_learns(noisy_lorenz):

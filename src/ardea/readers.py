@@ -232,9 +232,13 @@ class RowFile(ABC):
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""
         if len(self.names) > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"{self.path} has {len(self.names)} columns; at most {COMPRESSION_COLUMN_LIMIT} are read.")
+        blocks = ((X, y.reshape(len(y), -1), None) for X, y in self.counted_blocks(progress))
+        return CompressedRows(Compression.from_blocks(blocks), self.names, self._one_target)
+
+    def counted_blocks(self, progress: bool | None = None) -> Iterator[tuple[Array, Array]]:
+        """Yield the blocks and show how far reading has got."""
         with Progress(self.path.name, self._steps(), unit=self._unit(), shown=progress) as bar:
-            compression = Compression.from_blocks((X, y.reshape(len(y), -1), None) for X, y in self._counted(bar))
-        return CompressedRows(compression, self.names, self._one_target)
+            yield from self._counted(bar)
 
     def _steps(self) -> int:
         return self.n_blocks or 0

@@ -14,6 +14,7 @@ from ardea.cli.options import HelpFormatter, add_discover_options, add_output_op
 from ardea.cli.outputs import header_record, print_files, write_outputs
 from ardea.cli.series import Series, read_series
 from ardea.progress import duration
+from ardea.readers import DEFAULT_MEMORY
 from ardea.report.described import described
 from ardea.report.notes import kept_warnings
 
@@ -21,6 +22,8 @@ EPILOG = """\
 DATA is a table with one row per time (CSV, NPY; Parquet with ardea[frames]): every column but the time is a state,
 empty fields are gaps, and times may be dates. Or it holds arrays (NPZ; NetCDF and Zarr with ardea[fields]): a field u
 with its coordinates x and times t, space axes first, or a table of states. Nothing is written without --out.
+Of a table larger than --memory up to 50 stretches of 400 rows are kept, spread over the whole of it; it needs --time in
+numbers and no gaps.
 
 examples:
   ardea discover pendulum.csv --time t
@@ -44,6 +47,12 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="the time series or field")
     add_discover_options(parser)
+    parser.add_argument(
+        "--memory",
+        default=DEFAULT_MEMORY,
+        metavar="SIZE",
+        help=f"of larger tables, stretches are read ({DEFAULT_MEMORY})",
+    )
     add_output_options(parser)
     parser.set_defaults(run=run)
 

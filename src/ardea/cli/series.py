@@ -12,6 +12,12 @@ import numpy as np
 from ardea.cli.console import Failure, unknown
 from ardea.cli.tables import ARRAYS, Columns, NamedArray, dates_to_times, read_arrays, read_columns, suffix_of
 from ardea.core.columns import Array
+from ardea.readers import bytes_of, open_rows
+
+# A table takes about so many times its size on disk when it is read at once.
+EXPANSION = 8
+# What is kept of a table larger than memory.
+STRETCH, MOST_STRETCHES = 400, 50
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,41 @@ def read_series(path: Path, options: argparse.Namespace) -> Series:
         return _from_arrays(read_arrays(path), path, options)
     if options.space:
         raise Failure("--space is for fields in NPZ, NetCDF or Zarr files.")
+    if _large(path, options):
+        return _from_stretches(path, options)
     return _from_columns(read_columns(path), options)
+
+
+def _large(path: Path, options: argparse.Namespace) -> bool:
+    """Whether a table is larger than --memory, by its size on disk."""
+    size = sum(one.stat().st_size for one in path.rglob("*")) if path.is_dir() else path.stat().st_size
+    return size * EXPANSION > bytes_of(options.memory)
+
+
+def _from_stretches(path: Path, options: argparse.Namespace) -> Series:
+    """Read a table block by block and keep stretches of rows, spread evenly over the whole."""
+    if options.time is None or options.series is not None:
+        raise Failure(f"{path} is larger than --memory: name its times with --time, and give one series in one file.")
+    wanted = None if options.states is None else [*options.states, *(options.inputs or [])]
+    rows = open_rows(path, options.time, columns=wanted, memory=bytes_of(options.memory))
+    inputs = list(options.inputs or [])
+    for name in inputs:
+        if name not in rows.names:
+            raise unknown(name, rows.names, f"{path} has no column")
+    names = [*(name for name in rows.names if name not in inputs), *inputs]
+    order = [rows.names.index(name) for name in names]
+    kept: list[tuple[Array, Array]] = []
+    number, stride = 0, 1
+    for X, t in rows.counted_blocks():
+        for start in range(0, len(t), STRETCH):
+            if number % stride == 0:
+                kept.append((X[start : start + STRETCH, order].copy(), t[start : start + STRETCH].copy()))
+            number += 1
+            if len(kept) > MOST_STRETCHES:
+                kept, stride = kept[::2], 2 * stride
+    n_states = len(names) - len(inputs)
+    states, controls = [X[:, :n_states] for X, _ in kept], [X[:, n_states:] for X, _ in kept]
+    return Series(states, [t for _, t in kept], controls if inputs else None, names)
 
 
 def _from_columns(table: Columns, options: argparse.Namespace) -> Series:

@@ -1,6 +1,6 @@
 """Tables and arrays for `discover`: columns with gaps, dates as times, arrays on named axes.
 
-Files larger than memory are the business of :mod:`ardea.readers`; a series whose equations are looked for is small.
+Tables larger than memory are the business of :mod:`ardea.readers`.
 """
 
 from __future__ import annotations

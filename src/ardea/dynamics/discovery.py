@@ -103,7 +103,7 @@ class Discovery(BaseEstimator):
     def fit(
         self,
         x: Any,
-        t: Any,
+        t: Any = None,
         x_dot: Any = None,
         u: Any = None,
         feature_names: Sequence[str] | None = None,
@@ -116,7 +116,7 @@ class Discovery(BaseEstimator):
         x : array of shape (times, states), DataFrame, or a list of them
             States; rows with NaN are gaps. Several trajectories as a list.
         t : array of shape (times,), float, or a list of arrays
-            Times, or the step between samples. Uneven times are allowed.
+            Times, or the step between samples. Uneven times are allowed. An xarray field brings its own.
         x_dot : like x, optional
             Derivatives, if they were measured.
         u : array of shape (times, inputs) or a list of them, optional

@@ -112,6 +112,8 @@ def checked_trajectories(
     x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None
 ) -> tuple[list[Trajectory], list[str]]:
     """Return the data as checked trajectories, and the names of states and inputs."""
+    if t is None:
+        raise ValueError("t is needed: the times of the rows, or the step between them.")
     several = isinstance(x, list | tuple)
     states = list(x) if several else [x]
     if not states:
