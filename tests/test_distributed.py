@@ -75,7 +75,8 @@ def cluster():
 @pytest.fixture
 def client(cluster):
     with Client(cluster) as connected:
-        connected.wait_for_workers(2, timeout=30)
+        cluster.scale(2)  # replaces a worker that an earlier test killed for good
+        connected.wait_for_workers(2, timeout=120)
         yield connected
 
 
@@ -573,7 +574,7 @@ def test_resampling_through_joblib_on_the_cluster(client):
     data = sparse_data(m=120)
     search = ARDSearch(ARDvi(), criterion="stability", n_resamples=6, random_state=0)
     here = search.fit(data.X, data.y).path_["score"]
-    with joblib.parallel_config(backend="dask", wait_for_workers_timeout=30):
+    with joblib.parallel_config(backend="dask", wait_for_workers_timeout=120):
         there = ARDSearch(ARDvi(), criterion="stability", n_resamples=6, random_state=0, n_jobs=-1).fit(data.X, data.y)
     np.testing.assert_array_equal(there.path_["score"], here)
 
