@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from ardea import SparseARD
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Polynomials, systems
-from ardea.dynamics.errors_in_variables import JITTER, Equations, Fit
+from ardea.dynamics.errors_in_variables import JITTER, Equations, FirstPass, Fit
 from ardea.dynamics.pieces import (
     Piece,
     corner_frequency,
@@ -23,6 +23,7 @@ from ardea.dynamics.pieces import (
     weak_piece,
     window_radius,
 )
+from ardea.dynamics.states import RowScheme, checked_trajectories
 
 NAMES = ["x", "y", "z"]
 LORENZ = [{"x", "y"}, {"x", "y", "x z"}, {"z", "x y"}]
@@ -425,3 +426,36 @@ def test_intervals_cover_the_truth_over_many_draws():
         for equation, row in zip(found.equations_, truth, strict=True):
             hits += list(np.abs(equation.coefficients - row[list(equation.support)]) <= equation.half_widths())
     assert 0.90 <= np.mean(hits) <= 0.99
+
+
+# The first pass, shared by all supports
+
+
+@pytest.mark.parametrize("form", ["weak", "derivative"])
+@pytest.mark.parametrize("states", [[1], [0, 1, 2]])
+def test_fits_from_the_shared_first_pass_are_those_from_zero(form, states):
+    system = systems.lorenz63()
+    t, x = system.noisy(0.01, 3)
+    trajectories, _ = checked_trajectories(x, t, None, None, None)
+    pieces = RowScheme(form, False, "finite", 6).pieces(trajectories)
+    equations = Equations(pieces, system.library, states, np.ones(3))
+    first = FirstPass(equations)
+    for supports in ([(1, 2)] * len(states), [(0, 1, 5)] * len(states), [()] * len(states)):
+        for passes in (1, 2, 3):
+            ours, plain = (equations.fitted(supports, start, passes) for start in (first, None))
+            np.testing.assert_allclose(ours.rss, plain.rss, rtol=1e-8)
+            for one, other in zip(ours.coefficients, plain.coefficients, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_a_fit_that_has_settled_is_returned_as_it_is():
+    system = systems.lorenz63()
+    t, x = system.noisy(0.01, 3)
+    trajectories, _ = checked_trajectories(x, t, None, None, None)
+    equations = Equations(
+        RowScheme("weak", False, "finite", 6).pieces(trajectories), system.library, [0], 0.01 * x.std(axis=0)
+    )
+    fit = equations.fitted([(1, 2)])
+    assert fit.settled
+    assert equations.fitted([(1, 2)], fit) is fit
+    assert equations.fitted([(1, 2)], passes=1).settled is False

@@ -209,7 +209,8 @@ class Discovery(BaseEstimator):
             if others:
                 warnings.warn(
                     f"The data hardly tell two models of {self.model_.left(equation.name)} apart: "
-                    f"[{', '.join(equation.terms)}] and [{', '.join(others[0])}]. Longer or richer data would.",
+                    f"[{', '.join(equation.terms)}] and [{', '.join(others[0])}]. Longer or richer data would "
+                    "(docs/warnings/ambiguity).",
                     AmbiguityWarning,
                     stacklevel=4,
                 )
@@ -217,7 +218,7 @@ class Discovery(BaseEstimator):
             if ratio < LEAST_EXCITATION:
                 warnings.warn(
                     f"{name} varies only {ratio:.1f} times as much as its noise: the data are too little excited (a "
-                    "fixed point?) to find its equation.",
+                    "fixed point?) to find its equation (docs/warnings/ambiguity).",
                     AmbiguityWarning,
                     stacklevel=4,
                 )

@@ -18,7 +18,7 @@ than one alone: on Lorenz 63 with 5 % noise the t-statistic of the weakest term 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class Fit:
         ê of every piece, in the units of the states.
     floor : float
         RSS that truncation error alone leaves.
+    settled : bool
+        Whether another pass would hardly change it.
     """
 
     supports: tuple[Support, ...]
@@ -61,6 +63,7 @@ class Fit:
     rss: float
     errors: list[Array]
     floor: float = 0.0
+    settled: bool = False
 
 
 class Equations:
@@ -84,17 +87,22 @@ class Equations:
         self.n_terms = library.n_terms(self.n_states + self.pieces[0].inputs.shape[1])
         self.n_rows = len(self.states) * sum(piece.n_rows for piece in self.pieces)
 
-    def fitted(self, supports: Sequence[Support], start: Fit | None = None, passes: int | None = None) -> Fit:
+    def fitted(
+        self, supports: Sequence[Support], start: Fit | FirstPass | None = None, passes: int | None = None
+    ) -> Fit:
         """Return the fit at the supports, its passes repeated until the coefficients settle."""
-        current = self._beginning(tuple(supports), start)
-        for _ in range(MAX_PASSES if passes is None else passes):
+        left = MAX_PASSES if passes is None else passes
+        if isinstance(start, FirstPass):
+            current, left = start.fit(tuple(supports)), left - 1
+        else:
+            current = self._beginning(tuple(supports), start)
+        for _ in range(left):
+            if current.settled:
+                break
             following = self._pass(current)
             if following is None:
                 break
-            settled = self._settled(current, following)
-            current = following
-            if settled:
-                break
+            current = replace(following, settled=self._settled(current, following))
         return current
 
     def _settled(self, before: Fit, after: Fit) -> bool:
@@ -107,6 +115,8 @@ class Equations:
 
     def _beginning(self, supports: tuple[Support, ...], start: Fit | None) -> Fit:
         """Return ξ = 0, ê = 0, or what an earlier fit knows."""
+        if start is not None and start.supports == supports:
+            return start
         if start is None:
             zeros = tuple(np.zeros(len(support)) for support in supports)
             return Fit(supports, zeros, np.inf, [np.zeros_like(piece.x) for piece in self.pieces])
@@ -118,14 +128,13 @@ class Equations:
 
     def design(self, fit: Fit) -> tuple[Array, Array]:
         """Return A and z on the supports of a fit, all equations side by side."""
-        blocks = [_Block(self, piece, fit, errors) for piece, errors in zip(self.pieces, fit.errors, strict=True)]
-        rows = [block.rows(fit.supports) for block in blocks]
+        rows = [block.rows(fit.supports) for block in self._blocks(fit)]
         return np.vstack([A for A, _ in rows]), np.concatenate([z for _, z in rows])
 
     def system(self, fit: Fit, which: int) -> tuple[Array, Array]:
         """Return A of all candidate terms of one equation and z, the terms of the other equations projected out."""
         others = tuple(() if i == which else support for i, support in enumerate(fit.supports))
-        blocks = [_Block(self, piece, fit, errors) for piece, errors in zip(self.pieces, fit.errors, strict=True)]
+        blocks = self._blocks(fit)
         known = [block.rows(others) for block in blocks]
         A, z = np.vstack([block.candidates(which) for block in blocks]), np.concatenate([z for _, z in known])
         basis, _ = np.linalg.qr(np.vstack([rows for rows, _ in known]))
@@ -133,18 +142,49 @@ class Equations:
 
     def _pass(self, fit: Fit) -> Fit | None:
         """Run one pass; None where the linearisation has broken down."""
-        blocks = [_Block(self, piece, fit, errors) for piece, errors in zip(self.pieces, fit.errors, strict=True)]
+        blocks = self._blocks(fit)
         rows = [block.rows(fit.supports) for block in blocks]
         A, z = np.vstack([part for part, _ in rows]), np.concatenate([part for _, part in rows])
         if not (np.all(np.isfinite(A)) and np.all(np.isfinite(z))):
             return None
-        solution = np.linalg.lstsq(A, z, rcond=None)[0] if A.shape[1] else np.empty(0)
-        residual = z - A @ solution
-        parts = np.split(residual, np.cumsum([len(part) for _, part in rows])[:-1])
-        errors = [block.state_errors(part) for block, part in zip(blocks, parts, strict=True)]
-        coefficients = np.split(solution, np.cumsum([len(support) for support in fit.supports])[:-1])
-        floor = max(sum(block.floor for block in blocks), ROUNDING * float(z @ z))
-        return Fit(fit.supports, tuple(coefficients), float(residual @ residual), errors, floor)
+        return _least_squares(fit.supports, blocks, A, z)
+
+    def _blocks(self, fit: Fit) -> list[_Block]:
+        return [_Block(self, piece, fit, errors) for piece, errors in zip(self.pieces, fit.errors, strict=True)]
+
+
+def _least_squares(supports: tuple[Support, ...], blocks: Sequence[_Block], A: Array, z: Array) -> Fit:
+    """Return ξ on the supports by least squares, and the ê that follow."""
+    solution = np.linalg.lstsq(A, z, rcond=None)[0] if A.shape[1] else np.empty(0)
+    residual = z - A @ solution
+    parts = np.split(residual, np.cumsum([block.n_rows for block in blocks])[:-1])
+    errors = [block.state_errors(part) for block, part in zip(blocks, parts, strict=True)]
+    coefficients = np.split(solution, np.cumsum([len(support) for support in supports])[:-1])
+    floor = max(sum(block.floor for block in blocks), ROUNDING * float(z @ z))
+    return Fit(supports, tuple(coefficients), float(residual @ residual), errors, floor)
+
+
+class FirstPass:
+    """The pass that every fit from ξ = 0, ê = 0 begins with: J = 0, so C and A of all terms are the same for all.
+
+    Parameters
+    ----------
+    equations : Equations
+        What is fitted.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        nothing: tuple[Support, ...] = ((),) * len(equations.states)
+        self.blocks = equations._blocks(equations._beginning(nothing, None))
+        self.z = np.concatenate([block.rows(nothing)[1] for block in self.blocks])
+        self.candidates = [
+            np.vstack([block.candidates(which) for block in self.blocks]) for which in range(len(equations.states))
+        ]
+
+    def fit(self, supports: tuple[Support, ...]) -> Fit:
+        """Return the fit after this pass."""
+        chosen = [columns[:, support] for columns, support in zip(self.candidates, supports, strict=True)]
+        return _least_squares(supports, self.blocks, np.hstack(chosen), self.z)
 
 
 class _Block:
@@ -159,6 +199,11 @@ class _Block:
             for support, coefficients in zip(fit.supports, fit.coefficients, strict=True)
         ]
         self.factor = linalg.cholesky(self._covariance(), lower=True, overwrite_a=True, check_finite=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all equations of the piece."""
+        return len(self.factor)
 
     def _slopes(self, support: Support, coefficients: Array) -> Array:
         """Return J_il for all l, shape (m, n)."""
@@ -250,7 +295,11 @@ class InContext:
         self.equations, self.which, self.supports, self.start = equations, which, list(supports), start
         self.n_terms, self.n_rows = equations.n_terms, equations.n_rows
 
-    def fitted(self, support: Support, start: Fit | None = None, passes: int | None = None) -> Fit:
+    def beginning(self) -> Fit | FirstPass:
+        """Return what the fits of one search start from."""
+        return FirstPass(self.equations) if self.start is None else self.start
+
+    def fitted(self, support: Support, start: Fit | FirstPass | None = None, passes: int | None = None) -> Fit:
         """Return the fit with this support."""
         supports = [*self.supports[: self.which], support, *self.supports[self.which + 1 :]]
         return self.equations.fitted(supports, self.start if start is None else start, passes)

@@ -243,6 +243,8 @@ class FieldFit:
         Per field, ê as spline coefficients on the thinned grid.
     floor : float
         RSS that the truncation error of sums and splines alone may leave; it matters for data without noise.
+    settled : bool
+        Whether another pass would hardly change it.
     """
 
     support: Support
@@ -251,6 +253,7 @@ class FieldFit:
     noise_ratio: float
     errors: Errors = field(repr=False)
     floor: float = 0.0
+    settled: bool = False
 
 
 class WeakField:
@@ -307,6 +310,9 @@ class WeakField:
         """Columns of all terms at û on the thinned grid."""
         return _columns(self.data.thinned, self._forms, self.data.thinned_jets)
 
+    def beginning(self) -> None:
+        """Return nothing: fits start from ξ = 0, ê = 0."""
+
     def fitted(self, support: Support, start: FieldFit | None = None, passes: int | None = None) -> FieldFit:
         """Return the fit at a support, its passes repeated until the coefficients settle.
 
@@ -320,22 +326,26 @@ class WeakField:
             Stop after so many, unless N ln(RSS) still falls by more than `STILL_FALLING` per pass: with much noise the
             correction of the fields takes longer, and a fit that has not come to rest says nothing of its support.
         """
-        known = {} if start is None else dict(zip(start.support, start.coefficients, strict=True))
-        coefficients = np.array([known.get(term, 0.0) for term in support])
-        current = FieldFit(support, coefficients, np.inf, np.inf, {} if start is None else start.errors)
-        for done in range(1, MAX_PASSES + 1):
+        current, done, gain = self._start(support, start), 0, np.inf
+        while not current.settled and done < MAX_PASSES and (passes is None or done < passes or gain > STILL_FALLING):
             try:
                 with np.errstate(over="ignore", invalid="ignore"):
-                    following, settled = self._pass(current)
+                    following = self._pass(current)
             except np.linalg.LinAlgError:  # the coefficients, and C with them, have run away
                 break
             if not np.isfinite(following.rss):
                 break
             gain = self.n_rows * np.log(current.rss / following.rss)
-            current = following
-            if settled or (passes is not None and done >= passes and gain < STILL_FALLING):
-                break
+            current, done = following, done + 1
         return current
+
+    def _start(self, support: Support, start: FieldFit | None) -> FieldFit:
+        """Return ξ = 0, ê = 0, or what an earlier fit knows."""
+        if start is not None and start.support == support:
+            return start
+        known = {} if start is None else dict(zip(start.support, start.coefficients, strict=True))
+        coefficients = np.array([known.get(term, 0.0) for term in support])
+        return FieldFit(support, coefficients, np.inf, np.inf, {} if start is None else start.errors)
 
     def system(self, fit: FieldFit) -> tuple[Array, Array]:
         """Return A and z of all candidate terms, whitened at a fit."""
@@ -356,8 +366,8 @@ class WeakField:
         whitened = linalg.solve_triangular(factor, self._target, lower=True, check_finite=False)
         return TRUNCATION**2 * float(whitened @ whitened)
 
-    def _pass(self, fit: FieldFit) -> tuple[FieldFit, bool]:
-        """Run one pass; say whether the fitted values moved by less than `SETTLED`."""
+    def _pass(self, fit: FieldFit) -> FieldFit:
+        """Run one pass; it has settled where the fitted values moved by less than `SETTLED`."""
         A, z, factor, weights = self._whitened(fit, fit.support)
         norms = _norms(A)
         coefficients = np.linalg.lstsq(A / norms, z, rcond=None)[0] / norms
@@ -368,7 +378,7 @@ class WeakField:
         errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
         ratio = float(np.linalg.norm(residual) / np.sqrt(self.n_rows))
         rss = _discounted(float(residual @ residual), self.n_rows - len(fit.support))
-        return FieldFit(fit.support, coefficients, rss, ratio, errors, self._floor), settled
+        return FieldFit(fit.support, coefficients, rss, ratio, errors, self._floor, settled)
 
     def _whitened(self, fit: FieldFit, terms: Iterable[int]) -> tuple[Array, Array, Array, dict[int, Weights]]:
         """Return A of some terms, z, R, and the weights of the noise in every field."""

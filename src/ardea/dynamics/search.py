@@ -77,6 +77,9 @@ class GivenRows:
         self.theta, self.y = theta, y
         self.n_rows, self.n_terms = theta.shape
 
+    def beginning(self) -> None:
+        """Return nothing: least squares needs no start."""
+
     def fitted(self, support: Support, start: Any = None, passes: int | None = None) -> GivenFit:
         """Return least squares on the support."""
         columns = self.theta[:, list(support)]

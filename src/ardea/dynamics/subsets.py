@@ -107,6 +107,11 @@ class System:
         return float(self.target @ self.target)
 
     @cached_property
+    def _best_moves(self) -> dict[Support, Model]:
+        """The best move from every support asked for so far: polishing from several starts soon follows one way."""
+        return {}
+
+    @cached_property
     def _nonzero(self) -> NDArray[np.bool_]:
         return np.any(self.columns, axis=0)
 
@@ -140,9 +145,8 @@ class System:
     def backward_path(self, support: Iterable[int]) -> list[Model]:
         """Return the nested models from the support given to a single term; the cheapest term goes first."""
         chosen = np.array(sorted(support), dtype=np.intp)
-        path: list[Model] = []
         if chosen.size == 0:
-            return path
+            return []
         _, triangle, order = linalg.qr(self.columns[:, chosen], mode="economic", pivoting=True, check_finite=False)
         pivots = np.abs(triangle.diagonal())
         independent = int((pivots > DEPENDENT * max(pivots[0], np.finfo(float).tiny)).sum())
@@ -153,17 +157,21 @@ class System:
         loads = q.T @ self.target
         coefficients = inverse @ loads
         residual = self.target - q @ loads
-        rss = float(residual @ residual)
-        while chosen.size:
-            path.append(Model(tuple(chosen.tolist()), float(self.criterion(rss, chosen.size)), rss))
-            cost = coefficients**2 / covariance.diagonal()
-            i = int(np.argmin(cost))
-            rss += float(cost[i])
-            column = covariance[:, i] / covariance[i, i]
-            coefficients = np.delete(coefficients - column * coefficients[i], i)
-            covariance = np.delete(np.delete(covariance - np.outer(column, covariance[i]), i, 0), i, 1)
-            chosen = np.delete(chosen, i)
-        return path
+        rss = [float(residual @ residual)]
+        supports = [tuple(chosen.tolist())]
+        left = np.ones(chosen.size, dtype=bool)
+        while len(supports[-1]) > 1:
+            # Terms that are gone have no variance left.
+            cost = np.divide(coefficients**2, covariance.diagonal(), out=np.full(left.size, np.inf), where=left)
+            i = int(cost.argmin())
+            rss.append(rss[-1] + float(cost[i]))
+            row = covariance[i].copy()
+            coefficients -= row * (coefficients[i] / row[i])
+            covariance -= np.multiply.outer(row / row[i], row)
+            left[i] = False
+            supports.append(tuple(chosen[left].tolist()))
+        criteria = self.criterion(np.array(rss), np.arange(chosen.size, 0, -1))
+        return [Model(*one) for one in zip(supports, criteria.tolist(), rss, strict=True)]
 
     def forward_path(self, length: int) -> Support:
         """Return the terms that are added one after the other, each the best addition, whatever the criterion says."""
@@ -177,6 +185,11 @@ class System:
 
     def best_move(self, model: Model) -> Model:
         """Return the best model one addition, removal or exchange away."""
+        if model.support not in self._best_moves:
+            self._best_moves[model.support] = self._best_move(model)
+        return self._best_moves[model.support]
+
+    def _best_move(self, model: Model) -> Model:
         k, moves = len(model.support), self._moves(model)
         options: list[tuple[float, Support]] = []
         for j in moves.additions[:1]:

@@ -21,9 +21,10 @@ from ardea.dynamics.subsets import Model, Support, System, penalty, wide_support
 Array = NDArray[np.float64]
 
 LARGEST_START = 8
-PURSUED = 4
+# Of all starts so many are looked at twice, and so many of those are pursued.
+LOOKED_AT, PURSUED = 8, 4
 LONGEST_WAY = 8
-QUICK_PASSES = 3
+GLANCE_PASSES, QUICK_PASSES = 2, 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this are not tried themselves.
 MARGIN, NEIGHBOURS = 12.0, 6
 LARGEST_LOSS = 2.5
@@ -56,8 +57,11 @@ class Whitenable(Protocol):
     def n_rows(self) -> float:
         """Number of rows N."""
 
+    def beginning(self) -> Any:
+        """Return what the fits of one search start from."""
+
     def fitted(self, support: Support, start: Any = None, passes: int | None = None) -> Any:
-        """Return the fit at a support, from an earlier fit, with at most so many passes."""
+        """Return the fit at a support, from an earlier fit or a beginning, with at most so many passes."""
 
     def system(self, fit: Any) -> tuple[Array, Array]:
         """Return A and z of all candidate terms, whitened as the fit says."""
@@ -85,6 +89,7 @@ class Tournament:
 
     def __init__(self, equation: Whitenable, propose: Callable[[System], list[Support]]) -> None:
         self.equation, self.propose = equation, propose
+        self.beginning = equation.beginning()
         self.met: dict[Support, Contender] = {}
         self._ranked: dict[Support, list[Model]] = {}
         self._systems: dict[Support, System] = {}
@@ -93,8 +98,10 @@ class Tournament:
         """Return all supports met, best first."""
         empty = self.contender(())
         starts = [model.support for model in self.ranked(empty) if 0 < len(model.support) <= LARGEST_START]
-        first = sorted((self.contender(support) for support in starts), key=_by_score)[:PURSUED]
-        for contender in (empty, *first):
+        glances = sorted((self._fitted(support, self.beginning, GLANCE_PASSES) for support in starts), key=_by_score)
+        for glance in glances[:LOOKED_AT]:
+            self.met[glance.support] = self._fitted(glance.support, glance.fit, QUICK_PASSES - GLANCE_PASSES)
+        for contender in (empty, *sorted(self.met.values(), key=_by_score)[:PURSUED]):
             self.pursue(contender)
         return self.refined(min(self.met.values(), key=_by_score))
 
@@ -117,17 +124,16 @@ class Tournament:
     def contender(self, support: Support) -> Contender:
         """Return the support with its fit and score after a few passes, computed once."""
         if support not in self.met:
-            self.met[support] = self._scored(support, self.equation.fitted(support, passes=QUICK_PASSES))
+            self.met[support] = self._fitted(support, self.beginning, QUICK_PASSES)
         return self.met[support]
 
     def settled(self, contender: Contender) -> Contender:
         """Return the contender with its passes taken to the end."""
-        fit = self.equation.fitted(contender.support, contender.fit)
-        self.met[contender.support] = self._scored(contender.support, fit)
+        self.met[contender.support] = self._fitted(contender.support, contender.fit)
         return self.met[contender.support]
 
-    def _scored(self, support: Support, fit: Any) -> Contender:
-        n_rows = self.equation.n_rows
+    def _fitted(self, support: Support, start: Any, passes: int | None = None) -> Contender:
+        fit, n_rows = self.equation.fitted(support, start, passes), self.equation.n_rows
         rss = fit.rss + max(fit.floor, np.finfo(float).tiny)
         misfit = n_rows * np.log(rss / n_rows) if np.isfinite(rss) else np.inf
         return Contender(support, fit, float(misfit + penalty(n_rows, self.equation.n_terms, len(support))))
