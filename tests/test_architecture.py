@@ -17,24 +17,26 @@ FORBIDDEN_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tool
 
 # Every part, and the parts that its modules may import when they are loaded. A part may always import itself.
 CORE = {"core"}
-RULES = CORE | {"rates", "priors", "thresholds", "operators", "progress"}
-FITTING = RULES | {"inputs", "terms", "task"}
+RULES = CORE | {"rates", "priors", "thresholds", "operators", "memory", "progress"}
+FITTING = RULES | {"advice", "inputs", "terms", "task"}
 ROWS = {"distributed", "readers", "projections"}  # from Dask, files and sketches; nothing that `import ardea` loads
 ESTIMATORS = FITTING | {"regressor", "estimators", "versions"}
 SELECTION = ESTIMATORS | {"selection"}
 DYNAMICS = SELECTION | {"dynamics"}
-TOP = {"experiments", "exports", "plots", "report", "cli", "demo", "persistence", "pysindy"}
+TOP = {"experiments", "exports", "plots", "report", "notebook", "cli", "demo", "persistence", "pysindy"}
 MAY_IMPORT = {
     "versions": CORE,
+    "memory": set(),
     "progress": set(),
     "core": CORE,
     "rates": CORE,
     "priors": CORE,
     "operators": CORE,
     "thresholds": CORE | {"rates"},
+    "advice": CORE,
     "inputs": RULES,
     "distributed": CORE | {"inputs", "progress", "readers"},
-    "readers": CORE | {"inputs", "progress"},
+    "readers": CORE | {"inputs", "memory", "progress"},
     "projections": CORE | {"inputs"},
     "terms": RULES,
     "task": RULES,

@@ -155,6 +155,7 @@ def test_only_constant_columns(estimator):
     assert model.noise_variance_ == pytest.approx(y.var(ddof=1), rel=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.AlternativesWarning")
 @pytest.mark.parametrize("factor", [1.0, -3.0])
 def test_duplicate_columns_share_one_term(estimator, factor):
     data = sparse_data()
@@ -165,6 +166,7 @@ def test_duplicate_columns_share_one_term(estimator, factor):
     assert not twice.any()
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.AlternativesWarning")
 @pytest.mark.parametrize("model", [ARD(), ARDvi(alpha=4.0)])
 def test_duplicate_columns_change_no_prediction(model):
     """Σ_y only sees γ_1 + γ_2, so the optimum of the evidence is that without the twin."""
@@ -186,6 +188,7 @@ def test_rank_deficient_columns(estimator):
     assert 1 - model.score(X, y) == pytest.approx(unexplained, rel=4 * np.sqrt(2 / 80))
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.AlternativesWarning")
 @pytest.mark.parametrize("seed", [39, 64, 99])
 def test_rank_deficient_columns_with_hardly_any_noise(estimator, seed):
     """σ²/‖y‖² below the rounding error: q of a column in the span of the others must not drown in it."""
@@ -207,6 +210,7 @@ def test_powers_without_noise(estimator, n_powers):
     np.testing.assert_allclose(model.coef_[[2, 6]], [2, -1], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.AlternativesWarning")
 def test_nearly_equal_columns(estimator):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(100, 6))
@@ -227,6 +231,7 @@ def test_one_column(estimator, intercept):
     assert model.coef_[0] == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.FewRowsWarning")
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.filterwarnings("ignore::ardea.CollapseWarning")
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -236,6 +241,7 @@ def test_hardly_any_rows(estimator, rows, intercept):
     assert model.support_.sum() <= rows
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.FewRowsWarning")
 def test_one_row_with_intercept_is_the_intercept(estimator):
     model = fitted_soundly(estimator, [[1.0, 2.0]], [5.0])
     assert model.intercept_ == 5.0

@@ -95,6 +95,7 @@ def cut(X, Y, weight=None, rows=130):
 # The same model -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.AlternativesWarning")
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("rows", [7, 130, ROWS], ids=["fewer rows than columns", "blocks", "one block"])
 def test_blocks_on_threads_equal_arrays(threads, data, model, rows):

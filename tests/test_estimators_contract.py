@@ -385,6 +385,7 @@ def test_sparse_matrix_with_weights_and_targets_equals_dense(estimator, shape):
 # Prediction, intervals, draws, table ----------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ExtrapolationWarning")
 @pytest.mark.parametrize("kind", FAMILY)
 def test_predictive_deviation_away_from_the_centre(kind):
     """σ² + σ²/m + (x − x̄)ᵀΣ(x − x̄), where sklearn's return_std forgets the centring."""
@@ -399,6 +400,7 @@ def test_predictive_deviation_away_from_the_centre(kind):
     np.testing.assert_allclose(mean, new @ model.coef_ + model.intercept_, rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ExtrapolationWarning")
 @pytest.mark.parametrize("kind", FAMILY)
 def test_predictive_deviation_without_intercept(kind):
     data = sparse_data()
@@ -579,6 +581,7 @@ def test_stream_is_usable_after_every_block(estimator):
         assert model.get_support().sum() == so_far.support_.sum()
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.FewRowsWarning")
 @pytest.mark.filterwarnings("ignore::ardea.CollapseWarning")
 def test_stream_is_usable_from_the_first_row(estimator):
     data = sparse_data(d=5)
@@ -606,6 +609,7 @@ def test_fit_after_a_stream_forgets_it(estimator):
 # Weights --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ExtrapolationWarning")
 @pytest.mark.parametrize("keep", [None, [1]])
 def test_integer_weights_are_repeated_rows(estimator, keep):
     data = sparse_data()
@@ -716,6 +720,7 @@ def test_covariance_of_kept_columns_is_that_of_least_squares_with_a_flat_prior(k
     np.testing.assert_allclose(model.coef_std_[model.support_], np.sqrt(block.diagonal()), rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ExtrapolationWarning")
 @pytest.mark.parametrize("intercept", [True, False])
 def test_predictive_deviation_with_kept_columns(estimator, intercept):
     X, y = useless_kept_data()

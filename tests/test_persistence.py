@@ -31,6 +31,8 @@ from conftest import FAMILY, sparse_data
 
 DATA = sparse_data()
 NEW = sparse_data(seed=1).X
+# NEW lies elsewhere than the rows fitted, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::ardea.advice.ExtrapolationWarning")
 TWO = np.column_stack([DATA.y, 3 * DATA.X[:, 1] - DATA.y])
 FRAME = pd.DataFrame(DATA.X, columns=[f"naïve {j}\n" for j in range(12)])
 

@@ -87,6 +87,7 @@ LORENZ_LIBRARIES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.AlternativesWarning")
 @pytest.mark.parametrize("name", LORENZ_LIBRARIES)
 def test_every_library_gives_the_estimator_its_rows(name):
     t, x, x_dot = measured_lorenz()
@@ -116,6 +117,7 @@ def test_pde_libraries(weak):
     assert model.coefficients().shape == (1, len(model.get_feature_names()))
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.AlternativesWarning")
 def test_parameterized_library_and_control():
     t, x, x_dot = measured_lorenz()
     u = np.sin(t)[:, None]

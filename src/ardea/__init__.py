@@ -7,11 +7,11 @@ the evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them deci
 (:mod:`ardea.rates`).
 """
 
-from ardea import priors, rates
+from ardea import advice, priors, rates
+from ardea.advice import CollapseWarning
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.operators import Operator
 from ardea.persistence import ModelFileError, load, save
-from ardea.regressor import CollapseWarning
 from ardea.selection import ARDSearch
 from ardea.versions import __version__, show_versions
 
@@ -28,6 +28,7 @@ __all__ = [
     "Operator",
     "SparseARD",
     "__version__",
+    "advice",
     "load",
     "priors",
     "rates",

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ardea.advice import CollapseWarning
 from ardea.core.columns import Array, Index
 from ardea.dynamics import Discovery, systems
 from ardea.estimators import ARD, SparseARD
-from ardea.regressor import BaseARD, CollapseWarning
+from ardea.regressor import BaseARD
 
 N_ROWS, N_COLUMNS, N_TERMS = 150, 300, 6
 NOISE_STD = 0.5

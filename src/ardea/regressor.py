@@ -19,19 +19,17 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ardea.advice import CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
 from ardea.core.columns import Array, Index
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
 from ardea.core.pose import SparseSource, pose_array, pose_implicit
 from ardea.core.problem import Coordinates, Problem
+from ardea.core.ranges import ranges_of
 from ardea.core.result import Fit, Status, Trace
 from ardea.inputs import CompressedRows, checked_keep, checked_positive, is_lazy
 from ardea.operators import Operator, OperatorSource
 from ardea.task import Task
 from ardea.terms import IntervalKind, Summary, Terms, columns_of, terms_of
-
-
-class CollapseWarning(ConvergenceWarning):
-    """The learned noise variance cannot be trusted: the model nearly interpolates the data."""
 
 
 class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
@@ -100,7 +98,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self
         """
         self._check_parameters()
-        X, Y, weight = self._checked_rows(X, y, sample_weight, first=True)
+        X, Y, weight, self._ranges = self._checked_rows(X, y, sample_weight, first=True)
         keep = checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
         self.__dict__.pop("_stream", None)
         self._set_solution(*self._posed(X, Y, weight, keep))
@@ -162,7 +160,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if isinstance(X, Operator):
             return pose_implicit(OperatorSource.of(X), Y, weight, intercept=self.fit_intercept, keep=keep)
         if m > d and d <= COMPRESSION_COLUMN_LIMIT:
-            return Compression.from_arrays(X, Y, weight).pose(intercept=self.fit_intercept, keep=keep)
+            return Compression.from_arrays(X, Y, weight, self._ranges).pose(intercept=self.fit_intercept, keep=keep)
         if sparse.issparse(X):
             source = SparseSource(sparse.csc_array(X))
             return pose_implicit(source, Y, weight, intercept=self.fit_intercept, keep=keep)
@@ -195,12 +193,13 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         stream = self.__dict__.get("_stream")
         if isinstance(X, Operator):
             raise ValueError("An Operator cannot be added to a stream of rows; use fit.")
-        X, Y, weight = self._checked_rows(X, y, sample_weight, first=stream is None)
+        X, Y, weight, ranges = self._checked_rows(X, y, sample_weight, first=stream is None)
         checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
         if sparse.issparse(X) and X.shape[1] > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
-        block = X.compression if isinstance(X, CompressedRows) else Compression.from_arrays(X, Y, weight)
+        block = X.compression if isinstance(X, CompressedRows) else Compression.from_arrays(X, Y, weight, ranges)
         self._stream = block if stream is None else stream.merge(block)
+        self._ranges = self._stream.ranges
         for name in self._SOLVED:
             self.__dict__.pop(name, None)
         return self
@@ -234,15 +233,18 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
 
     def _checked_rows(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, first: bool
-    ) -> tuple[Any, Array, Array | None]:
+    ) -> tuple[Any, Array, Array | None, Array | None]:
+        """Return X, the targets, the weights and the range of every column, sound; rows without weight are gone."""
         if any(map(is_lazy, (X, y, sample_weight))):
             X, y, sample_weight = self._compressed(X, y, sample_weight, first=first), None, None
         if isinstance(X, CompressedRows):
-            return self._taken(X, y, sample_weight, first=first), np.empty((0, 0)), None
+            taken = self._taken(X, y, sample_weight, first=first)
+            return taken, np.empty((0, 0)), None, taken.compression.ranges
         if isinstance(X, Operator):
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
             check_consistent_length(X, y)
-        if isinstance(X, Operator) or (first and _sound_arrays(X, y)):
+        ranges = _ranges_where_sound(X, y) if first else None
+        if isinstance(X, Operator) or ranges is not None:
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
@@ -256,6 +258,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
                 y_numeric=True,
                 reset=first,
             )
+            ranges = ranges_of(X)
         if np.iscomplexobj(y):
             raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
         y = np.asarray(y, dtype=np.float64)
@@ -264,14 +267,14 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             self._one_target = y.ndim == 1
         Y = y.reshape(y.shape[0], -1)
         if sample_weight is None:
-            return X, Y, None
+            return X, Y, None, ranges
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         used = weight > 0
         if not used.any():
             raise ValueError("All sample weights are zero: at least one row must count.")
         if used.all() or isinstance(X, Operator):
-            return X, Y, weight
-        return X[used], Y[used], weight[used]
+            return X, Y, weight, ranges
+        return X[used], Y[used], weight[used], ranges_of(X[used])
 
     def _compressed(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
         """Compress Dask collections, after all checks that can be made before."""
@@ -329,8 +332,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
         """Take the fits for this model's own: warnings, then attributes."""
         known = self.noise_variance is not None
-        for t, fit in enumerate(fits):
-            self._tell(fit, coordinates, t)
+        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
+            self._tell(problem, fit, coordinates, t)
         self._terms: list[Terms] = [
             terms_of(problem, fit, coordinates, t, noise_known=known)
             for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
@@ -365,8 +368,8 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _stacked(self, values: list[Any]) -> Any:
         return values[0] if self._one_target else np.array(values)
 
-    def _tell(self, fit: Fit, coordinates: Coordinates, target: int) -> None:
-        """Turn a status into a warning, and print where asked."""
+    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, target: int) -> None:
+        """Turn a status, or what a user should know of a sound fit, into warnings; print where asked."""
         k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
         where = "" if self._one_target else f"Target {target}: "
         if fit.status.advice:
@@ -380,6 +383,10 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
                 CollapseWarning,
                 stacklevel=5,
             )
+        else:
+            noise = None if self.noise_variance is None else fit.noise
+            for text, category in fit_advice(problem, fit.posterior, coordinates.flat.rank, noise, self._names()):
+                warnings.warn(where + text, category, stacklevel=5)
         if self.verbose:
             print(
                 f"{where or type(self).__name__ + ': '}{fit.n_iter} steps, {k} terms, kkt_gap {fit.kkt_gap:.1e}, "
@@ -408,6 +415,11 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
+        ranges = self.__dict__.get("_ranges")
+        if ranges is not None and not isinstance(X, Operator):
+            support = np.flatnonzero(self._get_support_mask())
+            if advice := extrapolation_advice(ranges, X, support, self._names()):
+                warnings.warn(advice, ExtrapolationWarning, stacklevel=2)
         mean = predicted_mean(self._terms, self._one_target, X)
         return (mean, predicted_std(self._terms, self._one_target, X)) if return_std else mean
 
@@ -472,8 +484,7 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             As for `credible_interval`.
         """
         intervals = self.credible_interval(level, kind).reshape(len(self._terms), -1, 2)
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(map(str, names))
+        names = self._names()
         table: dict[str, list[Any]] = {} if self._one_target else {"target": []}
         percent = f"{100 * level:g}%"
         table |= {"term": [], "coef": [], "std": [], f"{percent} low": [], f"{percent} high": []}
@@ -490,6 +501,11 @@ class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         possible = len(self._terms) * self.n_features_in_
         caption = f"{type(self).__name__}: {total} of {possible} terms kept, noise σ = {sigma}"
         return Summary(table, caption)
+
+    def _names(self) -> list[str]:
+        """Return the names of the columns, x0, x1, … where there are none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(map(str, names))
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
@@ -509,17 +525,18 @@ def predicted_std(terms: Sequence[Terms], one_target: bool, X: Any) -> Array:
     return deviations[:, 0] if one_target else deviations
 
 
-def _sound_arrays(X: Any, y: Any) -> bool:
-    """Whether X and y are arrays that scikit-learn's checks would pass unchanged, at a fraction of their cost.
+def _ranges_where_sound(X: Any, y: Any) -> Array | None:
+    """Return the range of every column of arrays that scikit-learn's checks would pass unchanged; None for others.
 
-    A sum is finite only if all its terms are; a sum that overflows is left to the full check.
+    The range of a column is finite only if all its values are, and needed anyway: this saves the pass of those checks.
     """
     if type(X) is not np.ndarray or type(y) is not np.ndarray or X.dtype != np.float64 or y.dtype != np.float64:
-        return False
+        return None
     if X.ndim != 2 or y.ndim not in {1, 2} or X.shape[0] != y.shape[0] or 0 in X.shape or 0 in y.shape:
-        return False
+        return None
+    ranges = ranges_of(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(X.sum()) and np.isfinite(y.sum()))
+        return ranges if np.isfinite(ranges).all() and np.isfinite(y.sum()) else None
 
 
 def _mask(index: Index, size: int) -> NDArray[np.bool_]:

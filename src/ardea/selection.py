@@ -190,7 +190,7 @@ class ARDSearch(RegressorMixin, BaseEstimator):
         """
         models = self._checked_models()
         first = models[0]
-        X, Y, weight = first._checked_rows(X, y, sample_weight, first=True)
+        X, Y, weight, ranges = first._checked_rows(X, y, sample_weight, first=True)
         if isinstance(X, CompressedRows) and self.criterion in ("cv", "stability"):
             X[:0]  # says that rows are no longer there
         if not first._one_target:
@@ -202,6 +202,7 @@ class ARDSearch(RegressorMixin, BaseEstimator):
         candidates = self._candidates(models, X.shape[1])
         for candidate in candidates:
             candidate.model.n_features_in_, candidate.model._one_target = first.n_features_in_, True
+            candidate.model._ranges = ranges
             if hasattr(first, "feature_names_in_"):
                 candidate.model.feature_names_in_ = first.feature_names_in_
         with Progress("path", len(candidates), unit="models", shown=bool(self.verbose)) as bar:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import special
 
 from ardea import rates
 from ardea.core.columns import Array
@@ -16,6 +17,9 @@ from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED, GammaPrior, Setting
 from ardea.core.working_set import solve_wide
 from ardea.priors import Flat
 from ardea.thresholds import Calibrated, Given, Rule, Strength, sequential
+
+# An F test against all columns refutes a fit below this probability.
+REFUTED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,19 @@ class Task:
             inflation=alpha,
         )
         fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
+        if prior is None:
+            fit = self._not_refuted(setting, fit)
+        fit = _judged(setting, fit)
         if fit.status is Status.COLLAPSED and inflation is not None:
             setting = replace(setting, noise_scale=np.ones(problem.n_columns))
-            again = solve_wide(setting, max_iter=self.max_iter, tol=self.tol)
+            again = _judged(setting, solve_wide(setting, max_iter=self.max_iter, tol=self.tol))
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
         return fit
 
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
-        rule, problem = setting.noise_rule, setting.problem
-        if not isinstance(rule, Learned) or problem.total == 0 or fit.noise > rule.floor(problem) * (1 + 1e-9):
+        problem = setting.problem
+        if not _at_floor(setting, fit):
             return fit
         few = COLLAPSE_SHARE_INFLATED * problem.n_rows
         if problem.n_rows > problem.n_columns or fit.posterior.active.size > few:
@@ -94,6 +101,38 @@ class Task:
         lower = replace(setting, noise_rule=Learned(fit.noise, low_floor=True))
         again = solve_wide(lower, start=fit.gamma, max_iter=self.max_iter, tol=self.tol)
         if again.posterior.active.size > few:
+            return fit
+        return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
+
+    def _not_refuted(self, setting: Setting, fit: Fit) -> Fit:
+        """Run again from least squares where an F test against all columns refutes the fit; return the better.
+
+        Columns that are nearly the same may explain y by their difference, though each alone explains nothing: there
+        the loop ends in a local optimum. With r compressed rows, RSS_k of the fit and RSS_r outside of them,
+
+            F = (RSS_k − RSS_r)/(r − k) / (RSS_r/(m − r)),
+
+        or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees.
+        """
+        problem, rule = setting.problem, setting.noise_rule
+        rows, k = problem.columns.shape[0], fit.posterior.active.size
+        degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
+        if problem.total == 0 or rows <= k or degrees < 1 or excess <= 0:
+            return fit
+        if isinstance(rule, Learned):
+            noise = max(problem.rest / degrees, rule.floor(problem))
+            chance = special.fdtrc(rows - k, degrees, excess / (rows - k) / noise)
+        else:
+            noise = fit.noise
+            chance = special.chdtrc(rows - k, excess / noise)
+        if chance > REFUTED:
+            return fit
+        coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
+        rule = Learned(noise) if isinstance(rule, Learned) else rule
+        again = solve_wide(
+            replace(setting, noise_rule=rule), start=coefficients**2, max_iter=self.max_iter, tol=self.tol
+        )
+        if not again.trace.cost[-1] < fit.trace.cost[-1]:
             return fit
         return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
 
@@ -110,7 +149,7 @@ class Task:
         """
         false_terms = max(1.0, false_terms)
         if false_terms not in self._screened:
-            near = None if self.wide else self.plain
+            near = None if self.collapses else self.plain
             self._screened[false_terms] = self.run_inflated(None, false_terms, near)
         return self._screened[false_terms]
 
@@ -119,13 +158,21 @@ class Task:
         """Whether there are at least as many candidate columns as rows."""
         return self.n_candidates >= self.problem.n_rows
 
-    def screen_where_wide(self, calibrated: bool, false_terms: float) -> Fit | None:
+    @property
+    def collapses(self) -> bool:
+        """Whether plain ARD drives σ² to zero and keeps about m columns, from which no threshold comes back.
+
+        It does with as many columns as rows or more. It also does with fewer, where rows repeat each other (weights
+        above one, bootstrap samples), so that fewer different rows than columns are left.
+        """
+        return self.wide or self.plain.status is Status.COLLAPSED
+
+    def screen_where_collapsing(self, calibrated: bool, false_terms: float) -> Fit | None:
         """Return the screened fit where plain ARD, with which calibrated methods else begin, would collapse.
 
-        With as many columns as rows or more, ARD drives σ² to zero and keeps about m columns, from which no threshold
-        comes back. A strength that the user gave is applied to plain ARD all the same, as in the paper.
+        A strength that the user gave is applied to plain ARD all the same, as in the paper.
         """
-        return self.screened(false_terms) if calibrated and self.wide else None
+        return self.screened(false_terms) if calibrated and self.collapses else None
 
     def threshold(self, rule: Rule, screened: Fit | None = None) -> Fit:
         """Threshold ARD sequentially, among all columns or those that an earlier fit kept."""
@@ -160,3 +207,18 @@ class Task:
         if near is None:
             return self.run(inflation=alpha)
         return self.run(inflation=alpha, start=near.gamma, noise=near.noise)
+
+
+def _at_floor(setting: Setting, fit: Fit) -> bool:
+    """Whether a learned σ² has fallen to the least that its rule allows."""
+    rule, problem = setting.noise_rule, setting.problem
+    return isinstance(rule, Learned) and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
+
+
+def _judged(setting: Setting, fit: Fit) -> Fit:
+    """Return the fit with the status of a collapse where nothing is left of the noise and the terms are many.
+
+    The loop itself sees a collapse only where columns outnumber rows; rows that repeat each other hide it.
+    """
+    many = fit.posterior.active.size > COLLAPSE_SHARE_INFLATED * setting.problem.n_rows
+    return replace(fit, status=Status.COLLAPSED) if many and _at_floor(setting, fit) else fit

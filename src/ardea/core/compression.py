@@ -22,6 +22,7 @@ from ardea.core.columns import Array
 from ardea.core.factor import Rows, factor_by_gram, factor_by_qr, shortened, triangle
 from ardea.core.pose import FlatRows, pose_dense
 from ardea.core.problem import Coordinates, Problem
+from ardea.core.ranges import merged_ranges, ranges_of
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000
@@ -50,10 +51,16 @@ class Compression:
     n_features: int
     total_weight: float
     n_samples: int
+    ranges: Array | None = None
 
     @classmethod
-    def from_arrays(cls, X: Array | sparse.sparray, Y: Array, weight: Array | None = None) -> Compression:
-        """Compress arrays in memory, by the Gram matrix where its conditioning allows, else by QR; in row blocks."""
+    def from_arrays(
+        cls, X: Array | sparse.sparray, Y: Array, weight: Array | None = None, ranges: Array | None = None
+    ) -> Compression:
+        """Compress arrays in memory, by the Gram matrix where its conditioning allows, else by QR; in row blocks.
+
+        `ranges`, least and greatest value of every column, are computed where they are not given.
+        """
         m, d = X.shape
         total = float(m if weight is None else weight.sum())
         rows = Rows(X, Y, weight)
@@ -62,7 +69,9 @@ class Compression:
             factor = rows.weighted(slice(None), np.zeros(rows.width - 1))
         elif m > GRAM_HEIGHT * rows.width:
             factor = factor_by_gram(rows)
-        return cls(factor_by_qr(rows) if factor is None else factor, d, total, m)
+        return cls(
+            factor_by_qr(rows) if factor is None else factor, d, total, m, ranges_of(X) if ranges is None else ranges
+        )
 
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> Compression:
@@ -93,6 +102,7 @@ class Compression:
             self.n_features,
             self.total_weight + other.total_weight,
             self.n_samples + other.n_samples,
+            None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
         )
 
     def pose(self, *, intercept: bool, keep: Sequence[int] = ()) -> tuple[list[Problem], Coordinates]:

@@ -40,7 +40,14 @@ def check_regressor(model: BaseARD, where: str) -> None:
     names = state.get("feature_names_in_")
     sound = names is None or (isinstance(names, np.ndarray) and names.dtype == object and names.shape == (d,))
     require(sound, where, f"a model with {d} names")
+    _check_ranges(state.get("_ranges"), d, where)
     model._strength(d)
+
+
+def _check_ranges(ranges: Any, d: int, where: str) -> None:
+    """Check the least and greatest value of every column, where they are known."""
+    sound = ranges is None or (isinstance(ranges, np.ndarray) and ranges.dtype == float and ranges.shape == (2, d))
+    require(sound, where, f"a model with the ranges of {d} columns")
 
 
 def _check_stream(stream: Any, d: int, where: str) -> int:
@@ -49,6 +56,7 @@ def _check_stream(stream: Any, d: int, where: str) -> int:
         raise ModelFileError(f"{where}._stream is not the state of a stream. The file is damaged; get it again.")
     sound = stream.n_features == d and stream.n_targets >= 1 and stream.total_weight > 0 and stream.n_samples >= 1
     require(sound, f"{where}._stream", f"a stream of {d} columns")
+    _check_ranges(stream.ranges, d, f"{where}._stream")
     return stream.n_targets
 
 

@@ -24,7 +24,7 @@ from ardea.selection import ARDSearch, Path
 from ardea.terms import Gaussian, SupportRows, Terms
 
 # Attributes of regressors that do not end with an underscore; requests for metadata concern fitting and are not stored.
-PRIVATE_ATTRIBUTES = frozenset({"_one_target", "_terms", "_stream", "_sklearn_output_config"})
+PRIVATE_ATTRIBUTES = frozenset({"_one_target", "_ranges", "_terms", "_stream", "_sklearn_output_config"})
 NOT_STORED = frozenset({"_metadata_request"})
 
 
@@ -53,6 +53,7 @@ def is_tuple_of(item: type) -> Callable[[Any], bool]:
 # By how the dataclasses below annotate their fields.
 FIELD_CHECKS: dict[str, Callable[[Any], bool]] = {
     "Array": _is_array("fi"),
+    "Array | None": lambda value: value is None or _is_array("f")(value),
     "Index": _is_array("i"),
     "str": lambda value: isinstance(value, str),
     "bool": lambda value: isinstance(value, bool | np.bool_),
