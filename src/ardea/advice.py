@@ -38,19 +38,23 @@ class CollapseWarning(ConvergenceWarning):
     """The learned noise variance cannot be trusted: the model nearly interpolates the data (docs/warnings/collapse)."""
 
 
-class FewRowsWarning(UserWarning):
+class AdviceWarning(UserWarning):
+    """What a user should know of a sound fit, or of a prediction."""
+
+
+class FewRowsWarning(AdviceWarning):
     """Hardly any rows are left to learn the noise variance from (docs/warnings/few_rows)."""
 
 
-class DuplicateColumnsWarning(UserWarning):
+class DuplicateColumnsWarning(AdviceWarning):
     """Two columns that were both kept are nearly the same (docs/warnings/duplicate_columns)."""
 
 
-class AlternativesWarning(UserWarning):
+class AlternativesWarning(AdviceWarning):
     """A dropped column would explain the data as well as a kept one (docs/warnings/alternatives)."""
 
 
-class ExtrapolationWarning(UserWarning):
+class ExtrapolationWarning(AdviceWarning):
     """Rows to predict lie far outside those fitted (docs/warnings/extrapolation)."""
 
 
@@ -132,9 +136,9 @@ def alternatives(problem: Problem, post: Posterior, known_noise: float | None) -
 
 def fit_advice(
     problem: Problem, post: Posterior, n_flat: int, known_noise: float | None, names: Sequence[str]
-) -> list[tuple[str, type[UserWarning]]]:
+) -> list[tuple[str, type[AdviceWarning]]]:
     """Return what a user should know of a fit that ended well, as messages and their categories."""
-    told: list[tuple[str, type[UserWarning]]] = []
+    told: list[tuple[str, type[AdviceWarning]]] = []
     degrees, n_terms = problem.n_rows - post.active.size, post.active.size + n_flat
     if known_noise is None and degrees < FEW_DEGREES:
         told.append(

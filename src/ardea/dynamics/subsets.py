@@ -16,6 +16,7 @@ u_i the unit vector in their span that is orthogonal to all but column i, every 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.special import gammaln
 
+from ardea.advice import AdviceWarning
 from ardea.core.columns import DenseColumns
 from ardea.core.problem import Problem
 from ardea.task import Task
@@ -302,7 +304,9 @@ def regressor_supports(regressor: Any, system: System) -> list[Support]:
     """Return the support that an estimator of ours finds, as the only proposal."""
     from sklearn.base import clone
 
-    model = clone(regressor).fit(system.columns, system.target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdviceWarning)  # of a step on the way; the equations found are judged as a whole
+        model = clone(regressor).fit(system.columns, system.target)
     return [tuple(np.flatnonzero(model.support_).tolist())]
 
 
