@@ -71,6 +71,19 @@ class Task:
         inflation: Array | None = None,
         start: Array | None = None,
     ) -> Fit:
+        """Run the outer loop, without a prior also from least squares where the data refute the first result."""
+        fit = self.run_once(problem, noise, prior=prior, inflation=inflation, start=start)
+        return self._not_refuted(self.problem if problem is None else problem, fit, inflation) if prior is None else fit
+
+    def run_once(
+        self,
+        problem: Problem | None = None,
+        noise: float | None = None,
+        *,
+        prior: GammaPrior | None = None,
+        inflation: Array | None = None,
+        start: Array | None = None,
+    ) -> Fit:
         """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
         problem = self.problem if problem is None else problem
         alpha = np.ones(problem.n_columns) if inflation is None else inflation
@@ -81,8 +94,6 @@ class Task:
             inflation=alpha,
         )
         fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
-        if prior is None:
-            fit = self._not_refuted(setting, fit)
         fit = _judged(setting, fit)
         if fit.status is Status.COLLAPSED and inflation is not None:
             setting = replace(setting, noise_scale=np.ones(problem.n_columns))
@@ -104,7 +115,7 @@ class Task:
             return fit
         return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
 
-    def _not_refuted(self, setting: Setting, fit: Fit) -> Fit:
+    def _not_refuted(self, problem: Problem, fit: Fit, inflation: Array | None) -> Fit:
         """Run again from least squares where an F test against all columns refutes the fit; return the better.
 
         Columns that are nearly the same may explain y by their difference, though each alone explains nothing: there
@@ -114,7 +125,7 @@ class Task:
 
         or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees.
         """
-        problem, rule = setting.problem, setting.noise_rule
+        rule = self._noise_rule(None)
         rows, k = problem.columns.shape[0], fit.posterior.active.size
         degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
         if problem.total == 0 or rows <= k or degrees < 1 or excess <= 0:
@@ -128,10 +139,7 @@ class Task:
         if chance > REFUTED:
             return fit
         coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
-        rule = Learned(noise) if isinstance(rule, Learned) else rule
-        again = solve_wide(
-            replace(setting, noise_rule=rule), start=coefficients**2, max_iter=self.max_iter, tol=self.tol
-        )
+        again = self.run_once(problem, noise, inflation=inflation, start=coefficients**2)
         if not again.trace.cost[-1] < fit.trace.cost[-1]:
             return fit
         return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)

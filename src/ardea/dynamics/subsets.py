@@ -294,9 +294,12 @@ def wide_supports(system: System) -> list[Support]:
 def _ard_support(system: System, inflation: float, noise_share: float | None) -> Support:
     """Return the columns that ARD keeps, σ² learned or held at a share of ‖z‖²/N."""
     noise = None if noise_share is None else noise_share / system.n_rows
-    problem = Problem(DenseColumns(system.columns), system.target / np.sqrt(system.total), 0.0, system.n_rows)
+    spanned = np.any(system.columns, axis=1)  # of a squeezed system all but the last row
+    target = system.target / np.sqrt(system.total)
+    rest = float(np.sum(target[~spanned] ** 2))
+    problem = Problem(DenseColumns(system.columns[spanned]), target[spanned], rest, system.n_rows)
     task = Task(problem, np.ones(system.n_columns), 1.0, noise, ARD_STEPS, ARD_TOLERANCE)
-    gamma = task.run(inflation=np.full(system.n_columns, inflation)).gamma
+    gamma = task.run_once(inflation=np.full(system.n_columns, inflation)).gamma
     return tuple(np.flatnonzero(gamma).tolist())
 
 
@@ -305,7 +308,7 @@ def regressor_supports(regressor: Any, system: System) -> list[Support]:
     from sklearn.base import clone
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AdviceWarning)  # of a step on the way; the equations found are judged as a whole
+        warnings.simplefilter("ignore", AdviceWarning)  # of a step on the way, not of the equations
         model = clone(regressor).fit(system.columns, system.target)
     return [tuple(np.flatnonzero(model.support_).tolist())]
 
