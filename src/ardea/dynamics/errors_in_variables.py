@@ -133,12 +133,12 @@ class Equations:
 
     def system(self, fit: Fit, which: int) -> tuple[Array, Array]:
         """Return A of all candidate terms of one equation and z, the terms of the other equations projected out."""
-        others = tuple(() if i == which else support for i, support in enumerate(fit.supports))
+        return _system(self._blocks(fit), fit.supports, which)
+
+    def systems(self, fit: Fit) -> list[tuple[Array, Array]]:
+        """Return the systems of all equations at one fit."""
         blocks = self._blocks(fit)
-        known = [block.rows(others) for block in blocks]
-        A, z = np.vstack([block.candidates(which) for block in blocks]), np.concatenate([z for _, z in known])
-        basis, _ = np.linalg.qr(np.vstack([rows for rows, _ in known]))
-        return A - basis @ (basis.T @ A), z - basis @ (basis.T @ z)
+        return [_system(blocks, fit.supports, which) for which in range(len(self.states))]
 
     def _pass(self, fit: Fit) -> Fit | None:
         """Run one pass; None where the linearisation has broken down."""
@@ -151,6 +151,14 @@ class Equations:
 
     def _blocks(self, fit: Fit) -> list[_Block]:
         return [_Block(self, piece, fit, errors) for piece, errors in zip(self.pieces, fit.errors, strict=True)]
+
+
+def _system(blocks: Sequence[_Block], supports: Sequence[Support], which: int) -> tuple[Array, Array]:
+    others = tuple(() if i == which else support for i, support in enumerate(supports))
+    known = [block.rows(others) for block in blocks]
+    A, z = np.vstack([block.candidates(which) for block in blocks]), np.concatenate([z for _, z in known])
+    basis, _ = np.linalg.qr(np.vstack([rows for rows, _ in known]))
+    return A - basis @ (basis.T @ A), z - basis @ (basis.T @ z)
 
 
 def _least_squares(supports: tuple[Support, ...], blocks: Sequence[_Block], A: Array, z: Array) -> Fit:
@@ -289,10 +297,20 @@ class InContext:
         Supports of all; that of the one searched is replaced.
     start : Fit, optional
         Where fits begin.
+    system_at_start : tuple of A and z, optional
+        The system at that fit, where it is known.
     """
 
-    def __init__(self, equations: Equations, which: int, supports: Sequence[Support], start: Fit | None = None) -> None:
+    def __init__(
+        self,
+        equations: Equations,
+        which: int,
+        supports: Sequence[Support],
+        start: Fit | None = None,
+        system_at_start: tuple[Array, Array] | None = None,
+    ) -> None:
         self.equations, self.which, self.supports, self.start = equations, which, list(supports), start
+        self._system_at_start = system_at_start
         self.n_terms, self.n_rows = equations.n_terms, equations.n_rows
 
     def beginning(self) -> Fit | FirstPass:
@@ -306,4 +324,6 @@ class InContext:
 
     def system(self, fit: Fit) -> tuple[Array, Array]:
         """Return A and z of all candidate terms."""
+        if fit is self.start and self._system_at_start is not None:
+            return self._system_at_start
         return self.equations.system(fit, self.which)

@@ -130,10 +130,11 @@ def find_together(
     if len(states) < 2 or not affordable or _truncated(pieces, noise):
         return alone
     together = Equations(pieces, library, states, noise)
-    supports, fit = revised(together, [(alone[state].support, *alone[state].runners_up) for state in states], propose)
-    n_parameters = sum(map(len, supports))
-    for place, state in enumerate(states):
-        alone[state] = Found(InContext(together, place, supports, fit), supports[place], fit, n_parameters)
+    final = revised(together, [(alone[state].support, *alone[state].runners_up) for state in states], propose)
+    n_parameters = sum(len(one.supports[one.which]) for one in final)
+    for state, equation in zip(states, final, strict=True):
+        support = equation.supports[equation.which]
+        alone[state] = Found(equation, support, equation.start, n_parameters)
     return alone
 
 
@@ -147,7 +148,7 @@ def _truncated(pieces: Sequence[Piece], noise: Array) -> bool:
     return False
 
 
-def revised(together: Equations, choices: Sequence[Sequence[Support]], propose: Propose) -> tuple[list[Support], Fit]:
+def revised(together: Equations, choices: Sequence[Sequence[Support]], propose: Propose) -> list[InContext]:
     """Change one support at a time, always the one whose change lowers the joint score most, until none does.
 
     Revising them in a fixed order would let a right equation make up for the fault of a wrong one.
@@ -162,19 +163,25 @@ def revised(together: Equations, choices: Sequence[Sequence[Support]], propose: 
         From a small system to supports.
     """
     supports = [first for first, *_ in choices]
-    fit = together.fitted(supports)
+    current = _each_in_context(together, supports, together.fitted(supports))
     for _ in range(LARGEST_REVISIONS * len(supports)):
         best, place, gain = None, 0, 0.0
-        for candidate in range(len(supports)):
-            tournament = Tournament(InContext(together, candidate, supports, fit), propose)
+        for candidate, equation in enumerate(current):
+            tournament = Tournament(equation, propose)
             winner = tournament.around([supports[candidate], *choices[candidate]])[0]
             lowered = tournament.contender(supports[candidate]).score - winner.score
             if lowered > gain:
                 best, place, gain = winner, candidate, lowered
         if best is None:
             break
-        supports[place], fit = best.support, best.fit
-    return supports, together.fitted(supports, fit)
+        supports[place] = best.support
+        current = _each_in_context(together, supports, together.fitted(supports, best.fit))
+    return current
+
+
+def _each_in_context(together: Equations, supports: Sequence[Support], fit: Fit) -> list[InContext]:
+    """Return every equation among the others, with its system at the fit."""
+    return [InContext(together, place, supports, fit, system) for place, system in enumerate(together.systems(fit))]
 
 
 def _first(equation: Whitenable, propose: Propose) -> list[Contender]:
