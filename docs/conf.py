@@ -6,6 +6,10 @@ import os
 import re
 from typing import Any
 
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
 from sphinx_gallery.sorting import ExplicitOrder
 
 import ardea
@@ -22,7 +26,6 @@ release = version = ardea.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -34,6 +37,7 @@ default_role = "literal"
 html_theme = "furo"
 html_title = f"Ardea {release}"
 html_show_sourcelink = False
+html_math_renderer = "mathml"
 
 # Headings of two levels may be linked to; `$…$` and `$$…$$` are formulas.
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
@@ -108,8 +112,36 @@ def mark_table(app: Any, doctree: Any) -> None:
         app.env.metadata[name]["orphan"] = True
 
 
+BARE_FRACTION = re.compile(r"frac\s*\d")
+
+
+def formula(node: nodes.Element, *, block: bool) -> str:
+    """Return a formula as MathML, which browsers draw themselves: no script, no network."""
+    warn = logging.getLogger(__name__).warning
+    if BARE_FRACTION.search(node.astext()):
+        warn("write \\frac{1}{2}: \\frac12 is read as 12 over what follows", location=node)
+    try:
+        return str(tex2mathml(node.astext(), as_block=block))
+    except MathError as error:
+        warn("a formula cannot be drawn: %s", error, location=node)
+        return ""
+
+
+def visit_formula(translator: Any, node: nodes.Element) -> None:
+    """Write a formula in a line."""
+    translator.body.append(f'<span class="math">{formula(node, block=False)}</span>')
+    raise nodes.SkipNode
+
+
+def visit_formula_block(translator: Any, node: nodes.Element) -> None:
+    """Write a formula of its own; a wide one scrolls on a narrow screen."""
+    translator.body.append(f'<div class="math" style="overflow-x: auto">{formula(node, block=True)}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
-    """Connect the hooks; the first runs before numpydoc's."""
+    """Add the writer of formulas and connect the hooks; the first runs before numpydoc's."""
+    app.add_html_math_renderer("mathml", (visit_formula, None), (visit_formula_block, None))
     app.connect("autodoc-process-docstring", escape_docstring, priority=100)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-read", mark_table)

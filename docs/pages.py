@@ -1,8 +1,9 @@
 """Write what the blocks of the pages print, and the tables made from saved records, into the pages.
 
 ``python docs/pages.py`` rewrites the pages named below; ``--check`` only tells whether they are up to date. A Python
-block is followed by a text block with its output; a console block holds one `ardea` command and its output. A table
-stands between ``<!-- table: name -->`` and ``<!-- end of table -->`` and comes from ``benchmarks/results``.
+block is followed by a text block with what it prints and warns of; a console block holds one `ardea` command and its
+output. A table stands between ``<!-- table: name -->`` and ``<!-- end of table -->`` and comes from
+``benchmarks/results``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import os
 import re
 import shlex
 import tempfile
+import textwrap
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,12 @@ BLOCK = re.compile(
 )
 TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end of table -->", re.DOTALL)
 Record = dict[str, Any]
+# Of the lines of a warning.
+WIDTH = 100
+# Keeps a number and its unit, or numbers that belong together, on one line of a narrow cell.
+NO_BREAK = "\u00a0"
+# Seconds after which a fit of a comparison counts as not finished.
+TIME_LIMIT = 90
 
 
 def with_outputs(text: str, name: str) -> str:
@@ -39,18 +48,26 @@ def with_outputs(text: str, name: str) -> str:
 
     def with_output(match: re.Match[str]) -> str:
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             if match["command"] is None:
                 exec(compile(match["code"], name, "exec", dont_inherit=True), space)
             elif ardea_command(shlex.split(match["command"])) != 0:
                 raise RuntimeError(f"{name}: `ardea {match['command']}` failed.")
-        lines = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
+        shown = [*printed.getvalue().splitlines(), *warned(caught)]
+        lines = "\n".join(line.rstrip() for line in shown)
         if match["command"] is not None:
             return f"```console\n$ ardea {match['command']}\n{lines}\n```\n"
         return f"```python\n{match['code']}```\n" + (f"\n```text\n{lines}\n```\n" if lines else "")
 
     with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
         return BLOCK.sub(with_output, text)
+
+
+def warned(caught: Iterable[warnings.WarningMessage]) -> list[str]:
+    """Return warnings as lines, each warning once."""
+    texts = dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in caught)
+    return [line for text in texts for line in textwrap.wrap(text, WIDTH)]
 
 
 def with_tables(text: str) -> str:
@@ -70,8 +87,13 @@ def markdown(header: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: b
 def seconds(value: float, limit: float = float("inf")) -> str:
     """Return a time with its unit."""
     if value > limit:
-        return f"> {limit:g} s"
-    return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
+        return unbroken(f"> {limit:g} s")
+    return unbroken(f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms")
+
+
+def unbroken(text: str) -> str:
+    """Return a text that stays on one line."""
+    return text.replace(" ", NO_BREAK)
 
 
 def selection(problem: str, method: str, criterion: str) -> Record:
@@ -83,7 +105,7 @@ def selection(problem: str, method: str, criterion: str) -> Record:
 
 def errors(record: Record) -> str:
     """Return ‖error‖₂ / ‖error‖₁ / added / missed."""
-    return f"{record['l2']:.3f} / {record['l1']:.2f} / {record['added']:.1f} / {record['missed']:.1f}"
+    return unbroken(f"{record['l2']:.3f} / {record['l1']:.2f} / {record['added']:.1f} / {record['missed']:.1f}")
 
 
 def defaults_table() -> str:
@@ -129,13 +151,16 @@ def peers_table() -> str:
 
     def cell(case: str, method: str) -> str:
         record = found.get((case, method), {})
-        if record.get("kept") is None or record["cpu"] > 90:
-            return "> 90 s"
-        return f"{record['added']} / {record['missed']}; {seconds(record['cpu'])}"
+        time = float("inf") if record.get("kept") is None else record["cpu"]
+        terms = "" if time > TIME_LIMIT else unbroken(f"{record['added']} / {record['missed']}") + "; "
+        return terms + seconds(time, limit=TIME_LIMIT)
 
     methods = ["SparseARD", "ARD", "ARDRegression", "fastrvm", "abess", "skglm", "STLSQ"]
     rows = [
-        [f"{case.split('_')[0]} {one['rows']} × {one['columns']}", *(cell(case, method) for method in methods)]
+        [
+            f"{case.split('_')[0]} " + unbroken(f"{one['rows']} × {one['columns']}"),
+            *(cell(case, method) for method in methods),
+        ]
         for (case, own), one in found.items()
         if own == "SparseARD"
     ]

@@ -29,10 +29,10 @@ from ardea.core.result import Fit, Status, Trace
 from ardea.inputs import CompressedRows, checked_keep, checked_positive, is_lazy
 from ardea.operators import Operator, OperatorSource
 from ardea.task import Task
-from ardea.terms import IntervalKind, Summary, Terms, columns_of, terms_of
+from ardea.terms import IntervalKind, ShowsTerms, Summary, Terms, columns_of, terms_of
 
 
-class BaseARD(SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
+class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """What all estimators share: input checks, compression, attributes, prediction, intervals."""
 
     # The parameter that decides how many terms are kept, if there is one.

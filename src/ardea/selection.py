@@ -47,7 +47,7 @@ from ardea.inputs import CompressedRows, checked_keep, checked_positive
 from ardea.operators import Operator
 from ardea.progress import Progress
 from ardea.regressor import BaseARD
-from ardea.terms import Terms, columns_of, terms_of
+from ardea.terms import ShowsTerms, Terms, columns_of, terms_of
 
 LARGEST_SHARE = 0.25
 RSS_CRITERIA = ("aic", "bic", "ebic", "ebic2")
@@ -99,7 +99,7 @@ class Path(dict[str, Any]):
         return pd.DataFrame({name: values for name, values in self.items() if values.ndim == 1})
 
 
-class ARDSearch(RegressorMixin, BaseEstimator):
+class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
     """Fit an estimator at every strength of a grid and keep the best by a criterion that needs no truth.
 
     One compression serves all; the thresholding methods and ARDr share their first fit.

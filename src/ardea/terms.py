@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import linalg, stats
+from sklearn import get_config
 
 from ardea.core.columns import Array, DenseColumns, Index
 from ardea.core.problem import Coordinates, Problem
@@ -248,6 +249,28 @@ class Summary:
         return "\n".join([self.caption, "", *(line.rstrip() for line in lines)] if rows else [self.caption])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the table for notebooks."""
+        from ardea.notebook import summary_html
+
+        return summary_html(self)
+
+
+class ShowsTerms:
+    """Shows a fitted model in notebooks as its few terms, with scikit-learn's diagram below; see `ardea.notebook`.
+
+    Goes before BaseEstimator, whose representation it replaces. As there, ``display="text"`` turns it off.
+    """
+
+    def _repr_html_inner(self) -> str:
+        from ardea.notebook import model_html
+
+        return model_html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = {"text/plain": repr(self)}
+        return shown | {"text/html": self._repr_html_inner()} if get_config()["display"] == "diagram" else shown
 
 
 def _aligned(cells: list[str], widths: list[int], left: list[bool]) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
+import textwrap
+from itertools import groupby
 from pathlib import Path
 
 from ardea.readers import DEFAULT_MEMORY
 
 METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
+SMALLEST, LARGEST, MOST = 1e-150, 1e150, 10**15
 CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
 
 
@@ -17,6 +21,18 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(shutil.get_terminal_size().columns, 110))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap paragraphs; an example (an indented line) that is too long has its remark on the next line."""
+        parts: list[str] = []
+        for kind, lines in groupby(text.splitlines(), key=lambda line: line[:1].isspace() if line else None):
+            if kind is None:
+                parts += lines
+            elif kind:
+                parts += [line if len(line) <= width else re.sub(r"(?<=\S) {2,}", "\n      ", line) for line in lines]
+            else:
+                parts.append(textwrap.fill(" ".join(lines), width))
+        return textwrap.indent("\n".join(parts), indent)
 
 
 def names(text: str) -> list[str]:
@@ -34,13 +50,15 @@ def names(text: str) -> list[str]:
 
 
 def positive(text: str) -> float:
-    """Return a number above zero."""
+    """Return a number above zero whose square is one, too."""
     try:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 < value < float("inf"):
+    if not value > 0:
         raise argparse.ArgumentTypeError(f"{text} is not a number above zero")
+    if not SMALLEST <= value <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from {SMALLEST:g} to {LARGEST:g}")
     return value
 
 
@@ -52,6 +70,19 @@ def whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above zero")
+    if value > MOST:
+        raise argparse.ArgumentTypeError(f"{text} is more than {MOST:g}")
+    return value
+
+
+def seed(text: str) -> int:
+    """Return a seed of random numbers."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not a seed: whole numbers from 0 to 2**32 - 1 are")
     return value
 
 
@@ -80,7 +111,13 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--strength", type=positive, metavar="S", help="alpha, lam or tau itself, instead")
     group.add_argument("--search", action="store_true", help="try 15 strengths and choose by --criterion")
-    group.add_argument("--criterion", choices=CRITERIA, default="evidence", help="for --search (default: evidence)")
+    group.add_argument(
+        "--criterion",
+        choices=CRITERIA,
+        default="evidence",
+        metavar="NAME",
+        help=f"for --search: {', '.join(CRITERIA)} (default: evidence)",
+    )
     group.add_argument("--no-intercept", action="store_true", help="the model passes through zero")
     group.add_argument("--keep", type=names, metavar="A,B,…", help="columns that belong to the model: never dropped")
     group.add_argument(

@@ -26,6 +26,7 @@ from ardea.dynamics.search import Found
 from ardea.dynamics.simulation import RightHandSide
 from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, search_states
 from ardea.dynamics.subsets import Support, System, ard_supports, regressor_supports
+from ardea.terms import ShowsTerms
 
 Array = NDArray[np.float64]
 Form = Literal["weak", "derivative"]
@@ -41,7 +42,7 @@ class AmbiguityWarning(UserWarning):
     """The data do not tell two models apart."""
 
 
-class Discovery(BaseEstimator):
+class Discovery(ShowsTerms, BaseEstimator):
     """Find sparse equations x′ = Θ(x)ξ (or x_{i+1} = Θ(x_i)ξ) from noisy data.
 
     Parameters

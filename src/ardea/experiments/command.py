@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from ardea.cli.options import HelpFormatter
 from ardea.experiments.catalogue import EXPERIMENTS, experiment_named
 from ardea.experiments.experiment import SCALES, VARIANTS, Experiment, ExperimentError, Settings
 from ardea.experiments.runner import explained, store_of
@@ -15,6 +16,22 @@ from ardea.progress import duration
 
 DEFAULT_OUT = Path("reproduction")
 INTERRUPTED = 130
+DESCRIPTION = """\
+Make the tables and figures of Rudy & Sapsis, 'Sparse Methods for Automatic
+Relevance Determination', from seeds. May be stopped at any moment: the same
+command goes on where it was."""
+EPILOG = """\
+Every experiment gets a folder under --out: records of all trials, table,
+figure, and what it was made with.
+
+examples:
+  ardea reproduce list                         what there is, how long it takes
+  ardea reproduce linear --scale quick         Table 1 in seconds, few trials
+  ardea reproduce linear --variant published   Table 1 as the authors made it
+  ardea reproduce linear --beyond              our methods on the same data
+  ardea reproduce all --jobs 2                 all 15: 15 minutes of one core
+  ardea reproduce report --to page             one page from all results
+"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -22,10 +39,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "reproduce",
         help="make the tables and figures of the paper, as published or corrected",
-        description=(
-            "Make the tables and figures of Rudy & Sapsis, 'Sparse Methods for Automatic Relevance Determination', "
-            "from seeds. May be stopped at any moment: the same command goes on where it was."
-        ),
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("name", help="an experiment, or: all, list (what there is), report (page from all results)")
     parser.add_argument("--scale", choices=SCALES, default="paper", help="quick: seconds (default: paper)")
@@ -59,10 +75,10 @@ def run(options: argparse.Namespace) -> int:
         else:
             _run_experiments(options)
     except ExperimentError as error:
-        print(f"ardea reproduce: {error}", file=sys.stderr)
+        print(f"ardea reproduce: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. Finished trials are kept; the same command goes on from there.", file=sys.stderr)
+        print("Stopped. Finished trials are kept; the same command goes on from there.", file=sys.stderr)
         return INTERRUPTED
     return 0
 
@@ -70,6 +86,8 @@ def run(options: argparse.Namespace) -> int:
 def _run_experiments(options: argparse.Namespace) -> None:
     if options.variant == "published" and options.seed != 0:
         raise ExperimentError("--seed is for the corrected variant: the published one replays the authors' seed.")
+    if not 0 <= options.seed < 2**32:
+        raise ExperimentError(f"--seed must be a whole number from 0 to 2**32 - 1; got {options.seed}.")
     if options.jobs == 0:
         raise ExperimentError("--jobs must not be 0: give a number of processes, or -1 for all cores.")
     whole = options.name == "all"
