@@ -459,3 +459,11 @@ def test_a_fit_that_has_settled_is_returned_as_it_is():
     assert fit.settled
     assert equations.fitted([(1, 2)], fit) is fit
     assert equations.fitted([(1, 2)], passes=1).settled is False
+
+
+def test_progress_is_shown_on_request_only(lorenz, capsys):
+    t, x = lorenz
+    Discovery(Polynomials(2)).fit(x, t)
+    assert capsys.readouterr().err == ""
+    Discovery(Polynomials(2), verbose=1, n_jobs=1).fit(x, t)
+    assert "3/3 equations" in capsys.readouterr().err

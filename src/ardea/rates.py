@@ -38,6 +38,9 @@ Method = Literal["vi", "r", "m", "l", "map"]
 METHODS: tuple[Method, ...] = ("vi", "r", "m", "l", "map")
 # P(|N(0,1)| > 1): the rate of plain ARD, above which no method but ARDvi (with α < 1) can go.
 NO_PRUNING_RATE = float(special.erfc(np.sqrt(0.5)))
+# Below this z(1 + t) the difference of two tails cancels; Gauss's rule of so many nodes has no error left there.
+SHORT_INTERVAL = 1.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
 def cut(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0) -> Array:
@@ -48,19 +51,16 @@ def cut(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: Arr
     >>> float(cut("vi", 4.0)), float(cut("map", 1.5))
     (2.0, 2.0)
     """
-    strength, v = _checked(method, strength, rho, sigma)
+    strength, spread = _checked(method, strength, rho, sigma)
     if method == "vi":
         return np.sqrt(strength)
-    if method == "map":
-        return np.sqrt(1 + 2 * strength)
-    if method == "r":
-        with np.errstate(over="ignore"):
-            return np.sqrt(1 + strength * v)
-    if method == "m":
-        with np.errstate(over="ignore"):
-            t = strength / np.sqrt(v)
-            return np.asarray(0.5 * (t + np.hypot(t, 2.0)))
-    return np.sqrt(1 + 2 * _likelihood_exponent(strength, v))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if method == "r":
+            return np.where(strength == 0, 1.0, np.hypot(1.0, np.sqrt(strength) * spread))
+        if method == "m":
+            t = np.where(strength == 0, 0.0, strength / spread)
+            return np.asarray(0.5 * t + np.hypot(0.5 * t, 1.0))
+    return np.sqrt(1 + _excess(method, strength, spread))
 
 
 def psi(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0) -> Array:
@@ -102,20 +102,20 @@ def false_negative_rate(
 ) -> Array:
     """Return the probability that a column with true coefficient `xi` is dropped.
 
-    Written as Φ(z − t) − Φ(−z − t) with t = |ξ|/√v, in logarithms, so that small rates keep their digits.
+    Written as Φ(z − t) − Φ(−z − t) with t = |ξ|/√v, in logarithms, so that small rates keep their digits; where the
+    interval is short, as the integral of the density over it.
 
     Examples
     --------
     >>> round(float(false_negative_rate("map", 2.0, xi=3.0)), 4)
     0.2225
     """
-    strength, v = _checked(method, strength, rho, sigma)
+    strength, spread = _checked(method, strength, rho, sigma)
     z = cut(method, strength, rho=rho, sigma=sigma)
-    t = np.abs(np.asarray(xi, dtype=float)) / np.sqrt(v)
-    upper, lower = special.log_ndtr(z - t), special.log_ndtr(-z - t)
-    with np.errstate(invalid="ignore"):
-        rate = np.exp(upper) * -np.expm1(np.where(np.isneginf(lower), -np.inf, lower - upper))
-    return np.asarray(rate)
+    with np.errstate(over="ignore"):
+        z, t = np.broadcast_arrays(z, np.abs(np.asarray(xi, dtype=float)) / spread)
+    short = np.minimum(z, 1.0) * (1 + np.minimum(t, 1e6)) < SHORT_INTERVAL
+    return np.where(short, _short_interval(z, t), _interval(z, t))
 
 
 class Expected(NamedTuple):
@@ -236,8 +236,9 @@ def strength_for(
     rate = np.asarray(false_positive_rate, dtype=float)
     if not np.all((rate > 0) & (rate <= 1)):
         raise ValueError("A false positive rate must lie in (0, 1].")
-    _, v = _checked(method, 1.0, rho, sigma)
-    return _strength_at(method, 2 * special.erfcinv(rate) ** 2, v)
+    _, spread = _checked(method, 1.0, rho, sigma)
+    z_square = 2 * special.erfcinv(rate) ** 2
+    return _strength_at(method, z_square, z_square - 1, spread)
 
 
 def equivalent(
@@ -251,31 +252,68 @@ def equivalent(
     4.0
     """
     _known(to)
-    _, v = _checked(method, strength, rho, sigma)
-    return _strength_at(to, cut(method, strength, rho=rho, sigma=sigma) ** 2, v)
+    strength, spread = _checked(method, strength, rho, sigma)
+    if method == "vi":
+        return _strength_at(to, strength, strength - 1, spread)
+    excess = _excess(method, strength, spread)
+    return _strength_at(to, 1 + excess, excess, spread)
 
 
-def _strength_at(method: Method, z_square: Array, v: Array) -> Array:
-    """Return the strength with cut z, for a column of v = σ²/ρ."""
-    z_square, v = np.broadcast_arrays(z_square, v)
+def _interval(z: Array, t: Array) -> Array:
+    """Return P(|N(t, 1)| < z) from the logarithms of both tails."""
+    with np.errstate(invalid="ignore"):
+        upper, lower = special.log_ndtr(np.where(z == t, 0.0, z - t)), special.log_ndtr(-z - t)
+        return np.asarray(np.exp(upper) * -np.expm1(np.where(np.isneginf(lower), -np.inf, lower - upper)))
+
+
+def _short_interval(z: Array, t: Array) -> Array:
+    """Return P(|N(t, 1)| < z) = 2z∫₀¹ φ(t)exp(−(zu)²/2)cosh(tzu)du, for z(1 + t) < 1 to the last digit."""
+    z, t = np.minimum(z, 1.0)[..., None], np.minimum(t, 1e6)[..., None]
+    u = (1 + _NODES) / 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        density = np.exp(-(t**2) / 2 - (z * u) ** 2 / 2) * np.cosh(np.minimum(t * z * u, 1.0)) / np.sqrt(2 * np.pi)
+    return np.asarray(z[..., 0] * (density @ _WEIGHTS))
+
+
+def _excess(method: Method, strength: Array, spread: Array) -> Array:
+    """Return z² − 1 ≥ 0 at the cut of any method but "vi", with all its digits also where it is tiny."""
+    if method == "map":
+        return 2 * strength
+    with np.errstate(over="ignore", invalid="ignore"):
+        if method == "r":
+            return np.where(strength == 0, 0.0, (np.sqrt(strength) * spread) ** 2)
+        if method == "m":
+            t = np.where(strength == 0, 0.0, strength / spread)
+            return np.asarray(t * (0.5 * t + np.hypot(0.5 * t, 1.0)))
+    return 2 * _likelihood_exponent(strength, spread)
+
+
+def _strength_at(method: Method, z_square: Array, excess: Array, spread: Array) -> Array:
+    """Return the strength with cut z, given z² and z² − 1, for a column of spread √v = σ/√ρ."""
+    z_square, excess, spread = np.broadcast_arrays(z_square, excess, spread)
     if method == "vi":
         return np.array(z_square)
-    excess = np.maximum(z_square - 1, 0.0)
+    excess = np.maximum(excess, 0.0)
     if method == "map":
         return excess / 2
-    if method == "r":
-        return excess / v
-    z = np.sqrt(1 + excess)
-    if method == "m":
-        return np.sqrt(v) * excess / z
-    with np.errstate(divide="ignore"):
-        return np.asarray(z / np.sqrt(2 * np.pi * v * excess) * np.exp(-excess / 2))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if method == "r":
+            return (np.sqrt(excess) / spread) ** 2
+        z = np.sqrt(1 + excess)
+        if method == "m":
+            return np.where(np.isinf(excess), np.inf, spread * (excess / z))
+        # Half of the exponential before the division and half after: no factor underflows where the product does not.
+        half = np.exp(-excess / 4)
+        strength = np.sqrt((1 + 1 / excess) / (2 * np.pi)) * half / spread * half
+        return np.asarray(np.where(np.isinf(excess), 0.0, strength))
 
 
-def _likelihood_exponent(tau: Array, v: Array) -> Array:
+def _likelihood_exponent(tau: Array, spread: Array) -> Array:
     """Return w = μ²/(2Σ) at the cut of L-STSBL: the root of ln(1 + 2w) − ln w − 2w = ln(4πvτ²), falling in w."""
-    with np.errstate(divide="ignore"):
-        level = np.log(4 * np.pi * v) + 2 * np.log(tau)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The exponents of two cancel exactly, where logarithms of 1e±200 would lose digits.
+        (tau_part, tau_exponent), (spread_part, spread_exponent) = np.frexp(tau), np.frexp(spread)
+        level = np.log(4 * np.pi * (tau_part * spread_part) ** 2) + 2 * np.log(2) * (tau_exponent + spread_exponent)
     low, high = np.full(level.shape, -745.0), np.full(level.shape, 12.0)
     for _ in range(100):
         middle = (low + high) / 2
@@ -292,7 +330,7 @@ def _known(method: str) -> None:
 
 
 def _checked(method: str, strength: ArrayLike, rho: ArrayLike, sigma: ArrayLike) -> tuple[Array, Array]:
-    """Return strength and v = σ²/ρ, broadcast together."""
+    """Return strength and √v = σ/√ρ, broadcast together; v itself may leave the range of numbers where √v does not."""
     _known(method)
     strength = np.asarray(strength, dtype=float)
     rho, sigma = np.asarray(rho, dtype=float), np.asarray(sigma, dtype=float)
@@ -300,5 +338,6 @@ def _checked(method: str, strength: ArrayLike, rho: ArrayLike, sigma: ArrayLike)
         raise ValueError(f"The strength of method {method!r} must be a number >= 0.")
     if not np.all(rho > 0) or not np.all(sigma > 0):
         raise ValueError("rho and sigma must be positive.")
-    strength, v = np.broadcast_arrays(strength, (sigma / np.sqrt(rho)) ** 2)
-    return strength, v
+    with np.errstate(over="ignore"):
+        strength, spread = np.broadcast_arrays(strength, sigma / np.sqrt(rho))
+    return strength, spread

@@ -381,6 +381,7 @@ cdef class Loop:
             memcpy(z + <Py_ssize_t> i * self.r, self.A + <Py_ssize_t> post.active[i] * self.r, self.r * sizeof(double))
             for j in range(self.r):
                 z[<Py_ssize_t> i * self.r + j] *= post.root[i]
+        self.active_minima(post, out)
         for j in range(self.d + 1):
             if j < self.d:
                 if not self.doubtful[j]:
@@ -406,6 +407,39 @@ cdef class Loop:
                     + self.square(v, k)
                 self.score[self.gathered[i]] = ddot(&k, v, &ONE, post.w, &ONE) \
                     + ddot(&self.r, self.gather + <Py_ssize_t> i * self.r, &ONE, post.residual, &ONE) / post.noise
+            n = 0
+
+    cdef void active_minima(self, Post* post, double* out) noexcept nogil:
+        """Fill M_j of the doubtful active columns, which then are no longer doubtful; Z is in `vectors`."""
+        cdef int i, j, n = 0, info, k = post.k
+        cdef double one = 1.0, zero = 0.0, minus = -1.0
+        cdef double* z = self.vectors
+        cdef double* t
+        self.invert(post)
+        for i in range(k + 1):
+            if i < k:
+                if not self.doubtful[post.active[i]]:
+                    continue
+                self.doubtful[post.active[i]] = 0
+                for j in range(k):
+                    self.block[<Py_ssize_t> n * k + j] = post.noise * post.inverse[<Py_ssize_t> i * k + j]
+                    self.block2[<Py_ssize_t> n * k + j] = -post.noise * self.block[<Py_ssize_t> n * k + j]
+                self.block2[<Py_ssize_t> n * k + i] += post.noise
+                self.gathered[n] = i
+                n += 1
+            if n < GATHER and (i < k or n == 0):
+                continue
+            dgemm("N", "N", &self.r, &n, &k, &one, z, &self.r, self.block, &k, &zero, self.gather, &self.r)
+            dgemm("T", "N", &k, &n, &self.r, &minus, z, &self.r, self.gather, &self.r, &one, self.block2, &k)
+            dpotrs("L", &k, &n, post.triangle, &k, self.block2, &k, &info)
+            dgemm("N", "N", &self.r, &n, &k, &one, z, &self.r, self.block2, &k, &one, self.gather, &self.r)
+            for j in range(n):
+                t = self.block + <Py_ssize_t> j * k
+                daxpy(&k, &one, self.block2 + <Py_ssize_t> j * k, &ONE, t, &ONE)
+                t[self.gathered[j]] -= 1.0
+                out[post.active[self.gathered[j]]] = (
+                    self.square(self.gather + <Py_ssize_t> j * self.r, self.r) / post.noise + self.square(t, k)
+                ) / post.root[self.gathered[j]] ** 2
             n = 0
 
     cdef inline double square(self, double* vector, int n) noexcept nogil:

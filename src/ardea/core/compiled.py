@@ -14,7 +14,7 @@ import numpy as np
 from ardea.core.columns import Array, DenseColumns
 from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
 from ardea.core.noise import Fixed, Learned
-from ardea.core.posterior import SAFE_PIVOT, Posterior, posterior
+from ardea.core.posterior import SAFE_PIVOT, Posterior, posterior, sharpened
 from ardea.core.result import Fit, Status, Trace
 from ardea.core.weighted_lasso import RELATIVE_SLACK, SINGULAR_PIVOT
 
@@ -106,7 +106,7 @@ def run(
     else:
         post = posterior(problem, gamma, noise)
     cost, noises, terms = steps
-    return Fit(gamma, noise, post, gap, n_iter, status, Trace(cost, noises, terms.astype(int)))
+    return Fit(gamma, noise, sharpened(problem, post), gap, n_iter, status, Trace(cost, noises, terms.astype(int)))
 
 
 def _built(*arguments: Any) -> Any:

@@ -31,7 +31,7 @@ def slopes_and_scores(problem: Problem, post: Posterior) -> tuple[Array, Array]:
 
     M: on active columns (1 − σ²(B⁻¹)_jj)/γ_j where γ_jρ_j > 1e-3 σ²; on others the Schur complement
     (ρ_j − ‖L⁻¹Zᵀθ_j‖²)/σ². q: θ_jᵀ(y − Θμ)/σ², which is μ_j/γ_j on the active ones. Where B is ill-conditioned, or the
-    complement would cancel, both from `minimum_form`.
+    complement would cancel, from `minimum_form` and `active_minimum`.
     """
     rho = problem.square_norms
     scores = problem.columns.correlate(post.residual) / post.noise
@@ -50,6 +50,9 @@ def slopes_and_scores(problem: Problem, post: Posterior) -> tuple[Array, Array]:
         settled = (gamma * rho[post.active] > SAFE_SHARE * post.noise) & accurate
         slopes[post.active[settled]] = explained[settled] / gamma[settled]
         doubtful[post.active[settled]] = False
+    among = np.flatnonzero(doubtful[post.active])
+    slopes[post.active[among]] = active_minimum(problem, post, among)
+    doubtful[post.active] = False
     index = np.flatnonzero(doubtful & (rho > 0))
     slopes[index], scores[index] = minimum_form(problem, post, index)
     slopes[rho == 0] = 0.0
@@ -76,3 +79,23 @@ def minimum_form(problem: Problem, post: Posterior, index: Index) -> tuple[Array
         slopes[part] = np.einsum("ij,ij->j", outside, outside) / post.noise + np.einsum("ij,ij->j", v, v)
         scores[part] = post.w @ v + post.residual @ outside / post.noise
     return slopes, scores
+
+
+def active_minimum(problem: Problem, post: Posterior, among: Index) -> Array:
+    """Return M_j = min_t (‖Zt‖²/σ² + ‖e_j − t‖²)/γ_j of active columns (positions `among` them), near t = σ²B⁻¹e_j.
+
+    This is the minimum above at v = (e_j − t)/√γ_j. There θ_j would be subtracted from itself, which leaves an error
+    of ε²ρ_j/σ² however small M_j ≈ 1/γ_j is; here ‖Zt‖ ≤ σ, and nothing cancels.
+    """
+    z = problem.active.vectors(post.active) * post.root
+    slopes = np.empty(among.size)
+    for start in range(0, among.size, COLUMNS_AT_ONCE):
+        part = slice(start, start + COLUMNS_AT_ONCE)
+        unit = np.eye(post.active.size)[:, among[part]]
+        t = post.noise * linalg.cho_solve((post.triangle, True), unit, check_finite=False)
+        correction = post.noise * (unit - t) - z.T @ (z @ t)
+        t += linalg.cho_solve((post.triangle, True), correction, check_finite=False)
+        inside, rest = z @ t, unit - t
+        least = np.einsum("ij,ij->j", inside, inside) / post.noise + np.einsum("ij,ij->j", rest, rest)
+        slopes[part] = least / post.root[among[part]] ** 2
+    return slopes

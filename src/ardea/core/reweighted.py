@@ -35,7 +35,7 @@ from ardea.core.columns import Array
 from ardea.core.convex_step import ConvexPart, penalised_step
 from ardea.core.evidence import slopes_and_scores
 from ardea.core.noise import NoiseRule
-from ardea.core.posterior import Posterior, posterior
+from ardea.core.posterior import Posterior, posterior, sharpened
 from ardea.core.problem import EPS, Problem
 from ardea.core.result import Fit, Status, Trace
 from ardea.core.weighted_lasso import weighted_lasso
@@ -428,7 +428,7 @@ def _solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int
         here = certify(setting, state)
     cost, noises, terms = (np.array(column) for column in zip(*costs, strict=True))
     gamma = setting.inflation * state.delta
-    post = posterior(problem, gamma, state.noise)
+    post = sharpened(problem, posterior(problem, gamma, state.noise))
     return Fit(gamma, state.noise, post, here.kkt_gap, n_iter, status, Trace(cost, noises, terms))
 
 

@@ -22,7 +22,7 @@ from ardea.dynamics.field_data import FieldData, search_fields
 from ardea.dynamics.libraries import FieldTerms, Library, default_library
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.pieces import Differentiation
-from ardea.dynamics.search import Found
+from ardea.dynamics.search import Effort, Found
 from ardea.dynamics.simulation import RightHandSide
 from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, search_states
 from ardea.dynamics.subsets import Support, System, ard_supports, regressor_supports
@@ -61,6 +61,8 @@ class Discovery(ShowsTerms, BaseEstimator):
         Order of finite differences.
     n_jobs : int, optional
         Equations found in parallel (joblib).
+    verbose : int, default=0
+        1 shows progress and the time left on standard error.
 
     Attributes
     ----------
@@ -92,6 +94,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         differentiation: Differentiation = "finite",
         order: int = 6,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.library = library
         self.form = form
@@ -100,6 +103,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         self.differentiation = differentiation
         self.order = order
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(
         self,
@@ -184,7 +188,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         trajectories, all_names = checked_trajectories(x, t, x_dot, u, names)
         n_states = trajectories[0].x.shape[1]
         library: Library = default_library(len(all_names)) if self.library is None else self.library
-        searched = search_states(trajectories, library, self._scheme(), self._propose, self.n_jobs)
+        searched = search_states(trajectories, library, self._scheme(), self._propose, self._effort())
         everything = np.vstack([one.x for one in trajectories])
         reach = np.maximum(np.nanmax(np.abs(everything), axis=0), np.finfo(float).tiny)
         zeros = np.zeros((n_states, library.n_terms(len(all_names))))
@@ -197,9 +201,12 @@ class Discovery(ShowsTerms, BaseEstimator):
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
         data = FieldData.checked(x, t, space, names)
         library = FieldTerms() if self.library is None else self.library
-        searched = search_fields(data, library, self._propose, self.n_jobs)
+        searched = search_fields(data, library, self._propose, self._effort())
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
         return searched, FieldModel(library, data.fields, data.axes, zeros, data.space, data.reach)
+
+    def _effort(self) -> Effort:
+        return Effort(self.n_jobs, bool(self.verbose))
 
     def _scheme(self) -> RowScheme:
         return RowScheme(self.form, bool(self.discrete_time), self.differentiation, self.order)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ardea.dynamics.fields import SmoothedFields, WeakField, rivals
 from ardea.dynamics.libraries import FieldTerms, default_axis_names, default_field_names
-from ardea.dynamics.search import Found, Propose
+from ardea.dynamics.search import Effort, Found, Propose
 from ardea.dynamics.states import Searched
 from ardea.dynamics.tournament import Tournament
 
@@ -95,12 +94,11 @@ class FieldData:
         return cls(values, space, np.asarray(times, dtype=np.float64), fields, axes)
 
 
-def search_fields(data: FieldData, library: FieldTerms, propose: Propose, n_jobs: int | None) -> Searched:
+def search_fields(data: FieldData, library: FieldTerms, propose: Propose, effort: Effort) -> Searched:
     """Find the equation of every field."""
     smoothed = SmoothedFields(data.values, data.space, data.t)
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_field_found)(WeakField(smoothed, library, field), propose) for field in range(data.n_fields)
-    )
+    equations = [WeakField(smoothed, library, field) for field in range(data.n_fields)]
+    found = effort.each(_field_found, equations, propose)
     spread = data.values.reshape(-1, data.n_fields).std(axis=0)
     return Searched(found, smoothed.noise, spread / smoothed.noise)
 

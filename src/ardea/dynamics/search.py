@@ -20,6 +20,7 @@ from ardea.dynamics.libraries import Library
 from ardea.dynamics.pieces import Piece
 from ardea.dynamics.subsets import ROUNDING, Support, System
 from ardea.dynamics.tournament import MARGIN, Contender, Tournament, Whitenable
+from ardea.progress import Progress
 
 Array = NDArray[np.float64]
 Propose = Callable[[System], list[Support]]
@@ -101,9 +102,27 @@ class GivenFit:
     floor: float
 
 
-def find_alone(equations: Sequence[Whitenable], propose: Propose, n_jobs: int | None = None) -> list[Found]:
+@dataclass(frozen=True)
+class Effort:
+    """How equations are searched: in how many processes, and whether progress is shown."""
+
+    n_jobs: int | None = None
+    shown: bool = False
+
+    def each(self, function: Callable[[Any, Propose], Any], equations: Sequence[Any], propose: Propose) -> list[Any]:
+        """Return function(equation, propose) of every equation."""
+        done = []
+        with Progress("equations", len(equations), unit="equations", shown=self.shown) as bar:
+            tasks = (delayed(function)(equation, propose) for equation in equations)
+            for result in Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks):
+                done.append(result)
+                bar.step()
+        return done
+
+
+def find_alone(equations: Sequence[Whitenable], propose: Propose, effort: Effort) -> list[Found]:
     """Return the winner of every equation's own tournament."""
-    ranked = Parallel(n_jobs=n_jobs)(delayed(_first)(equation, propose) for equation in equations)
+    ranked = effort.each(_first, equations, propose)
     return [
         Found(
             equation,
@@ -117,12 +136,12 @@ def find_alone(equations: Sequence[Whitenable], propose: Propose, n_jobs: int | 
 
 
 def find_together(
-    pieces: Sequence[Piece], library: Library, noise: Array, propose: Propose, n_jobs: int | None = None
+    pieces: Sequence[Piece], library: Library, noise: Array, propose: Propose, effort: Effort
 ) -> list[Found]:
     """Return the equations of all states, revised together where they fit and the joint covariance is affordable."""
     n_states = pieces[0].x.shape[1]
     alone = find_alone(
-        [InContext(Equations(pieces, library, [state], noise), 0, [()]) for state in range(n_states)], propose, n_jobs
+        [InContext(Equations(pieces, library, [state], noise), 0, [()]) for state in range(n_states)], propose, effort
     )
     level = np.sqrt([found.fit.rss / found.equation.n_rows for found in alone])
     states = [state for state in range(n_states) if level[state] <= MISFIT * np.median(level)]

@@ -21,7 +21,7 @@ from ardea.dynamics.pieces import (
     weak_piece,
     window_radius,
 )
-from ardea.dynamics.search import Found, GivenRows, Propose, find_alone, find_together
+from ardea.dynamics.search import Effort, Found, GivenRows, Propose, find_alone, find_together
 
 Array = NDArray[np.float64]
 
@@ -79,12 +79,12 @@ class Searched:
 
 
 def search_states(
-    trajectories: Sequence[Trajectory], library: Library, scheme: RowScheme, propose: Propose, n_jobs: int | None
+    trajectories: Sequence[Trajectory], library: Library, scheme: RowScheme, propose: Propose, effort: Effort
 ) -> Searched:
     """Find every equation: alone, then all together where that is affordable."""
     n_states = trajectories[0].x.shape[1]
     if trajectories[0].x_dot is not None:
-        found = find_alone(_given_derivatives(trajectories, library), propose, n_jobs)
+        found = find_alone(_given_derivatives(trajectories, library), propose, effort)
         return Searched(found, np.ones(n_states), np.full(n_states, np.inf))
     pieces = scheme.pieces(trajectories)
     rows = sum(piece.n_rows for piece in pieces)
@@ -97,7 +97,7 @@ def search_states(
     # Differences say nothing of the noise of a map.
     noise = np.where(spread > 0, spread, 1.0) if scheme.discrete_time else noise_levels(pieces)
     excitation = np.full(n_states, np.inf) if scheme.discrete_time else spread / noise
-    return Searched(find_together(pieces, library, noise, propose, n_jobs), noise, excitation)
+    return Searched(find_together(pieces, library, noise, propose, effort), noise, excitation)
 
 
 def _given_derivatives(trajectories: Sequence[Trajectory], library: Library) -> list[GivenRows]:

@@ -45,6 +45,8 @@ HELD_NOISE, HELD_INFLATION = (1e-1, 1e-2, 1e-3), 4.0
 LARGEST_SHARE = 0.25
 # A column is in the span of others when this share of its norm, or less, is left outside.
 DEPENDENT = 1e-10
+# 1 − ‖Qᵀa_j‖² has lost digits below this: what is left of a_j is then formed and measured.
+CANCELLED = 1e-4
 # RSS/N below this share of ‖z‖²/N is rounding error: two models that reach it are equally good.
 ROUNDING = 1e-18
 ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
@@ -61,10 +63,9 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class _Moves:
-    """Best columns to add, what each adds to the fit, what each removal costs, and the best exchange of every term."""
+    """Best columns to add, what each removal costs, and the best exchange of every term."""
 
     additions: list[int]
-    gains: Array
     losses: Array
     exchanges: list[int]
     changes: Array
@@ -192,18 +193,15 @@ class System:
         return self._best_moves[model.support]
 
     def _best_move(self, model: Model) -> Model:
-        k, moves = len(model.support), self._moves(model)
-        options: list[tuple[float, Support]] = []
-        for j in moves.additions[:1]:
-            options.append((self.criterion(model.rss - moves.gains[j], k + 1), (*model.support, j)))
-        if k:
-            i = int(np.argmin(moves.losses))
-            options.append((self.criterion(model.rss + moves.losses[i], k - 1), _without(model.support, i)))
+        """Fit the best of each kind of move: RSS less a gain is rounding error where next to nothing is unexplained."""
+        moves = self._moves(model)
+        options: list[Support] = [(*model.support, j) for j in moves.additions[:1]]
+        if model.support:
+            options.append(_without(model.support, int(np.argmin(moves.losses))))
             i = int(np.argmin(moves.changes))
             if moves.exchanges[i] >= 0:
-                exchanged = (*_without(model.support, i), moves.exchanges[i])
-                options.append((self.criterion(model.rss + moves.changes[i], k), exchanged))
-        return self.model(min(options)[1]) if options else model
+                options.append((*_without(model.support, i), moves.exchanges[i]))
+        return min(map(self.model, options), key=_by_criterion, default=model)
 
     def _moves(self, model: Model) -> _Moves:
         """Return what every addition, removal and exchange does to RSS."""
@@ -213,25 +211,30 @@ class System:
         loads = q.T @ self.columns
         outside = 1.0 - np.einsum("ij,ij->j", loads, loads)
         residual = self.target - q @ (q.T @ self.target)
+        residual -= q @ (q.T @ residual)
         correlation = residual @ self.columns
         candidate = self._nonzero.copy()
         candidate[support] = False
-        free = candidate & (outside > DEPENDENT)
+        close = np.flatnonzero(candidate & (outside < CANCELLED))
+        left = self.columns[:, close] - q @ loads[:, close]
+        outside[close] = np.einsum("ij,ij->j", left, left)
+        correlation[close] = residual @ left
+        free = candidate & (outside > DEPENDENT**2)
         gains = np.where(free, correlation**2 / np.where(free, outside, 1.0), -1.0)
         additions = [int(j) for j in np.argsort(-gains)[:ADDITIONS] if free[j]] if k < self.largest else []
         if k == 0:
-            return _Moves(additions, gains, np.empty(0), [], np.empty(0))
+            return _Moves(additions, np.empty(0), [], np.empty(0))
         inverse = np.linalg.inv(triangle)
         directions = (q @ inverse.T) / np.linalg.norm(inverse, axis=1)
         heights = directions.T @ self.target
         across = directions.T @ self.columns
         room = np.where(free, outside, 0.0) + across**2
-        possible = candidate & (room > DEPENDENT)
+        possible = candidate & (room > DEPENDENT**2)
         gain = (correlation + heights[:, None] * across) ** 2 / np.where(possible, room, np.inf)
         best = np.argmax(gain, axis=1)
         exchanges = [int(j) if possible[i, j] else -1 for i, j in enumerate(best)]
         losses = heights**2
-        return _Moves(additions, gains, losses, exchanges, losses - gain[np.arange(k), best])
+        return _Moves(additions, losses, exchanges, losses - gain[np.arange(k), best])
 
     def neighbours(self, model: Model) -> list[Model]:
         """Return the model without each of its terms, with each exchanged for the best other, and with the best added.
