@@ -6,9 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+
+# Tests with @given alone take the number of examples from the profile: few and always the same ones by default; many,
+# from --hypothesis-seed, with `--hypothesis-profile=stability` (see benchmarks/stability.py).
+_slow_is_fine = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("quick", max_examples=4, derandomize=True, **_slow_is_fine)
+settings.register_profile("stability", max_examples=150, print_blob=True, **_slow_is_fine)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -581,7 +581,7 @@ def test_stream_is_usable_after_every_block(estimator):
         assert model.get_support().sum() == so_far.support_.sum()
 
 
-@pytest.mark.filterwarnings("ignore::ardea.advice.FewRowsWarning")
+@pytest.mark.filterwarnings("ignore::ardea.advice.AdviceWarning")
 @pytest.mark.filterwarnings("ignore::ardea.CollapseWarning")
 def test_stream_is_usable_from_the_first_row(estimator):
     data = sparse_data(d=5)

@@ -15,16 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.columns import Array, Index
 from ardea.core.posterior import Posterior
 from ardea.core.problem import Problem
-from ardea.core.ranges import ranges_of
 
 FEW_DEGREES = 5
 NEAR_DUPLICATE = 0.999
@@ -174,20 +171,31 @@ def _listed(pairs: Sequence[Pair], names: Sequence[str]) -> str:
     return "; ".join(said[:NAMED]) + (f"; and {len(said) - NAMED} more" if len(said) > NAMED else "")
 
 
-def extrapolation_advice(ranges: Array, X: Any, support: Index, names: Sequence[str]) -> str | None:
-    """Return what to say of rows of which a kept column lies far outside the range fitted; None where none does."""
-    block = X[:, support]
-    if 0 in block.shape:
-        return None
-    low, high = ranges[:, support]
-    lowest, highest = ranges_of(block if not sparse.issparse(block) else sparse.csc_array(block))
+def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str | None:
+    """Return what to say of ranges met in prediction that lie far outside those fitted; None where none does.
+
+    Parameters
+    ----------
+    fitted, met : ndarray of shape (2, k)
+        Least and greatest value of every kept column.
+    names : sequence of str
+        Names of the kept columns.
+
+    Examples
+    --------
+    >>> fitted = np.array([[0.0], [1.0]])
+    >>> extrapolation_advice(fitted, np.array([[0.0], [1.9]]), ["height"])
+    >>> extrapolation_advice(fitted, np.array([[0.5], [180.0]]), ["height"])[:68]
+    'Prediction far outside the rows fitted: height reaches 180, fitted i'
+    """
+    (low, high), (lowest, highest) = fitted, met
     width = high - low
     beyond = np.maximum(low - lowest, highest - high)
     far = np.flatnonzero((beyond > width) & (width > 0))
     if far.size == 0:
         return None
     said = [
-        f"{names[support[i]]} reaches {lowest[i] if low[i] - lowest[i] > highest[i] - high[i] else highest[i]:.4g}, "
+        f"{names[i]} reaches {lowest[i] if low[i] - lowest[i] > highest[i] - high[i] else highest[i]:.4g}, "
         f"fitted in [{low[i]:.4g}, {high[i]:.4g}]"
         for i in far[np.argsort(-beyond[far] / width[far])]
     ]

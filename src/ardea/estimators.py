@@ -234,7 +234,7 @@ class ARDr(BaseARD):
 
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         calibrated = self.prior is None and isinstance(self.lam, str)
-        screened = task.screen_where_wide(calibrated, self.false_terms)
+        screened = task.screen_where_collapsing(calibrated, self.false_terms)
         first = task.plain if screened is None else screened
         fit = self._calibrated(task, first) if calibrated else self._penalised(task, self._given_prior(task), first)
         status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
@@ -344,7 +344,7 @@ class MSTSBL(BaseARD):
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
         strength = task.strength("m", tau, self.false_terms, Magnitude.unit_power)
-        return task.threshold(Magnitude(strength), task.screen_where_wide(tau is None, self.false_terms))
+        return task.threshold(Magnitude(strength), task.screen_where_collapsing(tau is None, self.false_terms))
 
 
 class LSTSBL(BaseARD):
@@ -397,7 +397,7 @@ class LSTSBL(BaseARD):
     def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
         tau = self._strength(task.problem.n_columns)
         strength = task.strength("l", tau, self.false_terms, Likelihood.unit_power)
-        return task.threshold(Likelihood(strength), task.screen_where_wide(tau is None, self.false_terms))
+        return task.threshold(Likelihood(strength), task.screen_where_collapsing(tau is None, self.false_terms))
 
 
 class MAPSTSBL(BaseARD):
@@ -458,7 +458,7 @@ class MAPSTSBL(BaseARD):
         one_price = tau is None and self.search != "diagonal"
         strength = task.price(self.false_terms) if one_price else task.strength("map", tau, self.false_terms, 0)
         return task.threshold(
-            MaximumAPosteriori(strength, self.search), task.screen_where_wide(tau is None, self.false_terms)
+            MaximumAPosteriori(strength, self.search), task.screen_where_collapsing(tau is None, self.false_terms)
         )
 
 

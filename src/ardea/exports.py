@@ -73,7 +73,7 @@ def to_arviz(model: BaseARD | ARDSearch, n_draws: int = 1000, random_state: Any 
         variables["intercept"], dims["intercept"] = _by_draw(intercepts, fitted), targets
     coords: dict[str, Any] = {"term": [names[j] for j in kept]}
     coords |= {} if fitted._one_target else {"target": [f"y{t}" for t in range(len(fitted._terms))]}
-    if hasattr(arviz, "InferenceData"):
+    if "InferenceData" in vars(arviz):  # asking for the attribute makes ArviZ 1 warn
         data = arviz.from_dict(posterior=variables, coords=coords, dims=dims)
     else:
         data = arviz.from_dict({"posterior": variables}, coords=coords, dims=dims)

@@ -367,7 +367,8 @@ class InCoordinates(Prior):
         if inner is None:
             return None
         lam, eta, over_noise = inner
-        return lam * self.gamma_unit / (self.noise_unit if over_noise else 1.0), eta / self.gamma_unit, over_noise
+        with np.errstate(over="ignore"):  # an infinite width is no cap
+            return lam * self.gamma_unit / (self.noise_unit if over_noise else 1.0), eta / self.gamma_unit, over_noise
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""

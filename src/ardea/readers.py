@@ -9,30 +9,61 @@ from __future__ import annotations
 
 import csv
 import gzip
+import lzma
 import math
 import re
+import struct
+import tokenize
+import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ardea.core.columns import Array
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
 from ardea.inputs import CompressedRows
+from ardea.memory import require
 from ardea.progress import Progress
 
 DEFAULT_MEMORY = "1 GB"
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+# A name as a string, in a list, beside its letters.
+BYTES_PER_NAME = 80
+LARGEST_NUMBER = 1e150
+# More is as good as no bound.
+MOST_MEMORY = 2**62
 # A Python string costs this much beside its letters.
 BYTES_PER_LINE = 120
 # Blocks need not be larger: compression works on a megabyte at a time.
 LARGEST_BLOCK = 256 * 2**20
 # Arrow's usual page of a Parquet column, and how many of them it holds at a time.
 ARROW_PAGE, ARROW_PAGES = 2**20, 2
+# What a damaged NPY or NPZ file makes NumPy, and the modules it reads headers and archives with, raise.
+NPY_DAMAGE = (
+    zipfile.BadZipFile,
+    tokenize.TokenError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,  # also RecursionError, and NotImplementedError for unknown compressions
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 # A line of text longer than this is none.
 LONGEST_LINE = 2**26
 
@@ -144,11 +175,12 @@ def bytes_of(memory: int | str) -> int:
     (1500000000, 2147483648, 1000)
     """
     if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-z]*)\s*", memory, re.IGNORECASE)
+        match = re.fullmatch(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[0-9]+)?)\s*([a-z]*)\s*", memory, re.IGNORECASE)
         unit = UNITS.get(match[2].upper()) if match else None
-        if match is None or unit is None or match[1].count(".") > 1:
+        if match is None or unit is None:
             raise ValueError(f"memory={memory!r} is not understood: give bytes, or text such as '500 MB' or '2 GiB'.")
-        memory = int(float(match[1]) * unit)
+        size = float(match[1]) * unit
+        memory = int(size) if size < MOST_MEMORY else MOST_MEMORY
     if isinstance(memory, bool) or not isinstance(memory, int | np.integer) or memory <= 0:
         raise ValueError(f"memory must be above zero; got {memory!r}.")
     return int(memory)
@@ -217,12 +249,15 @@ class RowFile(ABC):
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """Yield (X, y), block by block; y has a second axis where `target` is a list.
 
-        A value that is NaN or infinite raises ValueError, with its row and column.
+        A value that is NaN, infinite or beyond 1e150 raises ValueError, with its row and column.
         """
         numbers, split, row = [*self._chosen, *self._targets], len(self._chosen), 0
         for table in self._tables(numbers):
-            if not np.isfinite(table.sum()):
-                self._check_finite(table, row, numbers)
+            flat = table.ravel(order="K")
+            with np.errstate(over="ignore", invalid="ignore"):
+                sound = np.isfinite(flat @ flat)
+            if not sound:
+                self._check_size(table, row, numbers)
             row += len(table)
             yield table[:, :split], table[:, split] if self._one_target else table[:, split:]
         if not row:
@@ -232,6 +267,8 @@ class RowFile(ABC):
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""
         if len(self.names) > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"{self.path} has {len(self.names)} columns; at most {COMPRESSION_COLUMN_LIMIT} are read.")
+        held = self._fixed_bytes() + self.rows_per_block * self._bytes_per_row()
+        require(held, f"A block of {self.path}", "Give a smaller bound on memory (memory=, or --memory).")
         blocks = ((X, y.reshape(len(y), -1), None) for X, y in self.counted_blocks(progress))
         return CompressedRows(Compression.from_blocks(blocks), self.names, self._one_target)
 
@@ -278,13 +315,19 @@ class RowFile(ABC):
             raise ValueError(f"{self.path} has {len(every)} columns, numbered from 0; got {entry!r}.")
         return int(entry) % len(every)
 
-    def _check_finite(self, table: Array, first: int, numbers: list[int]) -> None:
-        bad = np.argwhere(~np.isfinite(table))
+    def _check_size(self, table: Array, first: int, numbers: list[int]) -> None:
+        """Name the first number that is none, or too large to be squared."""
+        bad = np.argwhere(~(np.abs(table) <= LARGEST_NUMBER))
         if len(bad):
             row, column = bad[0]
-            name = self._every[numbers[column]]
-            where = self._place(first + int(row))
-            raise ValueError(f"{self.path}, {where}, column {name!r}: {table[row, column]} is not a finite number.")
+            name, value = self._every[numbers[column]], table[row, column]
+            trouble = "too large to be squared; take a larger unit" if np.isfinite(value) else "not a finite number"
+            raise ValueError(f"{self.path}, {self._place(first + int(row))}, column {name!r}: {value} is {trouble}.")
+
+    def _check_width(self, columns: int) -> None:
+        """Refuse more columns than have room for their names, before there are any."""
+        if BYTES_PER_NAME * columns > self.memory:
+            raise ValueError(f"{self.path} has {columns} columns, too many for memory={self.memory} bytes.")
 
     def _check_numbers(self, kinds: Sequence[str], names: Sequence[str]) -> None:
         """Refuse columns whose type is known not to be a number."""
@@ -306,6 +349,7 @@ class CsvRows(RowFile):
             raise ValueError(f"{self.path} is empty.")
         separator = max((",", ";", "\t"), key=first.count)
         self._separator = separator if separator in first else None
+        self._check_width(self._width(first))
         fields = self._fields(first)
         self._header = not all(_is_number(field) for field in fields)
         if self._header and len(set(fields)) < len(fields):
@@ -328,22 +372,26 @@ class CsvRows(RowFile):
                     raise ValueError(f"{self.path} holds binary data, not text.")
                 if line.strip():
                     return line
-        except (UnicodeDecodeError, OSError, EOFError) as error:
+        except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{self.path} cannot be read as text: {error}") from error
         return None
 
     def _fields(self, line: str) -> list[str]:
         if self._separator is None:
             return line.split()
-        return [field.strip() for field in next(csv.reader([line.strip("\r\n")], delimiter=self._separator))]
+        try:
+            return [field.strip() for field in next(csv.reader([line.strip("\r\n")], delimiter=self._separator))]
+        except csv.Error as error:
+            raise ValueError(f"{self.path} cannot be read as a table: {error}") from error
 
     def _width(self, line: str) -> int:
         return len(line.split()) if self._separator is None else 1 + line.count(self._separator)
 
     def _bytes_per_row(self) -> float:
-        letters = max(self._line_bytes, self._second_line_bytes())
+        letters = max(self._line_bytes, self._second_line_bytes)
         return super()._bytes_per_row() + BYTES_PER_LINE + 1.5 * letters
 
+    @cached_property
     def _second_line_bytes(self) -> int:
         with self._text() as file:
             self._line(file)
@@ -353,22 +401,35 @@ class CsvRows(RowFile):
         with self._text() as file:
             if self._header:
                 self._line(file)
-            lines = iter(lambda: self._line(file), None)
             row = 0
-            for first in lines:
-                block = [first, *islice(lines, self.rows_per_block - 1)]
+            while block := self._lines(file):
                 yield self._parsed(block, row, numbers)
                 row += len(block)
+
+    def _lines(self, file: IO[str]) -> list[str]:
+        """Return the next lines: as many as a block has rows, or fewer where they are longer than the first ones."""
+        lines: list[str] = []
+        letters, most = 0, self.rows_per_block * max(self._line_bytes, self._second_line_bytes)
+        while len(lines) < self.rows_per_block and letters <= most:
+            line = self._line(file)
+            if line is None:
+                break
+            lines.append(line)
+            letters += len(line)
+        return lines
 
     def _parsed(self, lines: list[str], row: int, numbers: list[int]) -> Array:
         settings: dict[str, Any] = {"delimiter": self._separator, "comments": None, "ndmin": 2, "quotechar": '"'}
         if any(self._width(line) != len(self._every) for line in lines):
             self._explain(lines, row, numbers)
         try:
-            return np.loadtxt(lines, usecols=numbers, **settings)
-        except ValueError as error:
+            table = np.loadtxt(lines, usecols=numbers, **settings)
+        except (ValueError, OverflowError) as error:
             self._explain(lines, row, numbers)
             raise ValueError(f"{self.path}, {self._place(row)} and following: {error}") from error
+        if len(table) != len(lines):
+            raise ValueError(f"{self.path}, {self._place(row)} and following: a quoted field goes across lines.")
+        return table
 
     def _explain(self, lines: list[str], row: int, numbers: list[int]) -> None:
         """Raise the error of the first line that is wrong."""
@@ -400,7 +461,7 @@ class CsvRows(RowFile):
 
     def _counted(self, bar: Progress) -> Iterator[tuple[Array, Array]]:
         """Count megabytes, since the number of rows is not known; of compressed files an estimate."""
-        letters = max(self._line_bytes, self._second_line_bytes())
+        letters = max(self._line_bytes, self._second_line_bytes)
         done = 0.0
         for X, y in self.blocks():
             yield X, y
@@ -410,27 +471,69 @@ class CsvRows(RowFile):
 
 
 class NpyRows(RowFile):
-    """A two-dimensional array in NumPy's format, mapped into memory; never unpickled."""
+    """A two-dimensional array in NumPy's format, read in blocks; never unpickled.
+
+    Not mapped into memory: a map counts against limits on addresses as a whole, and a file that is cut while it is
+    mapped kills the process.
+    """
+
+    _copies = 3  # and the rows as they are stored
 
     def _opened(self) -> list[str]:
-        array = self._mapped()
-        if array.ndim != 2 or array.dtype.kind not in "fiub":
-            raise ValueError(
-                f"{self.path} holds {array.dtype} of shape {array.shape}; a table of real numbers is needed."
-            )
-        self.n_rows = array.shape[0]
-        return [f"x{j}" for j in range(array.shape[1])]
-
-    def _mapped(self) -> NDArray[Any]:
         try:
-            return np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
+            with self.path.open("rb") as file:
+                self._shape, self._by_columns, self._dtype = _npy_header(file)
+                self._start = file.tell()
+        except NPY_DAMAGE as error:
             raise ValueError(f"{self.path} cannot be read as an array of numbers: {error}") from error
+        if len(self._shape) != 2 or self._dtype.kind not in "fiub":
+            raise ValueError(
+                f"{self.path} holds {self._dtype} of shape {self._shape}; a table of real numbers is needed."
+            )
+        promised, there = math.prod(self._shape) * self._dtype.itemsize, self.path.stat().st_size - self._start
+        if promised > there:
+            raise ValueError(f"{self.path} cannot be read: its {promised} bytes of numbers are cut short at {there}.")
+        self._check_width(self._shape[1])
+        self.n_rows = self._shape[0]
+        return [f"x{j}" for j in range(self._shape[1])]
+
+    def _bytes_per_row(self) -> float:
+        stored = len(self._chosen) + len(self._targets) if self._by_columns else self._shape[1]
+        return super()._bytes_per_row() + stored * self._dtype.itemsize
 
     def _tables(self, numbers: list[int]) -> Iterator[Array]:
-        for start in range(0, self.n_rows or 0, self.rows_per_block):
-            # Mapped anew for every block, so that pages already read do not count as ours.
-            yield self._mapped()[start : start + self.rows_per_block][:, numbers].astype(np.float64, copy=False)
+        with self.path.open("rb") as file:
+            for start in range(0, self._shape[0], self.rows_per_block):
+                yield self._table(file, start, min(self.rows_per_block, self._shape[0] - start), numbers)
+
+    def _table(self, file: BinaryIO, start: int, rows: int, numbers: list[int]) -> Array:
+        height, width = self._shape
+        if not self._by_columns:
+            return self._stored(file, start * width, rows * width).reshape(rows, width)[:, numbers].astype(np.float64)
+        table = np.empty((rows, len(numbers)))
+        for place, j in enumerate(numbers):
+            table[:, place] = self._stored(file, j * height + start, rows)
+        return table
+
+    def _stored(self, file: BinaryIO, first: int, count: int) -> NDArray[Any]:
+        """Return numbers as they follow each other in the file."""
+        file.seek(self._start + first * self._dtype.itemsize)
+        numbers = np.fromfile(file, self._dtype, count)
+        if numbers.size < count:
+            raise ValueError(f"{self.path} was cut short while it was read.")
+        return numbers
+
+
+def _npy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether columns lie together, and type; the file stands at the first number then."""
+    version = npy.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it is of version {version[0]}.{version[1]}, which tables of numbers do not need")
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    if dtype.hasobject or min(shape, default=0) < 0:
+        raise ValueError("it holds objects, which could run code" if dtype.hasobject else f"its shape is {shape}")
+    return shape, by_columns, dtype
 
 
 class ParquetRows(RowFile):
@@ -440,13 +543,20 @@ class ParquetRows(RowFile):
         self._files = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
         if not self._files:
             raise ValueError(f"{self.path} holds no file that ends in .parquet.")
-        metadata = [self._reader(file).metadata for file in self._files]
-        self._rows = [entry.num_rows for entry in metadata]
-        groups = [entry.row_group(i) for entry in metadata for i in range(entry.num_row_groups)]
-        self._piece = max((group.total_byte_size / group.num_columns for group in groups), default=0.0)
+        self._rows, self._piece = [], 0.0
+        for file in self._files:
+            with _as_parquet(file):
+                metadata = self._reader(file).metadata
+                groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+                self._rows.append(metadata.num_rows)
+                sizes = [group.total_byte_size / max(1, group.num_columns) for group in groups]
+            self._piece = max([self._piece, *sizes])
         self.n_rows = sum(self._rows)
-        schema = self._reader(self._files[0]).schema_arrow
-        return list(schema.names)
+        with _as_parquet(self._files[0]):
+            names = list(self._reader(self._files[0]).schema_arrow.names)
+        if len(set(names)) < len(names):
+            raise ValueError(f"{self.path}: column names appear twice.")
+        return names
 
     def _fixed_bytes(self) -> int:
         """Return also the pages of every column that Arrow has unpacked."""
@@ -459,29 +569,34 @@ class ParquetRows(RowFile):
         return sum(math.ceil(rows / self.rows_per_block) for rows in self._rows)
 
     def _reader(self, file: Path) -> Any:
-        try:
-            from pyarrow import ArrowException, parquet
-        except ImportError as error:
-            raise ImportError("Parquet needs pyarrow: pip install 'ardea[frames]'.") from error
-        try:
-            return parquet.ParquetFile(file, buffer_size=2**16, pre_buffer=False)
-        except (ArrowException, OSError) as error:
-            raise ValueError(f"{file} cannot be read as Parquet: {error}") from error
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(file, buffer_size=2**16, pre_buffer=False)
 
     def _tables(self, numbers: list[int]) -> Iterator[Array]:
-        from pyarrow import default_memory_pool
-
         names = [self._every[j] for j in numbers]
         for file in self._files:
-            reader = self._reader(file)
-            self._check_schema(file, reader.schema_arrow, names)
-            for batch in reader.iter_batches(self.rows_per_block, columns=names):
-                table = np.empty((batch.num_rows, len(names)))
-                for j, name in enumerate(names):
-                    table[:, j] = batch.column(name).to_numpy(zero_copy_only=False)  # nulls become NaN
-                del batch
-                default_memory_pool().release_unused()  # Arrow would keep it for later
+            with _as_parquet(file):
+                reader = self._reader(file)
+                schema = reader.schema_arrow
+                batches = reader.iter_batches(self.rows_per_block, columns=names)
+            self._check_schema(file, schema, names)
+            while (table := self._next_table(file, batches, names)) is not None:
                 yield table
+
+    def _next_table(self, file: Path, batches: Iterator[Any], names: list[str]) -> Array | None:
+        from pyarrow import default_memory_pool
+
+        with _as_parquet(file):
+            batch = next(batches, None)
+            if batch is None:
+                return None
+            table = np.empty((batch.num_rows, len(names)))
+            for j, name in enumerate(names):
+                table[:, j] = batch.column(name).to_numpy(zero_copy_only=False)  # nulls become NaN
+            del batch
+            default_memory_pool().release_unused()  # Arrow would keep it for later
+        return table
 
     def _check_schema(self, file: Path, schema: Any, names: list[str]) -> None:
         from pyarrow import types
@@ -504,20 +619,13 @@ class ZarrRows(RowFile):
     _copies = 5  # chunks are unpacked side by side
 
     def _opened(self) -> list[str]:
-        try:
-            import zarr
-        except ImportError as error:
-            raise ImportError("Zarr needs the package zarr: pip install 'ardea[fields]'.") from error
-        try:
-            store: Any = zarr.open(self.path, mode="r")
-        except Exception as error:  # zarr raises errors of many kinds
-            raise ValueError(f"{self.path} cannot be read as Zarr: {error}") from error
-        arrays = {"": store} if hasattr(store, "shape") else dict(sorted(store.arrays()))
+        arrays = zarr_arrays(self.path)
         self._columns: list[tuple[str, Any, int]] = []
         for name, array in arrays.items():
             if array.ndim not in {1, 2} or array.dtype.kind not in "fiub":
                 raise ValueError(f"{self.path}: {name or 'the array'} holds {array.dtype} of shape {array.shape}.")
             width = 1 if array.ndim == 1 else array.shape[1]
+            self._check_width(width)
             labels = [name] if array.ndim == 1 else [f"{name or 'x'}[{j}]" if name else f"x{j}" for j in range(width)]
             self._columns += [(label, array, j) for j, label in enumerate(labels)]
         rows = {array.shape[0] for array in arrays.values()}
@@ -547,13 +655,46 @@ class ZarrRows(RowFile):
     def _tables(self, numbers: list[int]) -> Iterator[Array]:
         for start in range(0, self.n_rows or 0, self.rows_per_block):
             rows = slice(start, start + self.rows_per_block)
-            blocks = {id(array): np.asarray(array[rows]) for array in self._needed()}
+            try:
+                blocks = {id(array): np.asarray(array[rows]) for array in self._needed()}
+            except Exception as error:  # so do its codecs
+                raise ValueError(f"{self.path} cannot be read as Zarr: {error}") from error
             parts = [(blocks[id(array)], j) for _, array, j in (self._columns[number] for number in numbers)]
             table = np.empty((len(parts[0][0]), len(parts)))
             for column, (block, j) in enumerate(parts):
                 table[:, column] = block if block.ndim == 1 else block[:, j]
             del blocks, parts
             yield table
+
+
+@contextmanager
+def _as_parquet(file: Path) -> Iterator[None]:
+    """Turn what Arrow raises on a damaged file into one error that names it."""
+    try:
+        from pyarrow import ArrowException
+    except ImportError as error:
+        raise ImportError("Parquet needs pyarrow: pip install 'ardea[frames]'.") from error
+    try:
+        yield
+    except (ArrowException, ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
+        raise ValueError(f"{file} cannot be read as Parquet: {error}") from error
+
+
+def zarr_arrays(path: Path) -> dict[str, Any]:
+    """Open a Zarr array (under the name "") or the arrays of a group; any that would be unpickled is refused."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImportError("Zarr needs the package zarr: pip install 'ardea[fields]'.") from error
+    try:
+        store: Any = zarr.open(path, mode="r")
+        arrays = {"": store} if hasattr(store, "shape") else dict(sorted(store.arrays()))
+        codecs = [codec for array in arrays.values() for codec in (*array.filters, *array.compressors)]
+    except Exception as error:  # zarr raises errors of many kinds
+        raise ValueError(f"{path} cannot be read as Zarr: {error}") from error
+    if any("pickle" in f"{type(codec).__module__} {type(codec).__name__}".lower() for codec in codecs):
+        raise ValueError(f"{path} holds pickled data, which is never read: it could run code.")
+    return arrays
 
 
 def _is_number(text: str) -> bool:

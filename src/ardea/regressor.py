@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from numbers import Real
 from typing import Any
 
@@ -24,12 +24,16 @@ from ardea.core.columns import Array, Index
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
 from ardea.core.pose import SparseSource, pose_array, pose_implicit
 from ardea.core.problem import Coordinates, Problem
-from ardea.core.ranges import ranges_of
+from ardea.core.ranges import merged_ranges, ranges_of
 from ardea.core.result import Fit, Status, Trace
 from ardea.inputs import CompressedRows, checked_keep, checked_positive, is_lazy
+from ardea.memory import require
 from ardea.operators import Operator, OperatorSource
 from ardea.task import Task
 from ardea.terms import IntervalKind, ShowsTerms, Summary, Terms, columns_of, terms_of
+
+# Copies of the kept columns are made of so many bytes of rows at a time.
+PREDICTED_BYTES = 2**24
 
 
 class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
@@ -159,11 +163,14 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
             return X.compression.pose(intercept=self.fit_intercept, keep=keep)
         if isinstance(X, Operator):
             return pose_implicit(OperatorSource.of(X), Y, weight, intercept=self.fit_intercept, keep=keep)
+        # Peaks as measured on several shapes; ill-conditioned columns may need half as much again.
         if m > d and d <= COMPRESSION_COLUMN_LIMIT:
+            require(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")
             return Compression.from_arrays(X, Y, weight, self._ranges).pose(intercept=self.fit_intercept, keep=keep)
         if sparse.issparse(X):
             source = SparseSource(sparse.csc_array(X))
             return pose_implicit(source, Y, weight, intercept=self.fit_intercept, keep=keep)
+        require(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
         return pose_array(X, Y, weight, intercept=self.fit_intercept, keep=keep)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
@@ -248,6 +255,8 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
+            if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
+                require(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
             X, y = validate_data(
                 self,
                 X,
@@ -313,6 +322,10 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
                 f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
                 "nothing is left to learn from. Keep fewer columns, or add rows."
             )
+        with np.errstate(over="ignore", under="ignore"):
+            squares = coordinates.targets**2
+        if not np.all((squares >= np.finfo(float).tiny) & np.isfinite(squares)):
+            raise ValueError("The square of y is no number of full precision (beyond 1e±150): give y in another unit.")
         return [
             Task(
                 problem,
@@ -351,7 +364,7 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         self.covariance_ = covariances[0] if self._one_target else covariances
         units = [coordinates.coefficient_unit(t) for t in range(len(fits))]
         self.prior_variance_ = self._stacked(
-            [_with_flat(f.gamma * u**2, coordinates) for f, u in zip(fits, units, strict=True)]
+            [_with_flat((np.sqrt(f.gamma) * u) ** 2, coordinates) for f, u in zip(fits, units, strict=True)]
         )
         scales = coordinates.targets
         self.log_evidence_ = self._stacked(
@@ -415,13 +428,27 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
             X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
-        ranges = self.__dict__.get("_ranges")
-        if ranges is not None and not isinstance(X, Operator):
-            support = np.flatnonzero(self._get_support_mask())
-            if advice := extrapolation_advice(ranges, X, support, self._names()):
+        if isinstance(X, Operator):
+            mean, std, _ = self._predicted(X, return_std)
+            return (mean, std) if return_std else mean
+        X = X.tocsr() if sparse.issparse(X) else X
+        support = np.flatnonzero(self._get_support_mask())
+        rows = max(1, PREDICTED_BYTES // (8 * (1 + support.size)))
+        parts = [self._predicted(X[start : start + rows], return_std) for start in range(0, X.shape[0], rows)]
+        if (fitted := self.__dict__.get("_ranges")) is not None:
+            met = reduce(merged_ranges, (ranges for *_, ranges in parts))
+            if advice := extrapolation_advice(fitted[:, support], met, [self._names()[j] for j in support]):
                 warnings.warn(advice, ExtrapolationWarning, stacklevel=2)
+        mean, std = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:2])
+        return (mean, std) if return_std else mean
+
+    def _predicted(self, X: Any, return_std: bool) -> tuple[Array, Array, Array]:
+        """Return mean, standard deviation (empty unless asked for) and the ranges of the kept columns, of some rows."""
         mean = predicted_mean(self._terms, self._one_target, X)
-        return (mean, predicted_std(self._terms, self._one_target, X)) if return_std else mean
+        std = predicted_std(self._terms, self._one_target, X) if return_std else np.empty_like(mean[:0])
+        if isinstance(X, Operator):
+            return mean, std, np.empty((2, 0))
+        return mean, std, ranges_of(X[:, np.flatnonzero(self._get_support_mask())])
 
     def _predict_lazily(self, X: Any, return_std: bool) -> Any:
         from ardea.distributed.predict import predicted

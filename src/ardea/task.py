@@ -18,6 +18,8 @@ from ardea.core.working_set import solve_wide
 from ardea.priors import Flat
 from ardea.thresholds import Calibrated, Given, Rule, Strength, sequential
 
+# Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² are no numbers.
+FARTHEST_NOISE = 1e100
 # An F test against all columns refutes a fit below this probability.
 REFUTED = 1e-6
 
@@ -60,7 +62,13 @@ class Task:
     def _noise_rule(self, initial: float | None) -> NoiseRule:
         if self.noise_variance is None:
             return Learned(initial)
-        return Fixed(max(self.noise_variance / self.noise_unit, np.finfo(float).tiny))
+        share = self.noise_variance / self.noise_unit
+        if self.problem.total > 0 and not 1 / FARTHEST_NOISE <= share <= FARTHEST_NOISE:
+            raise ValueError(
+                f"noise_variance={self.noise_variance:g} is {share:.0e} times the square of y, beyond what can be "
+                "computed with. Is it in the square of y's unit? Change the units, or leave it out to have it learned."
+            )
+        return Fixed(max(share, np.finfo(float).tiny))
 
     def run(
         self,
@@ -123,7 +131,8 @@ class Task:
 
             F = (RSS_k − RSS_r)/(r − k) / (RSS_r/(m − r)),
 
-        or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees.
+        or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees. A collapse is not taken, whatever its cost:
+        where rows repeat each other, RSS_r = 0 refutes every other fit.
         """
         rule = self._noise_rule(None)
         rows, k = problem.columns.shape[0], fit.posterior.active.size
@@ -140,7 +149,7 @@ class Task:
             return fit
         coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
         again = self.run_once(problem, noise, inflation=inflation, start=coefficients**2)
-        if not again.trace.cost[-1] < fit.trace.cost[-1]:
+        if again.status is Status.COLLAPSED or not again.trace.cost[-1] < fit.trace.cost[-1]:
             return fit
         return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
 
@@ -200,7 +209,8 @@ class Task:
         """Return the user's strengths in these coordinates, or the calibrated ones."""
         if given is None:
             return Calibrated(method, self.false_positive_rate(false_terms))
-        return Given(given / self.unit**unit_power)
+        with np.errstate(over="ignore", under="ignore"):  # infinity and zero are then the right strengths
+            return Given(given / self.unit**unit_power)
 
     def price(self, false_terms: float) -> Given:
         """Return one calibrated price of MAP for every column: subset searches weigh the correlations themselves."""

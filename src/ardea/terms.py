@@ -199,7 +199,7 @@ def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, 
         noise_unit=noise_unit,
         known_noise=fit.noise if noise_known else None,
     )
-    covariance = post.covariance * np.outer(unit, unit)
+    covariance = post.covariance * unit[:, None] * unit
     return Terms(
         n_features=problem.n_columns,
         active=post.active,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, TextIO
 
@@ -15,6 +17,7 @@ import numpy as np
 FAILED, INTERRUPTED = 1, 130
 BOLD, RED, YELLOW = "1", "31", "33"
 SHOWN_NAMES = 20
+NUMBER = re.compile("-?[0-9]{1,9}")
 
 
 class Failure(Exception):
@@ -35,15 +38,41 @@ def painted(text: str, code: str, stream: TextIO | None = None) -> str:
     return f"\033[{code}m{text}\033[0m" if wanted else text
 
 
+def make_writable() -> None:
+    """Let every letter be printed: as an escape where the encoding lacks it, into the void where a stream is closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, it stays open
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def complain(command: str, text: str) -> None:
     """Write one line about what went wrong on standard error."""
-    print(f"{painted(f'ardea {command}:', RED, sys.stderr)} {' '.join(text.split())}", file=sys.stderr)
+    name = f"ardea {command}".rstrip()
+    print(f"{painted(f'{name}:', RED, sys.stderr)} {' '.join(text.split())}", file=sys.stderr)
 
 
 def print_warnings(notes: list[str]) -> None:
     """Write kept warnings on standard error, one line each."""
     for note in notes:
         print(f"{painted('warning:', YELLOW, sys.stderr)} {note}", file=sys.stderr)
+
+
+def named(name: str, names: Sequence[str], where: str) -> str:
+    """Return a column given by name, or by number where no column bears it as a name.
+
+    Examples
+    --------
+    >>> named("price", ["area", "price"], "a.csv has no column"), named("-2", ["area", "price"], "")
+    ('price', 'area')
+    """
+    if name in names:
+        return name
+    if NUMBER.fullmatch(name) and -len(names) <= int(name) < len(names):
+        return names[int(name)]
+    raise unknown(name, names, where)
 
 
 def unknown(name: str, known: Iterable[str], where: str) -> Failure:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.cli.console import BOLD, painted, working
-from ardea.cli.options import HelpFormatter
+from ardea.cli.options import HelpFormatter, seed
 
 EPILOG = """\
 examples:
@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
         epilog=EPILOG,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the generated data (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="seed of the generated data (default: 0)")
     parser.add_argument(
         "--plot",
         type=Path,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import sys
 import time
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,14 @@ from ardea.cli.fit import sum_record
 from ardea.cli.options import HelpFormatter, add_discover_options, add_output_options
 from ardea.cli.outputs import header_record, print_files, write_outputs
 from ardea.cli.series import Series, read_series
+from ardea.memory import require
 from ardea.progress import duration
 from ardea.readers import DEFAULT_MEMORY
 from ardea.report.described import described
 from ardea.report.notes import kept_warnings
 
+# d × d matrices that a search among d terms holds at a time.
+GRAM_COPIES = 4
 EPILOG = """\
 DATA is a table with one row per time (CSV, NPY; Parquet with ardea[frames]): every column but the time is a state,
 empty fields are gaps, and times may be dates. Or it holds arrays (NPZ; NetCDF and Zarr with ardea[fields]): a field u
@@ -88,9 +93,24 @@ def found_model(series: Series, options: argparse.Namespace) -> Any:
         library = Polynomials(options.degree) if series.space is None else FieldTerms(powers=options.degree)
     if series.space is not None and (options.map or options.form != "weak"):
         raise Failure("Fields are found in weak form and continuous time: leave out --form and --map.")
+    _require_room(series, library)
     working(f"Searching: {series.described()}")
-    model = Discovery(library, form=options.form, discrete_time=options.map)
+    model = Discovery(library, form=options.form, discrete_time=options.map, verbose=int(sys.stderr.isatty()))
     return model.fit(series.x, series.t, u=series.u, feature_names=series.names, space=series.space)
+
+
+def _require_room(series: Series, library: Any) -> None:
+    """Refuse a library of more terms than memory has room for, before any is listed."""
+    if library is None:
+        return
+    if series.space is None:
+        degree = library.degree
+        terms = comb(len(series.names) + degree, degree)
+    else:
+        axes, fields, degree = len(series.space), len(series.names), library.powers
+        terms = fields * comb(fields + degree, degree) * comb(axes + library.derivatives, axes)
+    advice = "Give a smaller --degree, or fewer --states."
+    require(8 * GRAM_COPIES * terms**2, f"A library of terms up to degree {degree}", advice)
 
 
 def as_text(model: Any, series: Series, options: argparse.Namespace, seconds: float) -> str:

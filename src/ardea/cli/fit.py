@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ardea.cli.console import BOLD, Failure, painted, print_json, print_warnings, unknown, working
+from ardea.cli.console import BOLD, Failure, named, painted, print_json, print_warnings, working
 from ardea.cli.options import HelpFormatter, add_fit_options, add_output_options
 from ardea.cli.outputs import header_record, print_files, write_outputs
 from ardea.cli.tables import ARRAYS, NamedArray, read_arrays, suffix_of
 from ardea.core.columns import Array
-from ardea.readers import bytes_of, open_rows
+from ardea.memory import require
+from ardea.readers import LARGEST_NUMBER, bytes_of, open_rows
 from ardea.report.described import described, estimator_of
 from ardea.report.notes import kept_warnings
 
@@ -165,11 +166,26 @@ def read_table(path: Path, options: argparse.Namespace) -> Table:
             return Table(compressed, None, target, columns, compressed.shape)
         if path.is_file() and path.stat().st_size > LARGE_FILE:
             working(f"Reading {path}")
-        blocks = list(rows.blocks())
+        require(min(memory, _bytes_needed(path, rows)), f"{path} as a whole")
+        blocks = _gathered(rows, memory)
+        if blocks is None:  # text that is packed, or of short numbers, holds more than its size tells
+            compressed = rows.compressed()
+            return Table(compressed, None, target, columns, compressed.shape)
     except ValueError as error:
         raise Failure(f"{error} Leave columns out with --drop, or name those to use with --columns.") from error
     X, y = np.vstack([X for X, _ in blocks]), np.concatenate([y for _, y in blocks])
     return Table(X, y, target, columns, X.shape)
+
+
+def _gathered(rows: Any, memory: int) -> list[tuple[Array, Array]] | None:
+    """Return all blocks, None where they are more than memory holds."""
+    blocks, numbers = [], 0
+    for X, y in rows.blocks():
+        blocks.append((X, y))
+        numbers += X.size + y.size
+        if BYTES_IN_MEMORY * numbers > memory:
+            return None
+    return blocks
 
 
 def _bytes_needed(path: Path, rows: Any) -> float:
@@ -192,12 +208,7 @@ def _chosen(names: list[str], path: Path, options: argparse.Namespace) -> tuple[
 
 
 def _resolved(name: str, names: list[str], path: Path) -> str:
-    """Return a column given by name, or by number where no column bears it as a name."""
-    if name in names:
-        return name
-    if name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
-        return names[int(name)]
-    raise unknown(name, names, f"{path} has no column")
+    return named(name, names, f"{path} has no column")
 
 
 def _table_of_arrays(arrays: dict[str, NamedArray], path: Path, options: argparse.Namespace) -> Table:
@@ -213,8 +224,9 @@ def _table_of_arrays(arrays: dict[str, NamedArray], path: Path, options: argpars
     if len({columns[name].size for name in (target, *names)}) > 1:
         raise Failure(f"{path}: the arrays have different numbers of rows.")
     X, y = np.column_stack([columns[name] for name in names]), columns[target]
-    for row, column in np.argwhere(~np.isfinite(np.column_stack([X, y])))[:1]:
-        raise Failure(f"{path}, row {row}, column {[*names, target][column]!r} is not a finite number.")
+    for row, column in np.argwhere(~(np.abs(np.column_stack([X, y])) <= LARGEST_NUMBER))[:1]:
+        name = [*names, target][column]
+        raise Failure(f"{path}, row {row}, column {name!r} is not a finite number, or above {LARGEST_NUMBER:g}.")
     return Table(X, y, target, names, X.shape)
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ardea.cli.completion import add_parser as add_completion
-from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain
+from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable
 from ardea.cli.demo import add_parser as add_demo
 from ardea.cli.discover import add_parser as add_discover
 from ardea.cli.fit import add_parser as add_fit
@@ -58,12 +58,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options = build_parser().parse_args(arguments)
+    make_writable()
+    command = ""
     try:
+        options = build_parser().parse_args(arguments)
+        command = options.command
         code = int(options.run(options))
         sys.stdout.flush()
     except KeyboardInterrupt:
-        complain(options.command, "interrupted")
+        complain(command, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe has gone (`| head`). Python would complain once more when it closes the stream.
@@ -72,6 +75,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EXPECTED as error:
         if os.environ.get("ARDEA_TRACEBACK"):
             raise
-        complain(options.command, str(error) or type(error).__name__)
+        complain(command, str(error) or type(error).__name__)
         return FAILED
     return code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,12 @@ SHOWN_T = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 def numbers(text: str) -> list[float]:
     """Return numbers given with commas between them."""
     try:
-        return [float(part) for part in text.split(",")]
+        found = [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers with commas between them") from None
+        found = [math.nan]
+    if not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers with commas between them")
+    return found
 
 
 def add_parser(commands: Any) -> None:

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from ardea.cli.console import Failure, unknown
-from ardea.cli.tables import ARRAYS, Columns, NamedArray, dates_to_times, read_arrays, read_columns, suffix_of
+from ardea.cli.tables import (
+    ARRAYS,
+    EXPANSION,
+    Columns,
+    NamedArray,
+    dates_to_times,
+    read_arrays,
+    read_columns,
+    suffix_of,
+)
 from ardea.core.columns import Array
 from ardea.readers import bytes_of, open_rows
 
-# A table takes about so many times its size on disk when it is read at once.
-EXPANSION = 8
 # What is kept of a table larger than memory.
 STRETCH, MOST_STRETCHES = 400, 50
 
@@ -72,7 +79,7 @@ def read_series(path: Path, options: argparse.Namespace) -> Series:
         raise Failure("--space is for fields in NPZ, NetCDF or Zarr files.")
     if _large(path, options):
         return _from_stretches(path, options)
-    return _from_columns(read_columns(path), options)
+    return _from_columns(read_columns(path, bytes_of(options.memory)), options)
 
 
 def _large(path: Path, options: argparse.Namespace) -> bool:

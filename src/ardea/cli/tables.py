@@ -17,12 +17,17 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.cli.console import Failure, unknown
+from ardea.cli.console import Failure, named
 from ardea.core.columns import Array
+from ardea.memory import require
+from ardea.readers import LONGEST_LINE, NPY_DAMAGE, zarr_arrays
 
 TEXT, ARRAYS = (".csv", ".tsv", ".txt", ".dat"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
 KNOWN = (*TEXT, ".npy", ".parquet", ".pq", *ARRAYS)
 MISSING = {"", "na", "n/a", "nan", "null", "none"}
+# A table takes about so many times its size as text when it is read at once.
+EXPANSION = 8
+IN_PARTS = "Give a part of it, or a table that can be read in blocks (CSV, NPY, Parquet)."
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -58,12 +63,7 @@ class Columns:
 
     def name(self, name: str) -> str:
         """Return the full name of a column given by name or number."""
-        known = list(self.values)
-        if name in self.values:
-            return name
-        if name.lstrip("-").isdigit() and -len(known) <= int(name) < len(known):
-            return known[int(name)]
-        raise unknown(name, known, f"{self.path} has no column")
+        return named(name, list(self.values), f"{self.path} has no column")
 
     def numbers(self, name: str) -> Array:
         """Return a column as numbers; empty fields are gaps (NaN)."""
@@ -115,16 +115,16 @@ def dates_to_times(dates: NDArray[Any], unit: str) -> Array:
     return np.asarray((dates - dates[0]) / np.timedelta64(1, "us") / 1e6 / SECONDS[unit], dtype=float)
 
 
-def read_columns(path: Path) -> Columns:
+def read_columns(path: Path, memory: int) -> Columns:
     """Read a whole table: CSV and other text, NPY, or Parquet (extra `frames`)."""
     suffix = suffix_of(path)
     if suffix in TEXT:
-        return _read_text(path)
+        return _read_text(path, memory)
     if suffix == ".npy":
         table = _loaded(path)
         if isinstance(table, dict):
             raise Failure(f"{path} is an archive of arrays: let its name end in .npz.")
-        if table.ndim not in (1, 2) or table.dtype.kind not in "fiub":
+        if table.ndim not in (1, 2) or table.dtype.kind not in "fiub" or not table.size:
             raise Failure(f"{path} holds {table.dtype} of shape {table.shape}; a table of numbers is needed.")
         return Columns(path, {f"x{j}": column for j, column in enumerate(table.reshape(len(table), -1).T)})
     if suffix in (".parquet", ".pq"):
@@ -132,8 +132,8 @@ def read_columns(path: Path) -> Columns:
     raise Failure(f"{path}: the ending {suffix!r} is not known. Read are {', '.join(KNOWN)}, and .csv.gz.")
 
 
-def _read_text(path: Path) -> Columns:
-    rows = list(_rows(path))
+def _read_text(path: Path, memory: int) -> Columns:
+    rows = list(_rows(path, memory // EXPANSION))
     if not rows:
         raise Failure(f"{path} is empty.")
     _, first = rows[0]
@@ -152,22 +152,33 @@ def _read_text(path: Path) -> Columns:
     return Columns(path, {name: table[:, j] for j, name in enumerate(names)}, lines)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _within(file: IO[str], most: int, path: Path) -> Iterator[str]:
+    """Yield lines until there are more letters than memory allows: a small packed file may hold any number."""
+    left = most
+    while line := file.readline(min(left + 1, LONGEST_LINE)):
+        left -= len(line)
+        if left < 0 or len(line) == LONGEST_LINE:
+            raise Failure(f"{path} unpacks to more than fits into --memory: raise it, or give the file unpacked.")
+        yield line
+
+
+def _rows(path: Path, most: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of every line that is not empty."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
     file: IO[str]
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            sample = file.readline()
+            sample = file.readline(LONGEST_LINE)
             separator = max((",", ";", "\t"), key=sample.count)
             file.seek(0)
+            lines = _within(file, most, path)
             if separator in sample:
-                reader = csv.reader(file, delimiter=separator)
+                reader = csv.reader(lines, delimiter=separator)
                 pairs = ((reader.line_num, [field.strip() for field in row]) for row in reader)
             else:
-                pairs = ((number, line.split()) for number, line in enumerate(file, 1))
+                pairs = ((number, line.split()) for number, line in enumerate(lines, 1))
             yield from ((number, row) for number, row in pairs if any(row))
-    except (UnicodeDecodeError, csv.Error, EOFError) as error:
+    except (UnicodeDecodeError, csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise Failure(f"{path} cannot be read as text: {error}") from error
 
 
@@ -185,20 +196,40 @@ def _read_parquet(path: Path) -> Columns:
     except ImportError as error:
         raise ImportError("Parquet needs pyarrow: pip install 'ardea[frames]'.") from error
     try:
+        if path.is_file():
+            metadata = parquet.read_metadata(path)
+            require(8 * metadata.num_rows * metadata.num_columns, f"{path} as a whole", IN_PARTS)
         table = parquet.read_table(path)
-    except (ArrowException, OSError) as error:
+        return Columns(path, {name: table.column(name).to_numpy() for name in table.column_names})
+    except (ArrowException, ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
         raise Failure(f"{path} cannot be read as Parquet: {error}") from error
-    return Columns(path, {name: table.column(name).to_numpy() for name in table.column_names})
 
 
 def _loaded(path: Path) -> Any:
     """Return the array of an NPY file, or all arrays of an NPZ file by name; never unpickled."""
     with path.open("rb") as file:
         try:
+            require(path.stat().st_size, f"{path} as a whole", IN_PARTS)
             content = np.load(file, allow_pickle=False)
-            return content if isinstance(content, np.ndarray) else {name: content[name] for name in content.files}
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            if isinstance(content, np.ndarray):
+                return content
+            entries = content.zip.infolist()
+            if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+                raise ValueError("it is not packed as NumPy does")
+            # An entry never gives more bytes than the archive says it has.
+            unpacked = sum(entry.file_size for entry in entries)
+            require(unpacked, f"{path}, unpacked,", IN_PARTS)
+            return {name: _numbers(content[name], name) for name in content.files}
+        except NPY_DAMAGE as error:
             raise Failure(f"{path} cannot be read as arrays of numbers: {error}") from error
+
+
+def _numbers(entry: Any, name: str) -> NDArray[Any]:
+    if not isinstance(entry, np.ndarray):
+        raise ValueError(f"the entry {name!r} is no array")
+    if entry.ndim > 1 and not entry.size:
+        raise ValueError(f"the entry {name!r} of shape {entry.shape} is empty")
+    return entry
 
 
 @dataclass(frozen=True)
@@ -224,6 +255,8 @@ def _read_dataset(path: Path) -> dict[str, NamedArray]:
         import xarray
     except ImportError as error:
         raise ImportError("NetCDF and Zarr need xarray: pip install 'ardea[fields]'.") from error
+    if path.suffix.lower() == ".zarr":
+        zarr_arrays(path)  # refuses what would run code
     engine: dict[str, Any] = {"engine": "zarr", "consolidated": False} if path.suffix.lower() == ".zarr" else {}
     try:
         with xarray.open_dataset(path, **engine) as data:

@@ -15,6 +15,8 @@ from ardea.core.problem import Problem
 # Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
 FLOOR_TALL = 1e-16
 FLOOR_WIDE = 1e-6
+# σ² of a target that is zero (others have ‖y‖² near 1): ρ/σ² and multiples of it must stay numbers.
+LEAST_NOISE = 1e-100
 
 
 class NoiseRule(Protocol):
@@ -73,7 +75,7 @@ class Learned:
     def floor(self, problem: Problem) -> float:
         """Return the smallest σ² allowed."""
         share = FLOOR_TALL if self.low_floor or problem.n_rows > problem.n_columns else FLOOR_WIDE
-        return max(share * problem.total / problem.n_rows, np.finfo(float).tiny)
+        return max(share * problem.total / problem.n_rows, LEAST_NOISE)
 
 
 @dataclass(frozen=True)

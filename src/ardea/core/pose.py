@@ -73,11 +73,12 @@ def pose_dense(
     width = max(8, BLOCK_BYTES // (8 * max(m, 1)))
     for start in range(0, d, width):
         part = slice(start, start + width)
-        block = np.asarray(theta[:, part], dtype=np.float64)
-        block = block if root is None else block * root[:, None]
+        block = np.array(theta[:, part], dtype=np.float64, order="C")  # one layout, so that sums run in one order
+        if root is not None:
+            block *= root[:, None]
         loadings[:, part] = flat_rows.unload @ block
         coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
-        block = block / coarse
+        block /= coarse
         raw = np.einsum("ij,ij->j", block, block)
         block = flat_rows.projected(block)
         left = np.einsum("ij,ij->j", block, block)

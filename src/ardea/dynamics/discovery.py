@@ -26,6 +26,7 @@ from ardea.dynamics.search import Effort, Found
 from ardea.dynamics.simulation import RightHandSide
 from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, search_states
 from ardea.dynamics.subsets import Support, System, ard_supports, regressor_supports
+from ardea.memory import require
 from ardea.terms import ShowsTerms
 
 Array = NDArray[np.float64]
@@ -188,10 +189,13 @@ class Discovery(ShowsTerms, BaseEstimator):
         trajectories, all_names = checked_trajectories(x, t, x_dot, u, names)
         n_states = trajectories[0].x.shape[1]
         library: Library = default_library(len(all_names)) if self.library is None else self.library
+        rows, d = sum(len(one.x) for one in trajectories), library.n_terms(len(all_names))
+        # What pieces hold of every row, about 800 bytes as measured, and the whitened columns.
+        require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
         searched = search_states(trajectories, library, self._scheme(), self._propose, self._effort())
         everything = np.vstack([one.x for one in trajectories])
         reach = np.maximum(np.nanmax(np.abs(everything), axis=0), np.finfo(float).tiny)
-        zeros = np.zeros((n_states, library.n_terms(len(all_names))))
+        zeros = np.zeros((n_states, d))
         return searched, StateModel(library, all_names, zeros, reach, bool(self.discrete_time))
 
     def _fit_fields(

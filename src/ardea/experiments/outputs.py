@@ -24,16 +24,23 @@ DPI = 110
 def write_outputs(
     experiment: Experiment, settings: Settings, folder: Path, records: Records, *, seconds: float, command: str
 ) -> None:
-    """Write records.csv, environment.json, table.md and (with Matplotlib) the figure."""
-    write_whole(folder / "records.csv", to_csv(records))
+    """Write environment.json, table.md, the figure (with Matplotlib) and records.csv.
+
+    The records come last: where they are, all the rest is.
+    """
+    text = to_csv(records)
     environment = _environment(experiment, settings, seconds, command)
     write_whole(folder / "environment.json", json.dumps(environment, indent=2) + "\n")
-    draw_again(experiment, settings, folder)
+    _draw(experiment, settings, folder, from_csv(text))
+    write_whole(folder / "records.csv", text)
 
 
 def draw_again(experiment: Experiment, settings: Settings, folder: Path) -> None:
     """Make the table and the figure from records.csv."""
-    records = from_csv((folder / "records.csv").read_text(encoding="utf-8"))
+    _draw(experiment, settings, folder, from_csv((folder / "records.csv").read_text(encoding="utf-8")))
+
+
+def _draw(experiment: Experiment, settings: Settings, folder: Path, records: Records) -> None:
     heading = f"# {experiment.name} ({settings.variant}, {settings.scale} scale)\n\n{experiment.label}: "
     write_whole(folder / "table.md", f"{heading}{experiment.what}\n\n{experiment.table(records)}\n")
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -68,10 +67,9 @@ def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -
 
 
 def _copy(experiment: Experiment, source: Path, target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
         if (source / name).exists():
-            shutil.copyfile(source / name, target / name)
+            write_whole(target / name, (source / name).read_bytes())
     records = (source / "records.csv").read_text(encoding="utf-8")
     if len(records) <= LARGEST_COPY:
         write_whole(target / "records.csv", records)

@@ -1,8 +1,7 @@
 """Records on disk: one file per trial, written whole or not at all; and the rows of many trials as one table.
 
-A trial's file is written under a temporary name, flushed to the disk and renamed, so it is there completely or not at
-all, whatever kills the process; two runs into one folder write the same file twice. It carries a checksum: a damaged
-file is put aside and its trial run again.
+A trial's file is there completely or not at all, whatever kills the process (`ardea.persistence.writing`); two runs
+into one folder write the same file twice. It carries a checksum: a damaged file is put aside and its trial run again.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ardea.core.columns import Array
+from ardea.persistence import writing
 
 Value = str | int | float
 Row = dict[str, Value]
@@ -107,7 +107,8 @@ class TrialStore:
         for number in range(n_trials):
             path = self.path(number)
             if path.exists() and self.load(number) is None:
-                aside.append(path.replace(path.with_suffix(".json.damaged")))
+                with suppress(FileNotFoundError):  # another run into the same folder was faster
+                    aside.append(path.replace(path.with_suffix(".json.damaged")))
         return aside
 
 
@@ -116,19 +117,9 @@ def _checksum(body: str) -> str:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name, flush it to the disk, and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    """Write a file whole or not at all, with the folders that it lies in."""
+    os.makedirs(path.parent, exist_ok=True)
+    writing.write_whole(path, content)
 
 
 def to_csv(rows: Iterable[Row]) -> str:

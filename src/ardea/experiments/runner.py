@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -99,7 +100,8 @@ def _computed(
     experiment: Experiment, settings: Settings, numbers: list[int], jobs: int | None
 ) -> Iterator[TrialResult]:
     """Yield trials as they end, in any order."""
-    parallel = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
+    few = jobs if jobs is None else min(jobs, max(1, len(numbers)))
+    parallel = Parallel(n_jobs=few, batch_size=1, return_as="generator_unordered")
     yield from parallel(delayed(timed_trial)(experiment.trial, settings, number) for number in numbers)
 
 
@@ -119,7 +121,7 @@ def timed_trial(trial: Callable[[Settings, int], list[Row]], settings: Settings,
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn what a disk can do to us into one line that says what to do."""
+    """Turn what a disk, or the end of a worker, can do to us into one line that says what to do."""
     try:
         yield
     except OSError as error:
@@ -136,3 +138,8 @@ def explained(folder: Path) -> Iterator[None]:
         if reason is None:
             raise
         raise ExperimentError(f"{folder}: {reason}") from error
+    except BrokenProcessPool as error:
+        raise ExperimentError(
+            "a worker process was killed, perhaps for want of memory. Finished trials are kept: run the same command "
+            "again, with fewer --jobs."
+        ) from error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ardea.persistence.refusal import ModelFileError
+from ardea.persistence.writing import whole_file
 from ardea.versions import __version__
 
 FORMAT, FORMAT_VERSION = "ardea model", 1
@@ -20,20 +20,10 @@ LONGEST_QUOTE = 40
 
 
 def write_archive(path: Path, entries: Iterable[tuple[str, bytes]]) -> None:
-    """Write the entries to a temporary file beside `path`, then rename it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, content in entries:
-                    archive.writestr(
-                        zipfile.ZipInfo(name), content
-                    )  # of fixed date, so that equal models are equal files
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write the entries, whole or not at all."""
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in entries:
+            archive.writestr(zipfile.ZipInfo(name), content)  # of fixed date, so that equal models are equal files
 
 
 def checked_entries(archive: zipfile.ZipFile, size: int) -> set[str]:
