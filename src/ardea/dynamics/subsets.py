@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg import lapack
 from scipy.special import gammaln
 
 from ardea.advice import AdviceWarning
@@ -140,10 +141,17 @@ class System:
     def model(self, support: Iterable[int]) -> Model:
         """Return the support with its least-squares criterion."""
         chosen = tuple(sorted(int(j) for j in support))
-        q, _ = np.linalg.qr(self.columns[:, chosen])
-        residual = self.target - q @ (q.T @ self.target)
-        rss = float(residual @ residual)
+        rss = self._rss(chosen)
         return Model(chosen, float(self.criterion(rss, len(chosen))), rss)
+
+    def _rss(self, support: Support) -> float:
+        """Return ‖z − QQᵀz‖² as the squared norm of the last rows of Hz, H the reflections of a QR of the columns."""
+        if not support:
+            return self.total
+        reflections, scales, _, _ = lapack.dgeqrf(self.columns[:, support])
+        rotated, _, _ = lapack.dormqr("L", "T", reflections, scales, self.target[:, None], max(1, self.target.size))
+        outside = rotated[len(support) :, 0]
+        return float(outside @ outside)
 
     def backward_path(self, support: Iterable[int]) -> list[Model]:
         """Return the nested models from the support given to a single term; the cheapest term goes first."""
@@ -207,7 +215,7 @@ class System:
         """Return what every addition, removal and exchange does to RSS."""
         support = np.array(model.support, dtype=np.intp)
         k = support.size
-        q, triangle = np.linalg.qr(self.columns[:, support])
+        q, triangle = _orthonormal(self.columns[:, support])
         loads = q.T @ self.columns
         outside = 1.0 - np.einsum("ij,ij->j", loads, loads)
         residual = self.target - q @ (q.T @ self.target)
@@ -224,8 +232,8 @@ class System:
         additions = [int(j) for j in np.argsort(-gains)[:ADDITIONS] if free[j]] if k < self.largest else []
         if k == 0:
             return _Moves(additions, np.empty(0), [], np.empty(0))
-        inverse = np.linalg.inv(triangle)
-        directions = (q @ inverse.T) / np.linalg.norm(inverse, axis=1)
+        inverse, _ = lapack.dtrtri(triangle)
+        directions = (q @ inverse.T) / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
         heights = directions.T @ self.target
         across = directions.T @ self.columns
         room = np.where(free, outside, 0.0) + across**2
@@ -267,6 +275,17 @@ class System:
             model = self.polished(start)
             pool[model.support] = model
         return sorted(pool.values(), key=_by_criterion)
+
+
+def _orthonormal(columns: Array) -> tuple[Array, Array]:
+    """Return Q and R of a few columns: LAPACK alone, since the checks around it take longer than the work."""
+    k = columns.shape[1]
+    if k == 0:
+        return columns, np.empty((0, 0))
+    reflections, scales, _, _ = lapack.dgeqrf(columns)
+    triangle = np.triu(reflections[:k])
+    q, _, _ = lapack.dorgqr(reflections, scales)
+    return q, triangle
 
 
 def penalty(n_rows: float, n_columns: int, k: Any) -> Any:
