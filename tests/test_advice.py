@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from ardea.advice import (
     HARDLY_WORSE,
     AlternativesWarning,
     CollapseWarning,
+    ConstantTargetWarning,
     DuplicateColumnsWarning,
     ExtrapolationWarning,
     FewRowsWarning,
@@ -164,3 +167,59 @@ def test_columns_that_explain_y_by_their_difference_are_found(kind, gap, known):
 
 def test_collapse_is_a_convergence_warning():
     assert issubclass(CollapseWarning, ardea.advice.ConvergenceWarning)
+
+
+# What was wrong with the data, in words
+
+
+def framed(**columns):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["Temp (°C)", "pH", "flow"])
+    return frame.assign(**columns), frame["pH"] + 0.1 * rng.normal(size=30)
+
+
+@pytest.mark.parametrize("strange", ["Anna", pd.Timestamp("2024-01-01")])
+def test_columns_that_are_no_numbers_are_named(strange):
+    X, y = framed(Operator=strange)
+    with pytest.raises(ValueError, match="Not numbers: the columns 'Operator'"):
+        SparseARD().fit(X, y)
+    with pytest.raises(ValueError, match="Not numbers: the columns 'Operator'"):
+        SparseARD().fit(polars.from_pandas(X), y)
+
+
+@pytest.mark.parametrize(("value", "said"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_cells_without_a_number_are_named(value, said):
+    X, y = framed()
+    X.loc[[4, 9], "pH"] = value
+    with pytest.raises(ValueError, match=f"{said} in row 4, column 'pH'; 2 rows have such cells"):
+        SparseARD().fit(X, y)
+    sound, _ = framed()
+    with pytest.raises(ValueError, match=f"{said} in row 4, column 'pH'"):
+        SparseARD().fit(sound, y).predict(X)
+    y[7] = value
+    with pytest.raises(ValueError, match=f"y contains NaN or infinity: {said} in row 7; in this row only"):
+        SparseARD().fit(sound, y)
+
+
+def test_variances_that_are_no_numbers_are_refused():
+    X, y = framed()
+    with pytest.raises(ValueError, match="pH is no number"):
+        SparseARD().fit(X * 1e200, y)
+
+
+def test_a_constant_target_is_told_of():
+    X, _ = framed()
+    with pytest.warns(ConstantTargetWarning, match="nothing to explain"):
+        model = SparseARD().fit(X, np.full(30, 2.5))
+    assert model.warnings_ == [
+        "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
+    ]
+    assert not model.support_.any()
+
+
+def test_warnings_stay_with_the_model(tmp_path):
+    X, y = twins(gap=0.01)
+    with pytest.warns(AlternativesWarning) as told:
+        model = SparseARD().fit(X, y)
+    ardea.save(model, tmp_path / "model.ardea")
+    assert ardea.load(tmp_path / "model.ardea").warnings_ == model.warnings_ == [str(told[0].message)]

@@ -41,6 +41,7 @@ def fitted_soundly(model, X, y):
 # Targets --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ConstantTargetWarning")
 @pytest.mark.parametrize("value", [0.0, 3.7, -1e-8, 1e10])
 def test_constant_target_is_all_intercept(estimator, value):
     data = sparse_data()
@@ -50,6 +51,7 @@ def test_constant_target_is_all_intercept(estimator, value):
     np.testing.assert_allclose(model.predict(data.X), value, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ConstantTargetWarning")
 def test_zero_target_without_intercept_is_the_empty_model(estimator):
     data = sparse_data()
     model = fitted_soundly(estimator.set_params(fit_intercept=False), data.X, np.zeros(len(data.y)))
@@ -57,6 +59,7 @@ def test_zero_target_without_intercept_is_the_empty_model(estimator):
     assert not model.predict(data.X).any()
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ConstantTargetWarning")
 def test_constant_target_beside_a_real_one(estimator):
     data = sparse_data()
     model = estimator.fit(data.X, np.column_stack([np.ones(len(data.y)), data.y]))
@@ -231,6 +234,7 @@ def test_one_column(estimator, intercept):
     assert model.coef_[0] == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ConstantTargetWarning")
 @pytest.mark.filterwarnings("ignore::ardea.advice.FewRowsWarning")
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.filterwarnings("ignore::ardea.CollapseWarning")
@@ -241,6 +245,7 @@ def test_hardly_any_rows(estimator, rows, intercept):
     assert model.support_.sum() <= rows
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ConstantTargetWarning")
 @pytest.mark.filterwarnings("ignore::ardea.advice.FewRowsWarning")
 def test_one_row_with_intercept_is_the_intercept(estimator):
     model = fitted_soundly(estimator, [[1.0, 2.0]], [5.0])

@@ -498,6 +498,7 @@ def test_summary_of_several_targets_names_them(estimator):
     np.testing.assert_array_equal(frame["coef"], model.coef_[model.support_])
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ConstantTargetWarning")
 def test_summary_of_the_empty_model(estimator):
     model = estimator.fit(sparse_data().X, np.ones(80))
     frame = model.summary().to_frame()

@@ -114,6 +114,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::ardea.advice.ConstantTargetWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_round_trip_of_special_cases(case, tmp_path):
     model = CASES[case]()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 import dense_twin as twin
 from ardea.core.compiled import loop_in_use
 from ardea.core.compression import Compression
+from ardea.core.convex_step import penalised_step
 from ardea.core.noise import FLOOR_TALL, FLOOR_WIDE, AuthorsRule, Fixed, Learned
 from ardea.core.posterior import posterior
 from ardea.core.result import Status
@@ -332,3 +333,13 @@ def test_a_sparse_truth_with_more_columns_than_rows_does_not_collapse_under_infl
     assert fit.status is Status.CONVERGED
     assert set(range(5)) <= set(np.flatnonzero(fit.gamma))
     assert 0.02 < fit.noise < 0.2
+
+
+def test_inner_step_reaches_its_minimum_where_columns_outnumber_rows():
+    rng = np.random.default_rng(2)
+    theta = rng.normal(size=(25, 60))
+    y = theta[:, :7] @ rng.choice([-1.5, 1.0], 7) + rng.normal(size=25)
+    convex, c, noise = (Flat() & Bounds(0.01, 0.7)).convex, np.full(60, 5.0), 0.2
+    xi = penalised_step(twin.as_problem(theta, y), c, noise, convex, np.zeros(60))
+    gradient = theta.T @ (theta @ xi - y) + noise * xi / convex.minimiser(np.abs(xi), c)
+    assert np.abs(gradient).max() <= 1e-6 * np.abs(theta.T @ y).max()

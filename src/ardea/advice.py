@@ -39,6 +39,10 @@ class AdviceWarning(UserWarning):
     """What a user should know of a sound fit, or of a prediction."""
 
 
+class ConstantTargetWarning(AdviceWarning):
+    """There is nothing to explain: y is constant, or the columns always kept explain all of it."""
+
+
 class FewRowsWarning(AdviceWarning):
     """Hardly any rows are left to learn the noise variance from (docs/warnings/few_rows)."""
 
@@ -53,6 +57,9 @@ class AlternativesWarning(AdviceWarning):
 
 class ExtrapolationWarning(AdviceWarning):
     """Rows to predict lie far outside those fitted (docs/warnings/extrapolation)."""
+
+
+Advice = tuple[str, type[Warning]]
 
 
 @dataclass(frozen=True)
@@ -133,9 +140,12 @@ def alternatives(problem: Problem, post: Posterior, known_noise: float | None) -
 
 def fit_advice(
     problem: Problem, post: Posterior, n_flat: int, known_noise: float | None, names: Sequence[str]
-) -> list[tuple[str, type[AdviceWarning]]]:
+) -> list[Advice]:
     """Return what a user should know of a fit that ended well, as messages and their categories."""
-    told: list[tuple[str, type[AdviceWarning]]] = []
+    if problem.total == 0:
+        text = "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
+        return [(text, ConstantTargetWarning)]
+    told: list[Advice] = []
     degrees, n_terms = problem.n_rows - post.active.size, post.active.size + n_flat
     if known_noise is None and degrees < FEW_DEGREES:
         told.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NoReturn
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 
 from ardea.core.columns import Array
 from ardea.core.compression import Compression
+
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,68 @@ class CompressedRows:
             "These rows were compressed where they lie, so single rows are no longer there. Criteria that resample "
             "('cv', 'stability') need arrays in memory: use 'evidence', or a sample of the rows."
         )
+
+
+@contextmanager
+def explained_where_unsound(X: Any, y: Any) -> Iterator[None]:
+    """Refuse words and dates in a data frame (some would turn into numbers), and say where NaN and infinity are."""
+    if advice := _not_numbers(X):
+        raise ValueError(advice)
+    try:
+        yield
+    except ValueError as error:
+        advice = _not_finite("X", X) or _not_finite("y", y)
+        if advice is None:
+            raise
+        raise ValueError(advice) from error
+
+
+def _not_numbers(X: Any) -> str | None:
+    """Name the columns of a data frame that hold text or dates."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return None
+    strange = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_numeric(X[name], kind)]
+    if not strange:
+        return None
+    listed = ", ".join(repr(name) for name in strange[:MOST_NAMED]) + (", …" if len(strange) > MOST_NAMED else "")
+    return f"Not numbers: the columns {listed}. Drop them (X.drop(columns=[…])), or turn them into numbers first."
+
+
+def _is_numeric(column: Any, kind: Any) -> bool:
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric() or str(kind) == "Boolean")
+    if getattr(kind, "kind", "O") in "biuf":
+        return True
+    try:
+        np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return getattr(kind, "kind", "O") == "O"
+
+
+def _not_finite(what: str, data: Any) -> str | None:
+    """Say where the first NaN or infinity is, and in how many rows there are any."""
+    if np.iscomplexobj(data):
+        return None
+    try:
+        values = np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    if values.ndim not in (1, 2) or values.size == 0:
+        return None
+    unsound = ~np.isfinite(values.reshape(len(values), -1))
+    if not unsound.any():
+        return None
+    row, column = np.argwhere(unsound)[0]
+    names = getattr(data, "columns", None)
+    name = "" if values.ndim == 1 else f", column {str(names[column]) if names is not None else int(column)!r}"
+    kind = "NaN" if np.isnan(values.reshape(len(values), -1)[row, column]) else "infinity"
+    count = int(unsound.any(axis=1).sum())
+    rows = "in this row only" if count == 1 else f"{count} rows have such cells"
+    return (
+        f"Input {what} contains NaN or infinity: {kind} in row {row}{name}; {rows}. Leave those rows out "
+        "(X.dropna() in pandas), or fill the cells."
+    )
 
 
 def is_lazy(data: Any) -> bool:

@@ -19,14 +19,14 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ardea.advice import CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.advice import Advice, CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
 from ardea.core.columns import Array, Index
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
 from ardea.core.pose import SparseSource, pose_array, pose_implicit
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.ranges import merged_ranges, ranges_of
 from ardea.core.result import Fit, Status, Trace
-from ardea.inputs import CompressedRows, checked_keep, checked_positive, is_lazy
+from ardea.inputs import CompressedRows, checked_keep, checked_positive, explained_where_unsound, is_lazy
 from ardea.memory import require
 from ardea.operators import Operator, OperatorSource
 from ardea.task import Task
@@ -54,6 +54,7 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         "kkt_gap_",
         "n_iter_",
         "trace_",
+        "warnings_",
         "_terms",
     )
 
@@ -257,16 +258,17 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         else:
             if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
                 require(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse=("csr", "csc"),
-                dtype=(np.float64, np.float32),
-                multi_output=True,
-                y_numeric=True,
-                reset=first,
-            )
+            with explained_where_unsound(X, y):
+                X, y = validate_data(
+                    self,
+                    X,
+                    y,
+                    accept_sparse=("csr", "csc"),
+                    dtype=(np.float64, np.float32),
+                    multi_output=True,
+                    y_numeric=True,
+                    reset=first,
+                )
             ranges = ranges_of(X)
         if np.iscomplexobj(y):
             raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
@@ -345,13 +347,27 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
     def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
         """Take the fits for this model's own: warnings, then attributes."""
         known = self.noise_variance is not None
+        self.warnings_: list[str] = []
         for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             self._tell(problem, fit, coordinates, t)
         self._terms: list[Terms] = [
             terms_of(problem, fit, coordinates, t, noise_known=known)
             for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
         ]
+        self._check_units()
         self._set_attributes(problems, fits, coordinates)
+
+    def _check_units(self) -> None:
+        """Refuse coefficients whose variance is no number, rather than report a standard deviation of zero."""
+        for terms in self._terms:
+            variance = terms.posterior.covariance.diagonal()
+            lost = ~np.isfinite(variance) | (variance < np.finfo(float).tiny)
+            if lost.any() and terms.posterior.noise > 0:
+                names = ", ".join(self._names()[j] for j in terms.active[lost][:3])
+                raise ValueError(
+                    f"The variance of the coefficients of {names} is no number: give these columns, or y, in another "
+                    "unit (numbers within 1e±150 of each other)."
+                )
 
     def _set_attributes(self, problems: Sequence[Problem], fits: Sequence[Fit], coordinates: Coordinates) -> None:
         terms = self._terms
@@ -385,21 +401,23 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         """Turn a status, or what a user should know of a sound fit, into warnings; print where asked."""
         k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
         where = "" if self._one_target else f"Target {target}: "
+        told: list[Advice]
         if fit.status.advice:
             text = fit.status.advice.format(max_iter=self.max_iter, gap=fit.kkt_gap, tol=self.tol, k=k, m=m)
             collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
-            warnings.warn(where + text, CollapseWarning if collapsed else ConvergenceWarning, stacklevel=5)
+            told = [(text, CollapseWarning if collapsed else ConvergenceWarning)]
         elif m <= k + 1 and m != coordinates.n_samples:
-            warnings.warn(
-                f"{where}The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
-                "scale them to add up to the number of independent rows.",
-                CollapseWarning,
-                stacklevel=5,
+            text = (
+                f"The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
+                "scale them to add up to the number of independent rows (docs/warnings/collapse)."
             )
+            told = [(text, CollapseWarning)]
         else:
             noise = None if self.noise_variance is None else fit.noise
-            for text, category in fit_advice(problem, fit.posterior, coordinates.flat.rank, noise, self._names()):
-                warnings.warn(where + text, category, stacklevel=5)
+            told = fit_advice(problem, fit.posterior, coordinates.flat.rank, noise, self._names())
+        for text, category in told:
+            self.warnings_.append(where + text)
+            warnings.warn(where + text, category, stacklevel=5)
         if self.verbose:
             print(
                 f"{where or type(self).__name__ + ': '}{fit.n_iter} steps, {k} terms, kkt_gap {fit.kkt_gap:.1e}, "
@@ -425,7 +443,8 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         if is_lazy(X):
             return self._predict_lazily(X, return_std)
         if not isinstance(X, Operator):
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+            with explained_where_unsound(X, None):
+                X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
         if isinstance(X, Operator):
@@ -526,7 +545,10 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         total = sum(terms.support.size for terms in self._terms)
         sigma = ", ".join(f"{np.sqrt(terms.posterior.noise):.4g}" for terms in self._terms[:5])
         possible = len(self._terms) * self.n_features_in_
-        caption = f"{type(self).__name__}: {total} of {possible} terms kept, noise σ = {sigma}"
+        intervals_of = "posterior intervals, shrunk a little; kind='refit' for a report"
+        if kind == "refit":
+            intervals_of = "intervals of least squares on the kept terms"
+        caption = f"{type(self).__name__}: {total} of {possible} terms kept, noise σ = {sigma}; {intervals_of}"
         return Summary(table, caption)
 
     def _names(self) -> list[str]:

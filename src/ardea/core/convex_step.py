@@ -6,6 +6,10 @@ Minimising over γ first leaves a penalty h_j(ξ) = min_γ ξ²/γ + c_jγ + f(�
 For f = 0 it is 2√c_j|ξ|, the lasso. In general h = ℓ|ξ| + a smooth convex remainder, ℓ = 2√(c + f′(0))₊: a proximal
 Newton method, whose model is a weighted lasso with a ridge, solves it with exact zeros. Where ℓ = 0 (a lower
 bound on γ, or f′(0) = −∞) there are no exact zeros.
+
+Where h is straight the ridge h″ is zero, and with more such columns than rows the model has no minimum near. As a
+minimum over γ of lines in ξ², h is concave in ξ²: its tangent there, the ridge h′/|ξ|, lies above it, so where ℓ = 0 a
+step with that ridge cannot fail. Ridges between the two are tried from Newton's upwards, then shorter steps.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ import numpy as np
 from ardea.core.columns import Array
 from ardea.core.problem import Problem
 from ardea.core.weighted_lasso import weighted_lasso
+
+# Share of the way from Newton's ridge to that of the tangent in ξ².
+TRUST = (0.0, 0.01, 0.1, 1.0)
 
 
 class ConvexPart(Protocol):
@@ -52,12 +59,14 @@ def penalised_step(
         remainder = np.maximum(_penalty_slope(size, c, convex, zero_slope) - zero_slope, 0.0)
         beyond = _penalty_slope(size + step, c, convex, zero_slope) - zero_slope
         curvature = np.maximum(beyond - remainder, 0.0) / step
-        ridge = noise / 2 * curvature
-        shift = ridge * xi - noise / 2 * remainder * np.sign(xi)
-        model = weighted_lasso(problem, noise / 2 * zero_slope, xi, ridge=ridge, shift=shift)
-        direction = model.coefficients - xi
-        fraction = 1.0
-        candidate, lower = model.coefficients, _objective(problem, model.coefficients, c, noise, convex)
+        for trust in TRUST:
+            ridge = noise / 2 * (curvature + trust * np.maximum(remainder / np.maximum(size, step) - curvature, 0.0))
+            shift = ridge * xi - noise / 2 * remainder * np.sign(xi)
+            candidate = weighted_lasso(problem, noise / 2 * zero_slope, xi, ridge=ridge, shift=shift).coefficients
+            lower = _objective(problem, candidate, c, noise, convex)
+            if lower < objective:
+                break
+        direction, fraction = candidate - xi, 1.0
         while lower > objective and fraction > 1e-6:
             fraction /= 2
             candidate = xi + fraction * direction
