@@ -20,7 +20,7 @@ from ardea.demo import LorenzDemo
 from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 
-COMMANDS = ("demo", "fit", "discover", "rates", "report", "reproduce", "completion")
+COMMANDS = ("demo", "fit", "predict", "discover", "rates", "report", "reproduce", "completion")
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_out_writes_a_model_that_loads_and_a_table_with_all_digits(folder, capsy
     model = ardea.load(out / "model.ardea")
     assert list(model.feature_names_in_) == [*"abcdef"]
     rows = [line.split(",") for line in (out / "coefficients.csv").read_text().splitlines()[1:]]
-    assert {row[1]: float(row[2]) for row in rows if row[1] != "1"} == {
+    assert {row[1]: float(row[2]) for row in rows if row[1] != "intercept"} == {
         term["name"]: term["coef"] for term in found["equations"][0]["terms"]
     }
 
@@ -275,7 +275,7 @@ def test_rates_invert(capsys):
 def test_rates_teach(capsys, tmp_path):
     assert main(["rates", "--false-terms", "1", "--columns", "250", "--plot", str(tmp_path / "c.svg")]) == 0
     out = capsys.readouterr().out
-    assert "1 false terms expected among 250 columns" in out
+    assert "1 false term expected among 250 columns" in out
     assert "SparseARD(false_terms=1)" in out
     assert (tmp_path / "c.svg").stat().st_size > 1000
 
@@ -363,7 +363,7 @@ def test_help_teaches(capsys, command):
     assert f"  ardea {command}" in out.split("examples:")[1]
 
 
-@pytest.mark.parametrize("command", ["fit", "discover", "rates", "report", "demo", "reproduce", "completion"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_examples_in_help_can_be_parsed(command):
     import shlex
 
@@ -391,7 +391,7 @@ def test_bad_files_fail_in_one_line(folder, capsys, tmp_path):
     assert "no column 'z'. There are a, b, y" in fit(file("b.csv", "a,b,y\n1,2,3\n"), "z")
     assert "line 3" in fit(file("c.csv", "a,b,y\n1,2,3\n4,5\n"))
     assert "empty" in fit(file("d.csv", ""))
-    assert "not known" in fit(file("e.xlsx", "a"))
+    assert "save it as CSV" in fit(file("e.xlsx", "a"))
     fit(file("f.npy", b"not an array"))
     fit(file("g.npz", b"PK\x03\x04 nor an archive"))
     fit(file("h.csv", b"\xff\xfe\x00a,b\n"))
@@ -538,6 +538,205 @@ def test_equations_of_a_table_larger_than_memory(kind, tmp_path, capsys):
     shown = capsys.readouterr().out
     rows = int(shown.split(":")[1].split()[0])
     assert 8_000 <= rows <= 20_000
-    assert "2 terms of 3 candidates" in shown
+    assert "2 terms in 2 equations, chosen from 3 candidates" in shown
     assert main(["discover", str(path), "--step", "0.02", "--memory", "1 MB"]) == 1
     assert "larger than --memory" in capsys.readouterr().err
+
+
+# Tables as laboratories write them
+
+
+def lab_table(path, separator=",", decimal=".", encoding="utf-8", gaps=(), rows=80):
+    """Write a table with a date, an operator, twin columns, a name with a comma, and gaps at (row, column) places."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(rows, 4)).round(3)
+    X[:, 3] = (X[:, 0] + 0.01 * rng.normal(size=rows)).round(3)
+    y = (2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=rows)).round(3)
+    table = [[f"{value:.3f}".replace(".", decimal) for value in row] for row in np.column_stack([X, y]).tolist()]
+    for row, column in gaps:
+        table[row][column] = ""
+    names = ["Date", "Operator", "Temp (°C)", "pH", "time, s", "Temp (K)", "yield"]
+    named = [f'"{name}"' if separator in name else name for name in names]
+    lines = [separator.join(named), *(separator.join(["1.2.2024", "Jörg", *row]) for row in table)]
+    path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
+    return path
+
+
+GAPS = [(0, 0), (3, 2), (3, 1), (40, 4)]
+LAB = ("--target", "yield", "--drop", "Date,Operator")
+
+
+@pytest.mark.parametrize("memory", ["1 GB", "20 kB"])
+def test_rows_with_gaps_are_left_out_and_counted(tmp_path, capsys, memory):
+    path = lab_table(tmp_path / "lab.csv", gaps=GAPS)
+    found = record(capsys, "fit", path, *LAB, "--memory", memory)
+    assert (found["rows"], found["rows_left_out"]) == (77, 3)
+    assert found["remarks"] == ["3 of 80 rows have empty cells and were left out"]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    gone = {row + 1 for row, _ in GAPS}
+    whole = tmp_path / "whole.csv"
+    whole.write_text("\n".join(line for i, line in enumerate(lines) if i not in gone), encoding="utf-8")
+    same = record(capsys, "fit", whole, *LAB)
+    np.testing.assert_allclose(coefficients(found), coefficients(same), rtol=1e-9)
+    assert "line 2, column 'Temp (°C)'" in fails(capsys, "fit", path, *LAB, "--missing", "refuse", "--memory", memory)
+
+
+def coefficients(found):
+    return [term["coef"] for term in found["equations"][0]["terms"]]
+
+
+def test_most_rows_gone_is_a_warning_that_names_columns(tmp_path, capsys):
+    path = lab_table(tmp_path / "lab.csv", gaps=[(row, 2) for row in range(60)])
+    assert main(["fit", str(path), *LAB]) == 0
+    captured = capsys.readouterr()
+    assert "60 of 80 rows have empty cells and were left out\n" in captured.out
+    assert "More than half of the rows were left out. Most empty cells are in 'time, s' (60)" in captured.err
+
+
+def test_a_report_says_which_rows_were_left_out(tmp_path, capsys):
+    path = lab_table(tmp_path / "lab.csv", gaps=GAPS)
+    out = tmp_path / "run"
+    assert main(["fit", str(path), *LAB, "--out", str(out)]) == 0
+    assert "3 of 80 rows have empty cells" in (out / "report.html").read_text(encoding="utf-8")
+    page = tmp_path / "page.html"
+    assert main(["report", str(out / "model.ardea"), "--data", str(path), "--target", "yield", "--out", str(page)]) == 0
+    assert "3 of 80 rows have empty cells" in page.read_text(encoding="utf-8")
+    assert "3 of 80 rows have empty cells" in capsys.readouterr().err
+
+
+def test_text_columns_are_listed_ready_to_copy(tmp_path, capsys):
+    path = lab_table(tmp_path / "lab.csv")
+    assert "not numbers: Date, Operator. Try --drop 'Date,Operator'\n" in fails(
+        capsys, "fit", path, "--target", "yield"
+    )
+    assert "the target 'Date' does not hold numbers" in fails(capsys, "fit", path, "--target", "Date")
+    assert "Try --states 'Temp (°C),pH,\"time, s\",Temp (K),yield'\n" in fails(capsys, "discover", path, "--step", "1")
+
+
+def test_names_with_commas_and_repeated_lists(tmp_path, capsys):
+    path = lab_table(tmp_path / "lab.csv")
+    for words in (['Date,Operator,"time, s"'], ["Date,1", "time, s"], ["0,1,4"]):
+        drops = [word for text in words for word in ("--drop", text)]
+        assert record(capsys, "fit", path, "--target", "yield", *drops)["columns"] == 3
+    found = record(capsys, "fit", path, "--target", "yield", "--columns", "time, s", "--columns", "pH", "--keep", "pH")
+    assert found["columns"] == 2
+    with pytest.raises(SystemExit):
+        main(["fit", str(path), "--target", "yield", "--drop", "a,,b"])
+
+
+def test_decimal_commas_and_windows_letters(tmp_path, capsys):
+    plain = record(capsys, "fit", lab_table(tmp_path / "a.csv"), *LAB)
+    german = lab_table(tmp_path / "b.csv", ";", ",", "cp1252")
+    found = record(capsys, "fit", german, *LAB)
+    assert found["equations"] == plain["equations"]
+    assert "cp1252" in found["remarks"][0]
+    line = fails(capsys, "fit", german, "--target", "yield", "--decimal", ".", "--columns", "pH")
+    assert "the target 'yield' does not hold numbers" in line
+    motion = tmp_path / "motion.csv"
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    write_csv(motion, ["t", "p", "q"], np.column_stack([t, x]))
+    first = record(capsys, "discover", motion, "--time", "t")
+    motion.write_text(motion.read_text().replace(",", ";").replace(".", ","), encoding="utf-8")
+    assert record(capsys, "discover", motion, "--time", "t")["equations"] == first["equations"]
+
+
+def test_near_names_are_offered(tmp_path, capsys):
+    path = lab_table(tmp_path / "lab.csv")
+    assert "Did you mean 'yield'?" in fails(capsys, "fit", path, "--target", "YIELD")
+    assert "Did you mean 'Temp (°C)' or 'Temp (K)'?" in fails(capsys, "fit", path, "--target", "temp")
+
+
+def test_places_and_files_that_cannot_be(tmp_path, capsys):
+    path = lab_table(tmp_path / "lab.csv")
+    assert "is a directory" in fails(capsys, "fit", tmp_path, "--target", "yield")
+    assert "is a file" in fails(capsys, "fit", path, *LAB, "--out", path)
+    assert "is a file" in fails(capsys, "discover", path, "--step", "1", "--out", path)
+    header = tmp_path / "header.csv"
+    header.write_text("a,b,y\n", encoding="utf-8")
+    assert fails(capsys, "fit", header, "--target", "y").endswith("header.csv has no rows.\n")
+    write_csv(header, ["a", "y"], [[1, 4], [2, 4], [5, 4]])
+    assert "y is 4 in every row: there is nothing to explain." in fails(capsys, "fit", header, "--target", "y")
+    line = fails(capsys, "fit", path, *LAB, "--false-terms", "4")
+    assert "--false-terms 4 accepts every one of the 4 columns" in line
+
+
+@pytest.mark.parametrize("memory", ["1 GB", "20 kB"])
+def test_warnings_name_the_columns_of_the_file(tmp_path, capsys, memory):
+    path = lab_table(tmp_path / "lab.csv")
+    warned = record(capsys, "fit", path, *LAB, "--memory", memory)["warnings"]
+    assert any("Temp (°C) and Temp (K)" in one for one in warned)
+    out = tmp_path / "run"
+    assert main(["fit", str(path), *LAB, "--memory", memory, "--out", str(out)]) == 0
+    assert "Temp (°C) and Temp (K)" in capsys.readouterr().err
+    assert "Temp (°C) and Temp (K)" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_terminal_prints_numbers_that_can_be_copied(tmp_path, capsys):
+    assert main(["fit", str(lab_table(tmp_path / "lab.csv")), *LAB]) == 0
+    out = capsys.readouterr().out
+    assert "−" not in out
+    assert "If none of the 4 columns mattered, 0.3 of them would be kept on average (1 in 13.3 each)." in out
+
+
+def test_noise_does_not_exceed_what_there_is(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    write_csv(tmp_path / "n.csv", ["a", "y"], rng.normal(size=(12, 2)))
+    assert main(["fit", str(tmp_path / "n.csv"), "--target", "y", "--false-terms", "0.0001"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("noise"))
+    noise, spread = line.removeprefix("noise σ = ").split("; y itself varies by ")
+    assert float(noise) <= float(spread)
+
+
+def test_predict_is_the_models_prediction(tmp_path, capsys):
+    path = lab_table(tmp_path / "lab.csv")
+    out = tmp_path / "run"
+    assert main(["fit", str(path), *LAB, "--out", str(out)]) == 0
+    model = ardea.load(out / "model.ardea")
+    kept = [str(name) for name in model.feature_names_in_[model.support_]]
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(5, len(kept)))
+    full = rng.normal(size=(5, model.n_features_in_))  # what stands in dropped columns does not matter
+    full[:, model.support_] = X
+    new = tmp_path / "new.csv"
+    lines = [",".join([*reversed(kept), "extra"]), *(",".join([*map(repr, row[::-1].tolist()), "text"]) for row in X)]
+    lines.insert(2, ",".join(["", *["1"] * (len(kept) - 1), "text"]))
+    new.write_text("\n".join(lines), encoding="utf-8")
+    capsys.readouterr()
+    target = tmp_path / "p.csv"
+    found = record(capsys, "predict", out / "model.ardea", new, "--level", "0.5", "--out", target)
+    del model.feature_names_in_
+    mean, std = model.predict(full, return_std=True)
+    columns = found["predictions"]
+    assert columns["prediction"][1] is None
+    assert found["rows_without"] == 1
+    half = 0.6744897501960817 * std
+    for name, values in (("prediction", mean), ("std", std), ("low 50%", mean - half), ("high 50%", mean + half)):
+        np.testing.assert_allclose([one for one in columns[name] if one is not None], values, rtol=1e-12)
+    written = target.read_text(encoding="utf-8").splitlines()
+    assert written[0] == "prediction,std,low 50%,high 50%"
+    assert written[2] == ",,,"
+    assert float(written[1].split(",")[0]) == columns["prediction"][0]
+    new.write_text("a,b\n1,2\n", encoding="utf-8")
+    line = fails(capsys, "predict", out / "model.ardea", new)
+    assert all(name in line for name in kept)
+
+
+def test_a_column_of_times_among_the_states_is_pointed_out(folder, capsys):
+    warned = record(capsys, "discover", folder / "motion.csv", "--step", "0.1", "--degree", "1")["warnings"]
+    assert "column 't' rises strictly: did you mean --time 't'?" in warned
+    warned = record(capsys, "discover", folder / "motion.csv", "--time", "t")["warnings"]
+    assert not any("--time" in one for one in warned)
+
+
+def test_messages_speak_of_options(tmp_path, capsys):
+    write_csv(tmp_path / "short.csv", ["t", "x"], [[0, 1], [1, 2], [2, 1]])
+    line = fails(capsys, "discover", tmp_path / "short.csv", "--time", "t")
+    assert "--form derivative" in line
+    assert "form='derivative'" not in line
+
+
+def test_missing_figures_are_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["fit", str(lab_table(tmp_path / "lab.csv")), *LAB, "--out", str(tmp_path / "run")]) == 0
+    assert "Figures were left out" in capsys.readouterr().err

@@ -1,6 +1,8 @@
 """Equations found from data: the rows, the whitening, and what Discovery does with every kind of data."""
 
 import io
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +12,9 @@ import xarray as xr
 from scipy.integrate import solve_ivp
 from sklearn.base import clone
 
-from ardea import SparseARD
-from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Polynomials, systems
+from ardea import SparseARD, load, save
+from ardea.dynamics import AmbiguityWarning, Custom, Discovery, FieldTerms, Polynomials, systems
+from ardea.dynamics.equations import Rival, summary_line
 from ardea.dynamics.errors_in_variables import JITTER, Equations, FirstPass, Fit
 from ardea.dynamics.pieces import (
     Piece,
@@ -24,6 +27,9 @@ from ardea.dynamics.pieces import (
     window_radius,
 )
 from ardea.dynamics.states import RowScheme, checked_trajectories
+from ardea.dynamics.subsets import ard_supports
+from ardea.dynamics.tournament import Tournament
+from ardea.notebook import discovery_html
 
 NAMES = ["x", "y", "z"]
 LORENZ = [{"x", "y"}, {"x", "y", "x z"}, {"z", "x y"}]
@@ -352,6 +358,111 @@ def test_xarray_fields_bring_coordinates_and_names():
     np.testing.assert_allclose(found.coef_, given.coef_, rtol=1e-10)
 
 
+def test_dates_give_the_rates_of_the_numbers_they_stand_for(noisy_lorenz, model):
+    t, x = noisy_lorenz
+    exact = np.round(1e6 * t).astype("timedelta64[us]")  # one unit of time is a second, the step 0.05 s
+    when = np.datetime64("2024-03-31T01:30", "us") + exact
+    zoned = pd.DatetimeIndex(when).tz_localize("UTC").tz_convert("Europe/Vienna")  # clocks are put forward inside
+    kinds = [when, pd.DatetimeIndex(when), pd.Series(when), zoned, exact, list(pd.Series(when).dt.to_pydatetime())]
+    for kind in kinds:
+        found = Discovery(Polynomials(3)).fit(x, kind, feature_names=NAMES)
+        assert found.time_unit_ == "s"
+        np.testing.assert_allclose(found.coef_, model.coef_, rtol=1e-6, atol=1e-9)
+    assert model.time_unit_ is None
+    np.testing.assert_allclose(found.simulate(x[0], when[:20]), model.simulate(x[0], t[:20]), rtol=1e-5)
+    assert found.score(x, when) == pytest.approx(model.score(x, t), abs=1e-6)
+    slow = Discovery(Polynomials(3)).fit(x, np.datetime64("2024-01-01") + 7200 * exact, feature_names=NAMES)
+    assert slow.time_unit_ == "min"  # a step of 360 s
+    np.testing.assert_allclose(slow.coef_ * 120, model.coef_, rtol=1e-6, atol=1e-9)
+    told = io.StringIO()
+    slow.print(file=told)
+    assert told.getvalue().rstrip().endswith("rates of change are per minute.")
+
+
+def test_the_unit_of_dates_may_be_chosen_and_never_guessed_for_numbers(noisy_lorenz, model):
+    t, x = noisy_lorenz
+    when = np.datetime64("2024-01-01", "us") + np.round(1e6 * t).astype("timedelta64[us]")
+    hourly = Discovery(Polynomials(3)).fit(x, when, feature_names=NAMES, time_unit="h")
+    np.testing.assert_allclose(hourly.coef_ / 3600, model.coef_, rtol=1e-6, atol=1e-9)
+    told = Discovery(Polynomials(3)).fit(x, t, feature_names=NAMES, time_unit="d")
+    assert told.time_unit_ == "d"
+    assert np.array_equal(told.coef_, model.coef_)
+    with pytest.raises(ValueError, match="not dates"):
+        model.simulate(x[0], when[:20])
+    with pytest.raises(ValueError, match="choose 's', 'min', 'h', 'd'"):
+        Discovery().fit(x, when, time_unit="fortnight")
+    with pytest.raises(ValueError, match="to_datetime"):
+        Discovery().fit(x, [str(one) for one in when])
+    with pytest.raises(ValueError, match="one kind"):
+        Discovery().fit([x, x], [when, t])
+    with pytest.raises(ValueError, match="one date"):
+        Discovery().fit(x, when[0])
+
+
+@pytest.mark.parametrize("step", [pd.Timedelta("50ms"), np.timedelta64(50, "ms")], ids=lambda one: type(one).__name__)
+def test_a_step_may_be_a_duration(noisy_lorenz, model, step):
+    _, x = noisy_lorenz
+    one = Discovery(Polynomials(3)).fit(x, step, feature_names=NAMES)
+    assert one.time_unit_ == "s"
+    np.testing.assert_allclose(one.coef_, model.coef_, rtol=1e-6, atol=1e-9)
+    halves, numbers = (Discovery(Polynomials(3)).fit([x[:120], x[120:]], each) for each in (step, 0.05))
+    np.testing.assert_allclose(halves.coef_, numbers.coef_, rtol=1e-9)
+
+
+def test_what_the_fit_warned_of_is_shown_in_a_notebook_and_kept_in_a_file(tmp_path):
+    t, x = systems.lorenz63().noisy(0.1, seed=2)
+    x[:, 2] = 1 + 0.01 * np.random.default_rng(0).normal(size=len(x))
+    with pytest.warns(AmbiguityWarning, match="fixed point"):
+        found = Discovery(Polynomials(1)).fit(x, t, feature_names=NAMES, time_unit="h")
+    (doubt,) = [one for one in found.warnings_ if "fixed point" in one]
+    path = tmp_path / "model.ardea"
+    save(found, path)
+    for one in (found, load(path)):
+        assert doubt.split("(")[0] in discovery_html(one)
+        assert "rates per hour" in discovery_html(one)
+
+
+def test_dated_fields_have_rates_in_their_unit():
+    x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
+    u = np.sin(x[:, None] - t) + 0.5 * np.sin(2 * (x[:, None] - t))
+    when = np.datetime64("2024-01-01", "us") + np.round(3.6e9 * 24 * t).astype("timedelta64[us]")
+    field = xr.DataArray(u, dims=["x", "t"], coords={"x": x, "t": when})
+    found = [
+        Discovery(FieldTerms(1, 2)).fit(*data, space=(x,), time_unit="d") for data in ((u, t), (u, when), (field, None))
+    ]
+    assert [one.time_unit_ for one in found] == ["d"] * 3
+    for one in found[1:]:
+        np.testing.assert_allclose(one.coef_, found[0].coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_a_rival_is_compared_with_a_whitening_of_its_own():
+    """Its excess is the difference of the scores that a tournament gives, and the warning is kept."""
+    t, x = systems.lorenz63().noisy(0.1, seed=2)
+    with pytest.warns(AmbiguityWarning, match="hardly tell") as caught:
+        found = Discovery().fit(x, t, feature_names=NAMES)
+    assert found.warnings_ == [str(one.message) for one in caught]
+    one, equation = found._found[1], found.equations_[1]
+    rival = equation.rivals[0]
+    assert abs(rival.excess) < 1
+    tournament = Tournament(one.equation, ard_supports)
+    support = tuple(found.get_feature_names().index(term) for term in rival.terms)
+    scores = [tournament.settled(tournament.contender(each)).score for each in (support, one.support)]
+    assert rival.excess == pytest.approx(scores[0] - scores[1], abs=0.01)
+    assert [other.excess for other in equation.rivals] == sorted(other.excess for other in equation.rivals)
+
+
+def test_a_rival_that_is_ahead_is_said_to_be(model):
+    ahead = replace(model.equations_[0], rivals=(Rival(("x", "z"), -14.0), Rival(("y",), -0.04), Rival(("z",), 4.2)))
+    text = summary_line(ahead, "(x)'", 0.95)[-1]
+    assert "x, z (14.0 ahead); y (0.0 behind); z (4.2 behind)" in text
+    doubtful = copy(model)
+    doubtful.equations_ = [ahead]
+    doubtful.feature_names_ = ["x"]
+    (doubt,) = doubtful._doubts(np.array([10.0]))
+    assert "not come to rest" in doubt
+    assert "14.0 ahead" in doubt
+
+
 def test_times_are_needed(noisy_lorenz):
     with pytest.raises(ValueError, match="t is needed"):
         Discovery().fit(noisy_lorenz[1])
@@ -436,7 +547,7 @@ def test_intervals_cover_the_truth_over_many_draws():
 def test_fits_from_the_shared_first_pass_are_those_from_zero(form, states):
     system = systems.lorenz63()
     t, x = system.noisy(0.01, 3)
-    trajectories, _ = checked_trajectories(x, t, None, None, None)
+    trajectories, *_ = checked_trajectories(x, t, None, None, None)
     pieces = RowScheme(form, False, "finite", 6).pieces(trajectories)
     equations = Equations(pieces, system.library, states, np.ones(3))
     first = FirstPass(equations)
@@ -451,7 +562,7 @@ def test_fits_from_the_shared_first_pass_are_those_from_zero(form, states):
 def test_a_fit_that_has_settled_is_returned_as_it_is():
     system = systems.lorenz63()
     t, x = system.noisy(0.01, 3)
-    trajectories, _ = checked_trajectories(x, t, None, None, None)
+    trajectories, *_ = checked_trajectories(x, t, None, None, None)
     equations = Equations(
         RowScheme("weak", False, "finite", 6).pieces(trajectories), system.library, [0], 0.01 * x.std(axis=0)
     )

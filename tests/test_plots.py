@@ -161,10 +161,32 @@ def test_simulation_draws_run_and_bands(motion):
         assert edge[:, 1].max() == pytest.approx(bands.upper[:, i].max())
 
 
+def test_a_simulation_at_dates_is_drawn_at_dates_and_names_its_unit_else():
+    system = systems.lotka_volterra()
+    t, x = system.noisy(0.01, seed=0)
+    when = np.datetime64("2024-05-31T12:00", "ms") + np.round(3.6e6 * t).astype("timedelta64[ms]")
+    model = Discovery(Polynomials(2)).fit(x, when, time_unit="h")
+    by_date = model.plot_simulation(x[0], when[:40], n_samples=3, x=x[:40], random_state=0)
+    by_number = model.plot_simulation(x[0], (t - t[0])[:40], n_samples=3, random_state=0)
+    assert by_date[0].lines[-1].get_xdata()[0] == when[0]
+    np.testing.assert_allclose(by_date[0].lines[-1].get_ydata(), by_number[0].lines[-1].get_ydata(), rtol=1e-4)
+    assert [axes[-1].get_xlabel() for axes in (by_date, by_number)] == ["t", "t (h)"]
+
+
+def test_the_legend_leaves_room_for_the_power_of_ten_of_the_axis(motion):
+    t, x, _ = motion
+    model = Discovery(Polynomials(2)).fit(1e8 * x, t)
+    (ax, *_) = model.plot_simulation(1e8 * x[0], t[:50], n_samples=3, x=1e8 * x[:50], random_state=0)
+    ax.figure.canvas.draw()
+    power = ax.yaxis.get_offset_text()
+    assert power.get_text()
+    assert not power.get_window_extent().overlaps(ax.get_legend().get_window_extent())
+
+
 def test_an_uncertain_start_widens_the_bands(motion):
     t, x, model = motion
     narrow, wide = (
-        plots.dynamics._bands(model, x[0], t[:30], None, 40, 0, 0.95, std) for std in (np.zeros(2), np.full(2, 0.1))
+        model.simulate(x[0], t[:30], n_samples=40, random_state=0, x0_std=std) for std in (np.zeros(2), np.full(2, 0.1))
     )
     np.testing.assert_allclose(narrow.lower[0], x[0])
     assert np.all(wide.upper[0] - wide.lower[0] > 0.2)

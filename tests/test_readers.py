@@ -17,7 +17,7 @@ import zarr
 from pyarrow import parquet
 
 from ardea import ARD, ARDSearch, ARDvi, SparseARD
-from ardea.readers import bytes_of, fit_file, open_rows
+from ardea.readers import NotNumbersError, bytes_of, fit_file, open_rows
 
 ROWS = 500
 NAMES = ["a", "b", "c", "d", "e", "y", "z"]
@@ -148,9 +148,9 @@ def test_an_unreadable_number_is_named_by_line_and_column(tmp_path):
     with pytest.raises(ValueError, match=r"t\.csv, line 4, column 'b': 'five' is not a number"):
         read(path)
     assert len(read(path, columns=["a"])[0][0]) == 3  # the column is not asked for
-    with pytest.raises(ValueError, match="line 3, column 'a': '' is not a number"):
+    with pytest.raises(ValueError, match=r"line 3, column 'a': the cell is empty or NaN.*missing='drop'"):
         read(text_file(tmp_path, "a,y\n1,2\n,3\n"))
-    with pytest.raises(ValueError, match="line 3, column 'y': nan is not a finite number"):
+    with pytest.raises(ValueError, match="line 3, column 'y': the cell is empty or NaN"):
         read(text_file(tmp_path, "a,y\n1,2\n2,nan\n"))
 
 
@@ -164,7 +164,7 @@ def test_a_line_of_other_length_is_named(tmp_path, line):
 def test_files_that_are_no_tables(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file"):
         open_rows(tmp_path / "none.csv", 0)
-    with pytest.raises(ValueError, match=r"'\.xlsx' is not known"):
+    with pytest.raises(ValueError, match="spreadsheet: save it as CSV"):
         open_rows(text_file(tmp_path, "", "t.xlsx"), 0)
     with pytest.raises(ValueError, match="empty"):
         open_rows(text_file(tmp_path, ""), 0)
@@ -238,7 +238,7 @@ def test_parquet_with_nulls_and_text(tmp_path):
     parquet.write_table(pa.table({"a": [1, None, 3], "b": ["u", "v", "w"], "y": [1.0, 2.0, 3.0]}), path)
     with pytest.raises(ValueError, match=r"columns 'b' \(string\) are not numbers"):
         read(path)
-    with pytest.raises(ValueError, match="row 1, column 'a': nan"):
+    with pytest.raises(ValueError, match="row 1, column 'a': the cell is empty"):
         read(path, columns=["a"])
 
 
@@ -304,3 +304,95 @@ def test_memory_stays_within_the_bound(tmp_path, ending):
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
     extra = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert extra < 40e6 / 2**20
+
+
+# Tables as laboratories write them
+
+
+GAPPED = "a,b,y\n1,2,3\n,5,6\n7,NA,9\n10,11,12\n13,14,nan\n16,17,18\n"
+
+
+@pytest.mark.parametrize("memory", ["1 GB", 1500])
+def test_rows_with_gaps_are_left_out_and_counted(tmp_path, memory):
+    path = tmp_path / "t.csv"
+    path.write_text(GAPPED, encoding="utf-8")
+    rows = open_rows(path, "y", memory=memory, missing="drop")
+    assert (rows.rows_per_block < 6) == (memory != "1 GB")
+    for _ in range(2):  # reading again counts again, from zero
+        blocks = list(rows.blocks())
+        table = np.vstack([np.column_stack(block) for block in blocks])
+        np.testing.assert_array_equal(table, [[1, 2, 3], [10, 11, 12], [16, 17, 18]])
+        assert (rows.n_read, rows.n_left_out, rows.gaps) == (6, 3, {"a": 1, "b": 1, "y": 1})
+    only_b = open_rows(path, "b", columns=["a"], missing="drop")
+    assert sum(len(X) for X, _ in only_b.blocks()) == 4  # a gap in a column that is not used does no harm
+    path.write_text("a,y\n,1\n2,\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"every row has empty cells, most of them in 'a' \(1\), 'y' \(1\)"):
+        list(open_rows(path, "y", missing="drop").blocks())
+    with pytest.raises(ValueError, match="missing='fill' is not known"):
+        open_rows(path, "y", missing="fill")
+
+
+def test_gaps_of_arrays_are_left_out_but_infinities_are_not(tmp_path):
+    table = np.arange(12.0).reshape(4, 3)
+    table[1, 0] = np.nan
+    np.save(tmp_path / "t.npy", table)
+    ((X, y),) = open_rows(tmp_path / "t.npy", -1, missing="drop").blocks()
+    np.testing.assert_array_equal(np.column_stack([X, y]), table[[0, 2, 3]])
+    table[2, 1] = np.inf
+    np.save(tmp_path / "t.npy", table)
+    with pytest.raises(ValueError, match="row 2, column 'x1': inf is not a finite number"):
+        list(open_rows(tmp_path / "t.npy", -1, missing="drop").blocks())
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("gap", [True, False])
+def test_decimal_commas_are_found(tmp_path, separator, header, gap):
+    table = np.random.default_rng(0).normal(size=(30, 4)).round(3)
+    lines = [separator.join(f"{value:.3f}" for value in row).replace(".", ",") for row in table]
+    if gap:
+        lines.append(separator.join(["", "1,5", "2", "3,25"]))
+    names = [separator.join(["a, in s", "b", "c", "y"])] if header else []
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([*names, *lines]), encoding="utf-8")
+    ((X, y),) = open_rows(path, -1, missing="drop").blocks()
+    np.testing.assert_array_equal(np.column_stack([X, y]), table)
+
+
+def test_decimals_can_be_forced_and_thousands_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;y\n1,5;2\n1.234,5;3\n2,5;4\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"line 3, column 'a': '1\.234,5' is not a number"):
+        list(open_rows(path, "y").blocks())
+    path.write_text("a;y\n1,5;2\n2,5;4\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="not numbers: a"):
+        list(open_rows(path, "y", decimal=".").blocks())
+    path.write_text("a,y\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="cannot stand before decimals"):
+        open_rows(path, "y", decimal=",")
+
+
+def test_text_columns_are_all_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Date,Operator,a,y\n2024-01-01,Ann,1,2\n2024-01-02,Bo,,3\n", encoding="utf-8")
+    with pytest.raises(NotNumbersError, match="not numbers: Date, Operator") as caught:
+        list(open_rows(path, "y").blocks())
+    assert caught.value.names == ("Date", "Operator")
+
+
+def test_encodings(tmp_path):
+    path = tmp_path / "t.csv"
+    text = "Temp (°C),y\n1,2\n3,4\n"
+    for encoding, said in (("utf-8", False), ("utf-8-sig", False), ("cp1252", True)):
+        path.write_bytes(text.encode(encoding))
+        rows = open_rows(path, "y")
+        assert rows.names == ("Temp (°C)",)
+        assert any("cp1252" in one for one in rows.remarks) == said
+    path.write_bytes(text.encode("utf-16"))
+    with pytest.raises(ValueError, match="UTF-16"):
+        open_rows(path, "y")
+    path.write_bytes(b"\x81\x8d,y\n1,2\n")
+    with pytest.raises(ValueError, match="neither UTF-8 nor Windows-1252"):
+        open_rows(path, "y")
+    with pytest.raises(ValueError, match="is a directory"):
+        open_rows(tmp_path, "y")

@@ -619,3 +619,33 @@ def test_no_warning_when_all_is_well():
         simulate_ode(square(), [1.0], [0.0, 0.5])
         simulate_map(square(), [0.5], 10)
         simulate_draws(Polynomials(1), decay_draws(np.array([-1.0, -2.0])), [1.0], [0.0, 1.0])
+
+
+# How they are shown ---------------------------------------------------------------------------------------------------
+
+
+def test_simulations_and_bands_are_shown_in_one_line():
+    t = np.linspace(0.0, 2.0, 201)
+    runs = [Simulation(t, np.full((201, 2), float(i)), "complete") for i in range(4)]
+    assert repr(runs[0]) == "<Simulation of shape (201, 2), 201 times from 0 to 2, complete>"
+    short = Simulation(t[:5], np.zeros((5, 2)), "stopped", "at t = 0.05")
+    assert "5 times from 0 to 0.04, stopped: at t = 0.05" in repr(short)
+    with pytest.warns(SimulationWarning):
+        found = Bands.of([*runs, short], t)
+    assert repr(found) == "<95 % bands of shape (201, 2), 201 times from 0 to 2, 5 samples of which 1 stopped early>"
+
+
+def test_frames_hold_the_numbers_by_name():
+    t = np.array([0.0, 1.0, 2.0])
+    runs = [Simulation(t, i + np.arange(6.0).reshape(3, 2), "complete") for i in range(5)]
+    frame = runs[1].to_frame(["a", "b"])
+    assert list(frame.columns) == ["a", "b"]
+    assert list(frame.index) == [0, 1, 2]
+    np.testing.assert_array_equal(frame.to_numpy(), runs[1].x)
+    found = Bands.of(runs, t)
+    np.testing.assert_array_equal(found.to_frame(["a", "b"])["b upper"], found.upper[:, 1])
+    field = [Simulation(t, np.ones((4, 3)) * i, "complete", time_axis=1) for i in range(3)]
+    assert Bands.of(field, t).to_frame().shape == (3, 13)
+    assert field[0].to_frame().shape == (3, 4)
+    with pytest.raises(ValueError, match="2 names"):
+        found.to_frame(["a"])

@@ -20,6 +20,7 @@ from ardea.regressor import BaseARD
 
 N_ROWS, N_COLUMNS, N_TERMS = 150, 300, 6
 NOISE_STD = 0.5
+LEVEL = "95 % interval"
 LORENZ_NOISE = 0.01
 # Draws for the bands, and the rows shown: Lorenz 63 forgets its start in a few time units.
 N_DRAWS, SHOWN = 60, slice(25, 145)
@@ -74,21 +75,50 @@ def run_demo(seed: int = 0) -> str:
         "",
         *_table(data, sparse_model),
         "",
+        "Estimates and intervals are those to report: least squares on the kept terms (kind='refit').",
+        "",
         f"{'':<12}{'kept':>6}{'false':>7}{'missed':>8}{'noise σ':>9}",
         _score("SparseARD", sparse_model, data),
         _score("plain ARD", plain, data),
         "",
-        "SparseARD was told nothing but to expect 0.3 false terms (its default). In Python:",
-        "    from ardea import SparseARD",
-        "    model = SparseARD().fit(X, y); print(model.summary())",
+        *_explained(plain),
     ]
     return "\n".join(lines)
+
+
+def _explained(plain: BaseARD) -> list[str]:
+    """Return what the scores mean."""
+    lines = ["SparseARD was told one thing, to expect 0.3 false terms; that is its default."]
+    sigma, kept = float(np.sqrt(plain.noise_variance_)), int(plain.support_.sum())
+    if kept > N_ROWS / 2:
+        lines += [
+            f"Plain ARD fits {kept} terms to {N_ROWS} rows, nearly one for each row: hardly anything is left over,",
+            f"so its σ = {sigma:.2g} says nothing of the noise. It warns of that (docs/warnings/collapse).",
+        ]
+    return lines
+
+
+def next_steps() -> str:
+    """Return how to go on with data of one's own."""
+    return "\n".join(
+        [
+            "With your own data, on the command line:",
+            "    ardea fit your.csv --target y",
+            "    ardea discover your.csv --time t",
+            "or in Python:",
+            "    import pandas as pd",
+            "    from ardea import SparseARD",
+            '    table = pd.read_csv("your.csv").dropna()',
+            '    model = SparseARD().fit(table.drop(columns="y"), table["y"])',
+            '    print(model.summary(kind="refit"))',
+        ]
+    )
 
 
 def _table(data: DemoData, model: BaseARD) -> list[str]:
     """Return one line for every term that is kept or in the truth."""
     interval = model.credible_interval(kind="refit")
-    lines = [f"{'term':<8}{'truth':>12}{'estimate':>12}   {'95 % interval':<26}verdict"]
+    lines = [f"{'term':<8}{'truth':>12}{'estimate':>12}   {LEVEL:<26}verdict"]
     for j in np.flatnonzero(model.support_ | (data.coef != 0)):
         low, high = interval[j]
         kept, true = bool(model.support_[j]), data.coef[j] != 0
@@ -99,7 +129,8 @@ def _table(data: DemoData, model: BaseARD) -> list[str]:
             verdict = "missed"
         else:
             verdict = "covers the truth" if low <= data.coef[j] <= high else "found; interval misses the truth"
-        lines.append(f"x{j:<7}{data.coef[j]:>12.4g}{model.coef_[j]:>12.4g}   {shown:<26}{verdict}")
+        estimate = (low + high) / 2 if kept else 0.0  # of least squares, whose intervals are symmetric
+        lines.append(f"x{j:<7}{data.coef[j]:>12.4g}{estimate:>12.4g}   {shown:<26}{verdict}")
     return lines
 
 
@@ -125,7 +156,7 @@ def find_lorenz(seed: int = 0) -> LorenzDemo:
 
     Examples
     --------
-    >>> print(lorenz_text(find_lorenz(seed=0)).splitlines()[-1])
+    >>> print(lorenz_text(find_lorenz(seed=0)).splitlines()[-2])
     All 7 true terms found, none added; 6 of 7 intervals hold the true coefficient.
     """
     system = systems.lorenz63()
@@ -154,6 +185,7 @@ def lorenz_text(lorenz: LorenzDemo) -> str:
         *(f"    {line}" for line in text.getvalue().splitlines()),
         "",
         f"{verdict}, {added or 'none'} added; {covered} of {found} intervals hold the true coefficient.",
+        f"Of 95 % intervals one in twenty misses: {0.95 * found:.1f} of {found} hold it on average.",
     ]
     return "\n".join(lines)
 

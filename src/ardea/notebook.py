@@ -17,6 +17,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.dynamics.discovery import Discovery
+from ardea.dynamics.times import per_unit
 from ardea.report import concerns
 from ardea.report.described import Line, Sum, described, estimator_of, signed
 from ardea.report.page import escaped
@@ -87,6 +88,9 @@ def model_html(model: Any) -> str:
         f"{100 * LEVEL:g} % intervals of {'the posterior' if by_posterior else 'least squares on the kept terms'}",
     ]
     doubts = concerns.of_estimator(fitted, sums, ())
+    said = "warnings/convergence" if np.any(fitted.kkt_gap_ > fitted.tol) else None  # among the doubts already
+    notes = [note for note in _warned(model, fitted) if said is None or said not in note]
+    doubts = [*concerns.of_fit(notes), *doubts]
     return _page(_method(model), caption, _table(sums, grouped=len(sums) > 1), doubts, model)
 
 
@@ -118,7 +122,9 @@ def discovery_html(model: Discovery) -> str:
         f"{_count(kept, 'term')} in {_count(len(sums), 'equation')}, chosen from {model.coef_.shape[1]} for each",
         f"{100 * LEVEL:g} % intervals",
     ]
-    doubts = concerns.of_discovery(model, ())
+    rate = per_unit(getattr(model, "time_unit_", None))
+    caption += [f"rates {rate}"] if rate and not model.discrete_time else []
+    doubts = concerns.of_discovery(model, _warned(model))
     return _page(type(model).__name__, caption, _table(sums, grouped=True), doubts, model)
 
 
@@ -160,6 +166,11 @@ def _is_fitted(model: Any) -> bool:
     except NotFittedError:
         return False
     return True
+
+
+def _warned(*models: Any) -> list[str]:
+    """Return what the fits have warned of, each warning once."""
+    return list(dict.fromkeys(note for model in models for note in getattr(model, "warnings_", ())))
 
 
 def _method(model: Any) -> str:

@@ -7,6 +7,7 @@ of O(columns²).
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import lzma
@@ -19,10 +20,11 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -66,6 +68,41 @@ NPY_DAMAGE = (
 )
 # A line of text longer than this is none.
 LONGEST_LINE = 2**26
+# What stands in cells that hold nothing.
+MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+# So much of a text is looked at before reading: bytes for its encoding, lines and letters for its separators.
+ENCODING_CHUNK, ENCODING_CHUNKS = 2**18, 16
+SAMPLE_LINES, SAMPLE_LETTERS = 100, 2**16
+Missing = Literal["refuse", "drop"]
+
+
+class CellError(ValueError):
+    """A cell that is not a number.
+
+    Attributes
+    ----------
+    column : str
+        Where it stands.
+    """
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class NotNumbersError(ValueError):
+    """Columns that hold something other than numbers.
+
+    Attributes
+    ----------
+    names : tuple of str
+        All such columns.
+    """
+
+    def __init__(self, message: str, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 def open_rows(
@@ -74,6 +111,8 @@ def open_rows(
     *,
     columns: Sequence[str | int] | None = None,
     memory: int | str = DEFAULT_MEMORY,
+    missing: Missing = "refuse",
+    decimal: str | None = None,
 ) -> RowFile:
     r"""Open a table for reading in blocks of rows.
 
@@ -87,6 +126,10 @@ def open_rows(
         Columns to explain it with; all others by default.
     memory : int or str, default="1 GB"
         Bound on the memory for blocks, in bytes or as text such as "500 MB".
+    missing : {"refuse", "drop"}, default="refuse"
+        Rows in which a cell in use is empty, NA or NaN are an error, or are left out.
+    decimal : {".", ","}, optional
+        What stands before the decimals in a text; found out by default.
 
     Returns
     -------
@@ -109,6 +152,8 @@ def open_rows(
     """
     path = Path(path)
     bound = bytes_of(memory)
+    if missing not in ("refuse", "drop"):
+        raise ValueError(f"missing={missing!r} is not known: choose 'refuse' or 'drop'.")
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}.")
     kinds: dict[str, Any] = {".csv": CsvRows, ".tsv": CsvRows, ".txt": CsvRows, ".npy": NpyRows, ".zarr": ZarrRows}
@@ -118,9 +163,20 @@ def open_rows(
     if kind is None and path.is_dir() and any(path.glob("*.parquet")):
         kind = ParquetRows
     if kind is None:
+        refuse_kind(path)
         raise ValueError(f"{path}: the ending {suffix!r} is not known. Read are {', '.join(kinds)}, and .csv.gz.")
-    rows: RowFile = kind(path, target, columns, bound)
+    if path.is_dir() and kind in (CsvRows, NpyRows):
+        refuse_kind(path)
+    rows: RowFile = kind(path, target, columns, bound, missing, decimal)
     return rows
+
+
+def refuse_kind(path: Path) -> None:
+    """Refuse folders and spreadsheets, with what to do instead."""
+    if path.suffix.lower() in SPREADSHEETS:
+        raise ValueError(f"{path} is a spreadsheet: save it as CSV.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory, not a table: name a file in it.")
 
 
 def fit_file(
@@ -130,6 +186,8 @@ def fit_file(
     *,
     columns: Sequence[str | int] | None = None,
     memory: int | str = DEFAULT_MEMORY,
+    missing: Missing = "refuse",
+    decimal: str | None = None,
     progress: bool | None = None,
 ) -> Any:
     """Fit an estimator, or an `ARDSearch` that does not resample, to all rows of a file larger than memory.
@@ -138,7 +196,7 @@ def fit_file(
     ----------
     estimator : estimator of ardea
         What to fit; it is changed in place.
-    path, target, columns, memory
+    path, target, columns, memory, missing, decimal
         As for `open_rows`.
     progress : bool, optional
         Whether to show progress on standard error; None: where that is a terminal.
@@ -162,7 +220,7 @@ def fit_file(
     ['x3']
     >>> folder.cleanup()
     """
-    rows = open_rows(path, target, columns=columns, memory=memory)
+    rows = open_rows(path, target, columns=columns, memory=memory, missing=missing, decimal=decimal)
     return estimator.fit(rows.compressed(progress), None)
 
 
@@ -201,14 +259,32 @@ class RowFile(ABC):
         Number of rows, where it can be had without reading them.
     rows_per_block : int
         Rows that fit into the memory bound.
+    n_read, n_left_out : int
+        Rows that `blocks` has read so far, and those of them left out since they have gaps.
+    gaps : dict of str to int
+        How many of these rows have a gap in a column, for columns that have any.
+    remarks : list of str
+        What a reader of the results should know about how the file was read.
     """
 
     n_rows: int | None = None
     # Copies of a block: as it is read, as a table, the one before (let go when the next is there), and one to spare.
     _copies = 4
 
-    def __init__(self, path: Path, target: Any, columns: Any, memory: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        target: Any,
+        columns: Any,
+        memory: int,
+        missing: Missing = "refuse",
+        decimal: str | None = None,
+    ) -> None:
         self.path, self.memory = path, memory
+        self._missing, self._decimal = missing, decimal
+        self.n_read = self.n_left_out = 0
+        self.gaps: dict[str, int] = {}
+        self.remarks: list[str] = []
         every = self._opened()
         several = isinstance(target, list | tuple)
         targets = [self._number(entry, every) for entry in (target if several else [target])]
@@ -249,19 +325,41 @@ class RowFile(ABC):
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """Yield (X, y), block by block; y has a second axis where `target` is a list.
 
-        A value that is NaN, infinite or beyond 1e150 raises ValueError, with its row and column.
+        A value that is infinite or beyond 1e150 raises ValueError, with its row and column; so does one that is
+        missing, unless rows with gaps are to be left out.
         """
-        numbers, split, row = [*self._chosen, *self._targets], len(self._chosen), 0
+        numbers, split = [*self._chosen, *self._targets], len(self._chosen)
+        self.n_read = self.n_left_out = 0
+        self.gaps = {}
         for table in self._tables(numbers):
             flat = table.ravel(order="K")
             with np.errstate(over="ignore", invalid="ignore"):
                 sound = np.isfinite(flat @ flat)
-            if not sound:
-                self._check_size(table, row, numbers)
-            row += len(table)
-            yield table[:, :split], table[:, split] if self._one_target else table[:, split:]
-        if not row:
+            rows = len(table)
+            whole = table if sound else self._whole_rows(table, self.n_read, numbers)
+            self.n_read += rows
+            if len(whole):
+                yield whole[:, :split], whole[:, split] if self._one_target else whole[:, split:]
+        if not self.n_read:
             raise ValueError(f"{self.path} has no rows.")
+        if self.n_left_out == self.n_read:
+            raise ValueError(f"{self.path}: every row has empty cells, most of them in {self.emptiest()}.")
+
+    def emptiest(self, most: int = 3) -> str:
+        """Return the columns with most gaps, with their numbers, as text."""
+        order = sorted(self.gaps, key=lambda name: -self.gaps[name])
+        return ", ".join(f"{name!r} ({self.gaps[name]})" for name in order[:most])
+
+    def _whole_rows(self, table: Array, first: int, numbers: list[int]) -> Array:
+        """Return the rows without gaps, and count the others; refuse what is no gap and no number either."""
+        self._check_size(table, first, numbers)
+        empty = np.isnan(table)
+        for j, count in zip(numbers, empty.sum(axis=0).tolist(), strict=True):
+            if count:
+                self.gaps[self._every[j]] = self.gaps.get(self._every[j], 0) + count
+        left_out = empty.any(axis=1)
+        self.n_left_out += int(left_out.sum())
+        return table[~left_out]
 
     def compressed(self, progress: bool | None = None) -> CompressedRows:
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""
@@ -316,13 +414,17 @@ class RowFile(ABC):
         return int(entry) % len(every)
 
     def _check_size(self, table: Array, first: int, numbers: list[int]) -> None:
-        """Name the first number that is none, or too large to be squared."""
-        bad = np.argwhere(~(np.abs(table) <= LARGEST_NUMBER))
-        if len(bad):
-            row, column = bad[0]
-            name, value = self._every[numbers[column]], table[row, column]
+        """Name the first number that is none, or too large to be squared; gaps are let pass where rows may go."""
+        bad = ~(np.abs(table) <= LARGEST_NUMBER)
+        if self._missing == "drop":
+            bad &= ~np.isnan(table)
+        for row, column in np.argwhere(bad)[:1]:
+            place = f"{self.path}, {self._place(first + int(row))}, column {self._every[numbers[column]]!r}"
+            value = table[row, column]
+            if np.isnan(value):
+                raise ValueError(f"{place}: the cell is empty or NaN. Fill it, or leave such rows out: missing='drop'.")
             trouble = "too large to be squared; take a larger unit" if np.isfinite(value) else "not a finite number"
-            raise ValueError(f"{self.path}, {self._place(first + int(row))}, column {name!r}: {value} is {trouble}.")
+            raise ValueError(f"{place}: {value} is {trouble}.")
 
     def _check_width(self, columns: int) -> None:
         """Refuse more columns than have room for their names, before there are any."""
@@ -333,59 +435,185 @@ class RowFile(ABC):
         """Refuse columns whose type is known not to be a number."""
         wrong = [f"{name!r} ({kind})" for name, kind in zip(names, kinds, strict=True) if kind]
         if wrong:
-            raise ValueError(
+            raise NotNumbersError(
                 f"{self.path}: the columns {', '.join(wrong[:10])} are not numbers. Name the columns to use, or encode "
-                "these."
+                "these.",
+                [name for name, kind in zip(names, kinds, strict=True) if kind],
             )
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How a table is written as text.
+
+    Attributes
+    ----------
+    encoding : str
+        Of its letters.
+    separator : str or None
+        What stands between fields; None: blanks.
+    decimal : str
+        What stands before the decimals of a number.
+    """
+
+    encoding: str
+    separator: str | None
+    decimal: str
+
+    def fields(self, line: str) -> list[str]:
+        """Return the fields of a line."""
+        if self.separator is None:
+            return line.split()
+        return [field.strip() for field in next(csv.reader([line.strip("\r\n")], delimiter=self.separator))]
+
+    def number(self, field: str) -> float | None:
+        """Return the number in a field, NaN where it is a gap, None where it is neither.
+
+        Examples
+        --------
+        >>> TextFormat("utf-8", ";", ",").number("75,01"), TextFormat("utf-8", ";", ",").number("1.234,5")
+        (75.01, None)
+        """
+        if field.strip().lower() in MISSING:
+            return math.nan
+        if "_" in field or (self.decimal == "," and "." in field):
+            return None
+        try:
+            return float(field.replace(",", ".") if self.decimal == "," else field)
+        except ValueError:
+            return None
+
+    def is_number(self, field: str) -> bool:
+        """Whether a field holds a number; "nan" is one, an empty field is not."""
+        value = self.number(field)
+        return value is not None and (not math.isnan(value) or field.strip().lower() == "nan")
+
+    def remarks(self) -> list[str]:
+        """Return what is unusual about the text."""
+        said = {"cp1252": "The file is not UTF-8; it was read as Windows-1252 (cp1252)."}.get(self.encoding)
+        return [said] if said else []
+
+
+def text_format(path: Path, decimal: str | None = None) -> TextFormat:
+    """Find out how a table is written, from its beginning."""
+    encoding = _encoding_of(path)
+    lines: list[str] = []
+    with open_text(path, encoding) as file:
+        letters = 0
+        while len(lines) < 2 or (len(lines) < SAMPLE_LINES and letters < SAMPLE_LETTERS):
+            line = next_line(file, path)
+            if line is None:
+                break
+            lines.append(line)
+            letters += len(line)
+    if not lines:
+        raise ValueError(f"{path} is empty.")
+    separator = _separator_of(lines)
+    if decimal == "," and separator == ",":
+        raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
+    return TextFormat(encoding, separator, decimal or _decimal_of(lines, separator))
+
+
+def _separator_of(lines: Sequence[str]) -> str | None:
+    """Return what is most frequent in the first line; commas may be decimal where another one is as frequent always."""
+    first = lines[0]
+    separator = max((",", ";", "\t"), key=first.count)
+    if separator == ",":
+        for other in ("\t", ";"):
+            if other in first and len({line.count(other) for line in lines}) == 1:
+                return other
+    return separator if separator in first else None
+
+
+def _decimal_of(lines: Sequence[str], separator: str | None) -> str:
+    """Return a comma where some fields read like 75,01 and none like 75.01."""
+    if separator == ",":
+        return "."
+    edge = r"\s" if separator is None else re.escape(separator)
+    field = rf'(?:^|{edge})\s*"?[+-]?[0-9]*{{}}[0-9]+(?:[eE][+-]?[0-9]+)?"?\s*(?:{edge}|$)'
+    commas, dots = (re.compile(field.format(sign)) for sign in (",", r"\."))
+    found = any(commas.search(line) for line in lines) and not any(dots.search(line) for line in lines)
+    return "," if found else "."
+
+
+def _encoding_of(path: Path) -> str:
+    """Return UTF-8, or else Windows-1252 where the beginning of the file can be read so."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    for encoding in ("utf-8-sig", "cp1252"):
+        decoder = codecs.getincrementaldecoder(encoding)()
+        try:
+            with opener(path, "rb") as file:
+                for number in range(ENCODING_CHUNKS):
+                    chunk = file.read(ENCODING_CHUNK)
+                    if number == 0 and chunk[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                        raise ValueError(f"{path} cannot be read as text: it is UTF-16. Save it as CSV in UTF-8.")
+                    decoder.decode(chunk, final=not chunk)
+                    if not chunk:
+                        break
+        except UnicodeDecodeError:
+            continue
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} cannot be read as text: {error}") from error
+        return encoding
+    raise ValueError(f"{path} cannot be read as text: it is neither UTF-8 nor Windows-1252. Save it as CSV in UTF-8.")
+
+
+def open_text(path: Path, encoding: str, newline: str | None = None) -> IO[str]:
+    """Open a text, unpacked where its name ends in .gz."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    file: IO[str] = opener(path, "rt", encoding=encoding, newline=newline)
+    return file
+
+
+def next_line(file: IO[str], path: Path) -> str | None:
+    """Return the next line that is not blank, or None."""
+    try:
+        for line in iter(lambda: file.readline(LONGEST_LINE), ""):
+            if len(line) >= LONGEST_LINE:
+                raise ValueError(f"{path}: a line is longer than {LONGEST_LINE} letters; this is no table.")
+            if "\0" in line:
+                raise ValueError(f"{path} holds binary data, not text.")
+            if line.strip():
+                return line
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} cannot be read as text: {error}. Save it as CSV in UTF-8.") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read as text: {error}") from error
+    return None
 
 
 class CsvRows(RowFile):
     """Text with one row a line, separated by comma, semicolon, tab or blanks; the first line may hold names."""
 
     def _opened(self) -> list[str]:
+        self._format = text_format(self.path, self._decimal)
+        self.remarks += self._format.remarks()
         with self._text() as file:
-            first = self._line(file)
-        if first is None:
-            raise ValueError(f"{self.path} is empty.")
-        separator = max((",", ";", "\t"), key=first.count)
-        self._separator = separator if separator in first else None
+            first = self._line(file) or ""
         self._check_width(self._width(first))
         fields = self._fields(first)
-        self._header = not all(_is_number(field) for field in fields)
+        self._header = not all(self._format.is_number(field) for field in fields)
         if self._header and len(set(fields)) < len(fields):
             raise ValueError(f"{self.path}: column names appear twice in the first line.")
         self._line_bytes = len(first)
         return fields if self._header else [f"x{j}" for j in range(len(fields))]
 
     def _text(self) -> IO[str]:
-        opener: Any = gzip.open if self.path.suffix == ".gz" else open
-        file: IO[str] = opener(self.path, "rt", encoding="utf-8-sig", newline=None)
-        return file
+        return open_text(self.path, self._format.encoding)
 
     def _line(self, file: IO[str]) -> str | None:
         """Return the next line that is not blank, or None."""
-        try:
-            for line in iter(lambda: file.readline(LONGEST_LINE), ""):
-                if len(line) >= LONGEST_LINE:
-                    raise ValueError(f"{self.path}: a line is longer than {LONGEST_LINE} letters; this is no table.")
-                if "\0" in line:
-                    raise ValueError(f"{self.path} holds binary data, not text.")
-                if line.strip():
-                    return line
-        except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{self.path} cannot be read as text: {error}") from error
-        return None
+        return next_line(file, self.path)
 
     def _fields(self, line: str) -> list[str]:
-        if self._separator is None:
-            return line.split()
         try:
-            return [field.strip() for field in next(csv.reader([line.strip("\r\n")], delimiter=self._separator))]
+            return self._format.fields(line)
         except csv.Error as error:
             raise ValueError(f"{self.path} cannot be read as a table: {error}") from error
 
     def _width(self, line: str) -> int:
-        return len(line.split()) if self._separator is None else 1 + line.count(self._separator)
+        separator = self._format.separator
+        return len(line.split()) if separator is None else 1 + line.count(separator)
 
     def _bytes_per_row(self) -> float:
         letters = max(self._line_bytes, self._second_line_bytes)
@@ -419,33 +647,59 @@ class CsvRows(RowFile):
         return lines
 
     def _parsed(self, lines: list[str], row: int, numbers: list[int]) -> Array:
-        settings: dict[str, Any] = {"delimiter": self._separator, "comments": None, "ndmin": 2, "quotechar": '"'}
+        """Return the numbers in lines: all at once, or one by one where some cell is no plain number."""
         if any(self._width(line) != len(self._every) for line in lines):
-            self._explain(lines, row, numbers)
+            self._check_widths(lines, row)
+        if self._format.decimal == "," and any("." in line for line in lines):
+            return self._parsed_singly(lines, row, numbers)  # 1.234 may be a thousand
+        dotted = lines if self._format.decimal == "." else (line.replace(",", ".") for line in lines)
+        settings: dict[str, Any] = {"delimiter": self._format.separator, "comments": None, "ndmin": 2, "quotechar": '"'}
         try:
-            table = np.loadtxt(lines, usecols=numbers, **settings)
-        except (ValueError, OverflowError) as error:
-            self._explain(lines, row, numbers)
-            raise ValueError(f"{self.path}, {self._place(row)} and following: {error}") from error
+            table = np.loadtxt(dotted, usecols=numbers, **settings)
+        except (ValueError, OverflowError):
+            return self._parsed_singly(lines, row, numbers)
         if len(table) != len(lines):
             raise ValueError(f"{self.path}, {self._place(row)} and following: a quoted field goes across lines.")
         return table
 
-    def _explain(self, lines: list[str], row: int, numbers: list[int]) -> None:
-        """Raise the error of the first line that is wrong."""
-        for offset, line in enumerate(lines):
+    def _parsed_singly(self, lines: list[str], row: int, numbers: list[int]) -> Array:
+        table = np.empty((len(lines), len(numbers)))
+        for i, line in enumerate(lines):
             fields = self._fields(line)
             if len(fields) != len(self._every):
+                self._check_widths(lines, row)
+            for k, j in enumerate(numbers):
+                value = self._format.number(fields[j])
+                if value is None:
+                    raise self._cell_error(lines, row, numbers, (row + i, j, fields[j]))
+                table[i, k] = value
+        return table
+
+    def _check_widths(self, lines: list[str], row: int) -> None:
+        """Raise the error of the first line that has more or fewer columns than the first of the file."""
+        for offset, line in enumerate(lines):
+            if (width := len(self._fields(line))) != len(self._every):
                 raise ValueError(
-                    f"{self.path}, {self._place(row + offset)}: {len(fields)} columns, but the first line has "
+                    f"{self.path}, {self._place(row + offset)}: {width} columns, but the first line has "
                     f"{len(self._every)}."
-                ) from None
+                )
+
+    def _cell_error(self, lines: list[str], row: int, numbers: list[int], cell: tuple[int, int, str]) -> ValueError:
+        """Return the error of a cell that is no number; of whole columns where they are text for the most part."""
+        balance = dict.fromkeys(numbers, 0)
+        for line in lines:
+            fields = self._fields(line)
             for j in numbers:
-                if not _is_number(fields[j]):
-                    raise ValueError(
-                        f"{self.path}, {self._place(row + offset)}, column {self._every[j]!r}: {fields[j]!r} is not a "
-                        "number."
-                    ) from None
+                value = self._format.number(fields[j])
+                balance[j] += 1 if value is None else -int(not math.isnan(value))
+        names = [self._every[j] for j in sorted(numbers) if balance[j] > 1]  # one cell may be a slip
+        if names:
+            return NotNumbersError(
+                f"{self.path}: not numbers: {', '.join(names)}. Name the columns to use, or encode these.", names
+            )
+        number, j, text = cell
+        name = self._every[j]
+        return CellError(f"{self.path}, {self._place(number)}, column {name!r}: {text!r} is not a number.", name)
 
     def _place(self, row: int) -> str:
         """Return the line of a row: looked for only when there is something to say about it."""
@@ -695,11 +949,3 @@ def zarr_arrays(path: Path) -> dict[str, Any]:
     if any("pickle" in f"{type(codec).__module__} {type(codec).__name__}".lower() for codec in codecs):
         raise ValueError(f"{path} holds pickled data, which is never read: it could run code.")
     return arrays
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
 import os
 import re
+import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, TextIO
 
 import numpy as np
 
+from ardea.report.notes import kept_warnings
+
 FAILED, INTERRUPTED = 1, 130
 BOLD, RED, YELLOW = "1", "31", "33"
 SHOWN_NAMES = 20
 NUMBER = re.compile("-?[0-9]{1,9}")
+# What the library says, as the command line calls it.
+AS_OPTIONS = {
+    "noise_variance=": "the square of --noise ",
+    "noise_variance": "--noise",
+    "form='derivative'": "--form derivative",
+    "missing='drop'": "--missing drop",
+    "false_terms=": "--false-terms ",
+    "always_keep": "--keep",
+}
 
 
 class Failure(Exception):
@@ -51,7 +65,28 @@ def make_writable() -> None:
 def complain(command: str, text: str) -> None:
     """Write one line about what went wrong on standard error."""
     name = f"ardea {command}".rstrip()
-    print(f"{painted(f'{name}:', RED, sys.stderr)} {' '.join(text.split())}", file=sys.stderr)
+    print(f"{painted(f'{name}:', RED, sys.stderr)} {as_options(' '.join(text.split()))}", file=sys.stderr)
+
+
+def as_options(text: str) -> str:
+    """Return a message of the library with its parameters called as the command line does.
+
+    Examples
+    --------
+    >>> as_options("Take more samples, or form='derivative'.")
+    'Take more samples, or --form derivative.'
+    """
+    for parameter, option in AS_OPTIONS.items():
+        text = text.replace(parameter, option)
+    return text
+
+
+@contextmanager
+def spoken_warnings() -> Iterator[list[str]]:
+    """Keep warnings as text that speaks of options."""
+    with kept_warnings() as notes:
+        yield notes
+    notes[:] = map(as_options, notes)
 
 
 def print_warnings(notes: list[str]) -> None:
@@ -75,6 +110,57 @@ def named(name: str, names: Sequence[str], where: str) -> str:
     raise unknown(name, names, where)
 
 
+def split_names(text: str) -> list[str]:
+    """Return the names in a list with commas between them; quotes keep a name with commas together.
+
+    Examples
+    --------
+    >>> split_names('x, "Residence time, s",z')
+    ['x', 'Residence time, s', 'z']
+    """
+    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def joined_names(names: Iterable[str]) -> str:
+    """Return names as one list that `split_names` takes apart again.
+
+    Examples
+    --------
+    >>> joined_names(["Date", "Residence time, s"])
+    'Date,"Residence time, s"'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
+
+
+def in_quotes(text: str) -> str:
+    """Return text as one word for a shell, always in quotes.
+
+    Examples
+    --------
+    >>> print(in_quotes("Date,Operator"))
+    'Date,Operator'
+    """
+    quoted = shlex.quote(text)
+    return quoted if quoted.startswith(("'", '"')) else f"'{quoted}'"
+
+
+def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
+    """Return the columns that lists name; a text that is a column's name as a whole is that column.
+
+    Examples
+    --------
+    >>> listed(["time, s", "b,-1"], ["time, s", "b", "c"], "")
+    ['time, s', 'b', 'c']
+    """
+    found: list[str] = []
+    for text in texts or []:
+        parts = [text] if text in names else split_names(text)
+        found += [named(part, names, where) for part in parts]
+    return found
+
+
 def unknown(name: str, known: Iterable[str], where: str) -> Failure:
     """Return the failure of a name that a file does not have, with the names that come closest.
 
@@ -84,10 +170,20 @@ def unknown(name: str, known: Iterable[str], where: str) -> Failure:
     "a.csv has no column 'prize'. Did you mean 'price'? There are price, area."
     """
     names = list(known)
-    close = get_close_matches(name, names, 3)
+    close = _closest(name, names)
     meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
     return Failure(f"{where} {name!r}.{meant} There are {shown or 'none'}.")
+
+
+def _closest(name: str, names: Sequence[str]) -> list[str]:
+    """Return up to three names that differ in case only, or contain it or lie in it, or are spelt much alike."""
+    small = name.strip().lower()
+    same = [one for one in names if one.lower() == small]
+    part = [one for one in names if small and (small in one.lower() or one.lower() in small)]
+    lowered = {one.lower(): one for one in reversed(names)}
+    alike = [lowered[one] for one in get_close_matches(small, list(lowered), 3)]
+    return same or list(dict.fromkeys([*(part if len(small) > 1 else []), *alike]))[:3]
 
 
 def print_json(value: Any) -> None:

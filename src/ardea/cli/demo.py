@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run both parts."""
-    from ardea.demo import draw_lorenz, find_lorenz, lorenz_text, run_demo
+    from ardea.demo import draw_lorenz, find_lorenz, lorenz_text, next_steps, run_demo
 
     print(painted("1. Few terms out of many columns", BOLD), end="\n\n")
     print(run_demo(options.seed), end="\n\n")
@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     working("Searching the equations of Lorenz 63")
     lorenz = find_lorenz(options.seed)
     print(lorenz_text(lorenz), end="\n\n")
-    print(_drawing(lorenz, options, draw_lorenz))
+    print(_drawing(lorenz, options, draw_lorenz), end="\n\n")
+    print(next_steps())
     return 0
 
 

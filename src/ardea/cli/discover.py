@@ -10,16 +10,15 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-from ardea.cli.console import BOLD, Failure, painted, print_json, print_warnings, working
+from ardea.cli.console import BOLD, Failure, painted, print_json, print_warnings, spoken_warnings, working
 from ardea.cli.fit import sum_record
-from ardea.cli.options import HelpFormatter, add_discover_options, add_output_options
-from ardea.cli.outputs import header_record, print_files, write_outputs
+from ardea.cli.options import HelpFormatter, add_discover_options, add_output_options, add_text_options
+from ardea.cli.outputs import check_folder, header_record, print_files, print_left_out_figures, write_outputs
 from ardea.cli.series import Series, read_series
 from ardea.memory import require
 from ardea.progress import duration
 from ardea.readers import DEFAULT_MEMORY
 from ardea.report.described import described
-from ardea.report.notes import kept_warnings
 
 # d × d matrices that a search among d terms holds at a time.
 GRAM_COPIES = 4
@@ -58,15 +57,17 @@ def add_parser(commands: Any) -> None:
         metavar="SIZE",
         help=f"of larger tables, stretches are read ({DEFAULT_MEMORY})",
     )
+    add_text_options(parser)
     add_output_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Find the equations, print them, and write where asked."""
-    series = read_series(options.data, options)
+    check_folder(options.out)
     start = time.monotonic()
-    with kept_warnings() as notes:
+    with spoken_warnings() as notes:
+        series = read_series(options.data, options)
         model = found_model(series, options)
     seconds = time.monotonic() - start
     if not options.json:
@@ -80,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(as_record(model, series, options, notes, files))
     else:
         print_files(files)
+    print_left_out_figures(files)
     return 0
 
 
@@ -96,7 +98,9 @@ def found_model(series: Series, options: argparse.Namespace) -> Any:
     _require_room(series, library)
     working(f"Searching: {series.described()}")
     model = Discovery(library, form=options.form, discrete_time=options.map, verbose=int(sys.stderr.isatty()))
-    return model.fit(series.x, series.t, u=series.u, feature_names=series.names, space=series.space)
+    return model.fit(
+        series.x, series.t, u=series.u, feature_names=series.names, space=series.space, time_unit=series.time_unit
+    )
 
 
 def _require_room(series: Series, library: Any) -> None:
@@ -120,7 +124,9 @@ def as_text(model: Any, series: Series, options: argparse.Namespace, seconds: fl
     percent = f"{100 * options.level:g} %"
     n_terms = len(model.get_feature_names())
     lines = [painted(f"{options.data}: {series.described()}", BOLD), "", text.getvalue()]
-    lines += [f"{model.complexity} terms of {n_terms} candidates per equation; ± is the {percent} interval."]
+    many = len(model.equations_)
+    counted = f"{model.complexity} terms in {many} equation{'s' * (many > 1)}"
+    lines += [f"{counted}, chosen from {n_terms} candidates for each; ± is half the {percent} interval."]
     noise = ", ".join(f"{one.name} {one.noise:.2g}" for one in model.equations_[:8])
     lines += [f"Noise seen by the equations: {noise}{', …' * (len(model.equations_) > 8)}. Took {duration(seconds)}."]
     return "\n".join(lines)

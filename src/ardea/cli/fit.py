@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ardea.cli.console import BOLD, Failure, named, painted, print_json, print_warnings, working
-from ardea.cli.options import HelpFormatter, add_fit_options, add_output_options
-from ardea.cli.outputs import header_record, print_files, write_outputs
+from ardea.cli.console import (
+    BOLD,
+    Failure,
+    in_quotes,
+    joined_names,
+    listed,
+    named,
+    painted,
+    print_json,
+    print_warnings,
+    spoken_warnings,
+    working,
+)
+from ardea.cli.options import HelpFormatter, add_fit_options, add_output_options, add_text_options
+from ardea.cli.outputs import check_folder, header_record, print_files, print_left_out_figures, write_outputs
 from ardea.cli.tables import ARRAYS, NamedArray, read_arrays, suffix_of
 from ardea.core.columns import Array
 from ardea.memory import require
-from ardea.readers import LARGEST_NUMBER, bytes_of, open_rows
-from ardea.report.described import described, estimator_of
+from ardea.readers import CellError, NotNumbersError, RowFile, bytes_of, open_rows
+from ardea.report.described import described, estimator_of, false_terms_told
 from ardea.report.notes import kept_warnings
 
 EPILOG = """\
 DATA is CSV (also .tsv, .txt, .gz), NPY or NPZ; Parquet with ardea[frames], Zarr with ardea[fields].
 The default, --method sparse, is told how many meaningless terms you accept, and nothing else.
 Intervals are of least squares on the columns kept. Nothing is written without --out.
+Columns are given by name or by number from 0. Rows with empty cells (also NA, NaN) in columns in use are left out.
+Decimal commas are found out in files separated by semicolons or tabs.
 
 examples:
   ardea fit houses.csv --target price
   ardea fit houses.csv --target price --drop id,date --false-terms 0.1
+  ardea fit lab.csv --target yield --drop 'Date,"Residence time, s"'   quotes keep commas
   ardea fit houses.csv --target price --search --criterion ebic     try many strengths
   ardea fit houses.csv --target price --keep area --no-intercept
   ardea fit houses.csv --target price --json | jq .equations
@@ -53,6 +71,10 @@ class Table:
         Names of the columns of X.
     shape : tuple of int
         Rows and columns.
+    n_left_out : int
+        Rows that were left out since they have gaps.
+    remarks, doubts : list of str
+        How the file was read; and what of it gives reason for doubt.
     """
 
     X: Any
@@ -60,6 +82,9 @@ class Table:
     target: str
     names: list[str]
     shape: tuple[int, int]
+    n_left_out: int = 0
+    remarks: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
     @property
     def in_memory(self) -> bool:
@@ -78,6 +103,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="the table")
     add_fit_options(parser)
+    add_text_options(parser)
     add_output_options(parser)
     parser.set_defaults(run=run)
 
@@ -86,24 +112,27 @@ def run(options: argparse.Namespace) -> int:
     """Fit, print, and write where asked."""
     if options.target is None:
         raise Failure("Say which column to explain: --target COLUMN.")
+    check_folder(options.out)
     table = read_table(options.data, options)
-    with kept_warnings() as notes:
+    with spoken_warnings() as notes:
         model = fitted(table, options)
+    notes[:0] = table.doubts
     if not options.json:
         print(as_text(model, table, options))
         print_warnings(notes)
     files: list[Path] = []
     if options.out is not None:
         rows = (table.X, table.y) if table.in_memory else None
-        files = write_outputs(model, options, notes, data=rows, targets=[table.target])
+        files = write_outputs(model, options, [*table.remarks, *notes], data=rows, targets=[table.target])
     if options.json:
         print_json(as_record(model, table, options, notes, files))
     else:
         print_files(files)
+    print_left_out_figures(files)
     return 0
 
 
-def estimator(options: argparse.Namespace) -> Any:
+def estimator(options: argparse.Namespace, keep: list[str] | list[int] | None = None) -> Any:
     """Return the estimator that the options ask for, not fitted."""
     import ardea
 
@@ -120,8 +149,8 @@ def estimator(options: argparse.Namespace) -> Any:
     settings: dict[str, Any] = {"fit_intercept": not options.no_intercept}
     if options.noise is not None:
         settings["noise_variance"] = options.noise**2
-    if options.keep:
-        settings["always_keep"] = options.keep
+    if keep:
+        settings["always_keep"] = keep
     if options.false_terms is not None:
         if options.method == "ard":
             raise Failure("--method ard has no strength, so --false-terms means nothing: use --method sparse.")
@@ -140,15 +169,43 @@ def estimator(options: argparse.Namespace) -> Any:
 
 def fitted(table: Table, options: argparse.Namespace) -> Any:
     """Return the model, with the names of the columns."""
-    options.keep = [_resolved(name, table.names, options.data) for name in options.keep or []] or None
+    _check_task(table, options)
+    keep = listed(options.keep, table.names, f"{options.data} has no column")
     if not table.in_memory:
-        return estimator(options).fit(table.X, None)
+        return estimator(options, keep).fit(table.X, None)
     # Arrays bring no names, and pandas may not be there: columns to keep go in as numbers, names are set afterwards.
-    options.keep = options.keep and [table.names.index(name) for name in options.keep]
-    model = estimator(options).fit(table.X, table.y)
+    with kept_warnings() as notes:
+        model = estimator(options, [table.names.index(name) for name in keep]).fit(table.X, table.y)
+    for note in notes:
+        warnings.warn(with_names(note, table.names), stacklevel=2)
     for one in (model, estimator_of(model)):
         one.feature_names_in_ = np.array(table.names, dtype=object)
     return model
+
+
+def with_names(note: str, names: list[str]) -> str:
+    """Return a warning of a fit to columns without names, x0, x1 and so on, with their names in the file.
+
+    Examples
+    --------
+    >>> with_names("x0 and x1 are nearly the same", ["Temp (K)", "Temp (°C)"])
+    'Temp (K) and Temp (°C) are nearly the same'
+    """
+    return re.sub(
+        r"\bx([0-9]+)\b", lambda found: names[int(found[1])] if int(found[1]) < len(names) else found[0], note
+    )
+
+
+def _check_task(table: Table, options: argparse.Namespace) -> None:
+    """Refuse what has no answer: a target that never changes, more false terms than there are columns."""
+    if table.in_memory and np.ptp(table.y) == 0:
+        raise Failure(f"{table.target} is {table.y[0]:g} in every row: there is nothing to explain.")
+    columns = len(table.names)
+    if options.false_terms is not None and options.false_terms >= columns:
+        raise Failure(
+            f"--false-terms {options.false_terms:g} accepts every one of the {columns} columns as a term without "
+            f"meaning: give less than {columns}."
+        )
 
 
 def read_table(path: Path, options: argparse.Namespace) -> Table:
@@ -156,25 +213,53 @@ def read_table(path: Path, options: argparse.Namespace) -> Table:
     memory = bytes_of(options.memory)
     if suffix_of(path) in ARRAYS and suffix_of(path) != ".zarr":
         return _table_of_arrays(read_arrays(path), path, options)
-    every = open_rows(path, 0)
+    every = open_rows(path, 0, decimal=options.decimal)
     names = [*every.target_names, *every.names]
     target, columns = _chosen(names, path, options)
-    rows = open_rows(path, target, columns=columns, memory=memory)
+    rows = open_rows(path, target, columns=columns, memory=memory, missing=options.missing, decimal=options.decimal)
     try:
-        if _bytes_needed(path, rows) > memory:
-            compressed = rows.compressed()
-            return Table(compressed, None, target, columns, compressed.shape)
-        if path.is_file() and path.stat().st_size > LARGE_FILE:
-            working(f"Reading {path}")
-        require(min(memory, _bytes_needed(path, rows)), f"{path} as a whole")
-        blocks = _gathered(rows, memory)
-        if blocks is None:  # text that is packed, or of short numbers, holds more than its size tells
-            compressed = rows.compressed()
-            return Table(compressed, None, target, columns, compressed.shape)
-    except ValueError as error:
-        raise Failure(f"{error} Leave columns out with --drop, or name those to use with --columns.") from error
-    X, y = np.vstack([X for X, _ in blocks]), np.concatenate([y for _, y in blocks])
-    return Table(X, y, target, columns, X.shape)
+        X, y = _read_rows(path, rows, memory)
+    except NotNumbersError as error:
+        raise _not_numbers(path, target, error.names) from error
+    except CellError as error:
+        advice = f"Leave it out with --drop {in_quotes(joined_names([error.column]))}, or empty the cell."
+        raise Failure(f"{error} {advice}") from error
+    return Table(X, y, target, columns, X.shape, rows.n_left_out, *_told_of(rows))
+
+
+def _not_numbers(path: Path, target: str, names: tuple[str, ...]) -> Failure:
+    """Return the failure of columns with text, with an option to copy."""
+    if target in names:
+        return Failure(f"{path}: the target {target!r} does not hold numbers.")
+    return Failure(f"{path}: not numbers: {', '.join(names)}. Try --drop {in_quotes(joined_names(names))}")
+
+
+def _told_of(rows: RowFile) -> tuple[list[str], list[str]]:
+    """Return how rows were read, and what of it gives reason for doubt."""
+    remarks, doubts = list(rows.remarks), []
+    if n := rows.n_left_out:
+        verbs = "rows have empty cells and were" if n > 1 else "rows has empty cells and was"
+        remarks.append(f"{n} of {rows.n_read} {verbs} left out")
+    if 2 * n > rows.n_read:
+        doubts.append(
+            f"More than half of the rows were left out. Most empty cells are in {rows.emptiest()}: leaving out such "
+            "columns (--drop) keeps more rows."
+        )
+    return remarks, doubts
+
+
+def _read_rows(path: Path, rows: RowFile, memory: int) -> tuple[Any, Array | None]:
+    """Return X and y, or compressed rows and None where they are more than memory holds."""
+    needed = _bytes_needed(path, rows)
+    if needed > memory:
+        return rows.compressed(), None
+    if path.is_file() and path.stat().st_size > LARGE_FILE:
+        working(f"Reading {path}")
+    require(min(memory, needed), f"{path} as a whole")
+    blocks = _gathered(rows, memory)
+    if blocks is None:  # text that is packed, or of short numbers, holds more than its size tells
+        return rows.compressed(), None
+    return np.vstack([X for X, _ in blocks]), np.concatenate([y for _, y in blocks])
 
 
 def _gathered(rows: Any, memory: int) -> list[tuple[Array, Array]] | None:
@@ -198,17 +283,13 @@ def _bytes_needed(path: Path, rows: Any) -> float:
 
 def _chosen(names: list[str], path: Path, options: argparse.Namespace) -> tuple[str, list[str]]:
     """Return the target and the columns to explain it with."""
-    target = _resolved(options.target, names, path)
-    dropped = {_resolved(name, names, path) for name in options.drop or []}
-    wanted = [_resolved(name, names, path) for name in options.columns or []] or names
+    target = named(options.target, names, f"{path} has no column")
+    dropped = set(listed(options.drop, names, f"{path} has no column"))
+    wanted = listed(options.columns, names, f"{path} has no column") or names
     columns = [name for name in wanted if name != target and name not in dropped]
     if not columns:
         raise Failure(f"{path}: no column is left to explain {target!r} with.")
     return target, columns
-
-
-def _resolved(name: str, names: list[str], path: Path) -> str:
-    return named(name, names, f"{path} has no column")
 
 
 def _table_of_arrays(arrays: dict[str, NamedArray], path: Path, options: argparse.Namespace) -> Table:
@@ -223,11 +304,24 @@ def _table_of_arrays(arrays: dict[str, NamedArray], path: Path, options: argpars
     target, names = _chosen(list(columns), path, options)
     if len({columns[name].size for name in (target, *names)}) > 1:
         raise Failure(f"{path}: the arrays have different numbers of rows.")
-    X, y = np.column_stack([columns[name] for name in names]), columns[target]
-    for row, column in np.argwhere(~(np.abs(np.column_stack([X, y])) <= LARGEST_NUMBER))[:1]:
-        name = [*names, target][column]
-        raise Failure(f"{path}, row {row}, column {name!r} is not a finite number, or above {LARGEST_NUMBER:g}.")
-    return Table(X, y, target, names, X.shape)
+    rows = ArrayRows(path, columns, target, names, options.missing)
+    ((X, y),) = rows.blocks()
+    return Table(X, y, target, names, X.shape, rows.n_left_out, *_told_of(rows))
+
+
+class ArrayRows(RowFile):
+    """Columns in memory, as one block."""
+
+    def __init__(self, path: Path, columns: dict[str, Array], target: str, names: list[str], missing: Any) -> None:
+        self._columns = columns
+        super().__init__(path, target, names, sys.maxsize, missing)
+
+    def _opened(self) -> list[str]:
+        self.n_rows = len(next(iter(self._columns.values())))
+        return list(self._columns)
+
+    def _tables(self, numbers: list[int]) -> Iterator[Array]:
+        yield np.column_stack([self._columns[self._every[j]] for j in numbers])
 
 
 def as_text(model: Any, table: Table, options: argparse.Namespace) -> str:
@@ -237,7 +331,7 @@ def as_text(model: Any, table: Table, options: argparse.Namespace) -> str:
     rows, columns = table.shape
     title = f"{type(one).__name__}: {len(found.lines)} of {columns} columns explain {table.target} ({rows} rows)"
     percent = f"{100 * options.level:g} %"
-    lines = [painted(title, BOLD), ""]
+    lines = [painted(title, BOLD), *table.remarks, ""]
     if found.lines:
         lines += text_table(
             ["term", "coef", "std. error", f"{percent} low", f"{percent} high"],
@@ -245,15 +339,17 @@ def as_text(model: Any, table: Table, options: argparse.Namespace) -> str:
         )
     else:
         lines += ["No column explains it: the constant alone is the best model."]
-    lines += ["", found.formula(), f"noise σ = {found.noise:.4g}{_explained(table)}"]
+    lines += ["", found.formula(), f"noise σ = {found.noise:.4g}{_explained(table, found.intercept is not None)}"]
     lines += [_chosen_how(model)] if found.lines else []
-    return "\n".join(lines)
+    return "\n".join(lines).replace("−", "-")  # so that numbers can be copied
 
 
-def _explained(table: Table) -> str:
-    if not table.in_memory or not table.y.std() > 0:
+def _explained(table: Table, centred: bool) -> str:
+    """Return how far the target varies: as the noise would be without any term."""
+    if not table.in_memory or len(table.y) < 2:
         return ""
-    return f"; {table.target} itself varies by {table.y.std():.4g}"
+    spread = table.y.std(ddof=1) if centred else np.sqrt(np.mean(table.y**2))
+    return f"; {table.target} itself varies by {spread:.4g}"
 
 
 def _chosen_how(model: Any) -> str:
@@ -267,7 +363,7 @@ def _chosen_how(model: Any) -> str:
     given = getattr(one, one.strength_name)
     if one.strength_name != "false_terms" and not isinstance(given, str):
         return f"At {one.strength_name} = {given:g}."
-    return f"On average {one.false_terms:g} of the terms kept explain nothing (--false-terms)."
+    return false_terms_told(one.false_terms, one.n_features_in_)
 
 
 def text_table(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -298,6 +394,8 @@ def as_record(model: Any, table: Table, options: argparse.Namespace, notes: list
         **header_record(options),
         "rows": table.shape[0],
         "columns": table.shape[1],
+        "rows_left_out": table.n_left_out,
+        "remarks": table.remarks,
         "method": type(one).__name__,
         "search": None
         if not hasattr(model, "path_")
@@ -314,7 +412,7 @@ def sum_record(found: Any) -> dict[str, Any]:
     """Return one equation for machines."""
     return {
         "left": found.left,
-        "formula": found.formula(),
+        "formula": found.formula().replace("−", "-"),
         "intercept": found.intercept,
         "noise_std": found.noise,
         "terms": [vars(line) for line in found.lines],

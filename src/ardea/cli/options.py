@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import shutil
 import textwrap
 from itertools import groupby
 from pathlib import Path
 
+from ardea.cli.console import split_names
 from ardea.readers import DEFAULT_MEMORY
 
 METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
@@ -35,18 +37,21 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return textwrap.indent("\n".join(parts), indent)
 
 
-def names(text: str) -> list[str]:
-    """Return a list of names given with commas between them.
+def names(text: str) -> str:
+    """Return a list of names with commas between them as it is: which columns it means, their names tell.
 
     Examples
     --------
     >>> names("x, y,z")
-    ['x', 'y', 'z']
+    'x, y,z'
     """
-    found = [part.strip() for part in text.split(",")]
-    if not all(found):
+    try:
+        sound = all(found := split_names(text)) and found
+    except csv.Error:
+        sound = False
+    if not sound:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of names with commas between them")
-    return found
+    return text
 
 
 def positive(text: str) -> float:
@@ -99,9 +104,25 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("regression")
     group.add_argument("--target", metavar="COLUMN", help="the column to explain: its name, or its number from 0")
     group.add_argument(
-        "--columns", type=names, metavar="A,B,…", help="columns to explain it with (default: all others)"
+        "--columns",
+        action="append",
+        type=names,
+        metavar="A,B,…",
+        help="columns to explain it with, by name or number from 0 (default: all others)",
     )
-    group.add_argument("--drop", type=names, metavar="A,B,…", help="columns to leave out, such as dates and names")
+    group.add_argument(
+        "--drop",
+        action="append",
+        type=names,
+        metavar="A,B,…",
+        help="columns to leave out, such as dates: names or numbers; quote a name that has commas; may be repeated",
+    )
+    group.add_argument(
+        "--missing",
+        choices=("drop", "refuse"),
+        default="drop",
+        help="rows with empty cells: leave them out (default), or stop",
+    )
     group.add_argument("--method", choices=METHODS, default="sparse", help="which estimator (default: sparse)")
     group.add_argument(
         "--false-terms",
@@ -119,7 +140,13 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
         help=f"for --search: {', '.join(CRITERIA)} (default: evidence)",
     )
     group.add_argument("--no-intercept", action="store_true", help="the model passes through zero")
-    group.add_argument("--keep", type=names, metavar="A,B,…", help="columns that belong to the model: never dropped")
+    group.add_argument(
+        "--keep",
+        action="append",
+        type=names,
+        metavar="A,B,…",
+        help="columns that belong to the model: never dropped",
+    )
     group.add_argument(
         "--noise", type=positive, metavar="SIGMA", help="noise of the target, if known (default: learned)"
     )
@@ -134,17 +161,39 @@ def add_discover_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--time", metavar="COLUMN", help="the column (or array) of times: numbers, or dates")
     group.add_argument("--step", type=positive, metavar="DT", help="time between rows, where there is no such column")
     group.add_argument(
-        "--time-unit", choices=("s", "min", "h", "d"), default="d", help="unit for times that are dates (default: d)"
+        "--time-unit", choices=("s", "min", "h", "d"), help="unit for times that are dates (default: by their step)"
     )
     group.add_argument(
-        "--states", type=names, metavar="A,B,…", help="columns or arrays that obey equations (all others)"
+        "--states",
+        action="append",
+        type=names,
+        metavar="A,B,…",
+        help="columns or arrays that obey equations: names or numbers (default: all others)",
     )
-    group.add_argument("--inputs", type=names, metavar="A,B,…", help="columns that drive the system from outside")
+    group.add_argument(
+        "--inputs", action="append", type=names, metavar="A,B,…", help="columns that drive the system from outside"
+    )
     group.add_argument("--series", metavar="COLUMN", help="column whose value tells several series apart")
-    group.add_argument("--space", type=names, metavar="X,…", help="arrays with the coordinates of a field's space axes")
+    group.add_argument(
+        "--space",
+        action="append",
+        type=names,
+        metavar="X,…",
+        help="arrays with the coordinates of a field's space axes",
+    )
     group.add_argument("--degree", type=whole, metavar="N", help="highest power of the states (default: 3, many: 2)")
     group.add_argument("--form", choices=("weak", "derivative"), default="weak", help="default: weak")
     group.add_argument("--map", action="store_true", help="discrete time: x[k+1] = f(x[k])")
+
+
+def add_text_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says how numbers are written in a text."""
+    parser.add_argument(
+        "--decimal",
+        choices=(",", "."),
+        metavar=", or .",
+        help="what stands before decimals in a text (default: found out)",
+    )
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:

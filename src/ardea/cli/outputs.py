@@ -6,10 +6,12 @@ import argparse
 import csv
 import io
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ardea.cli.console import Failure
 from ardea.dynamics.discovery import Discovery
 from ardea.persistence import save
 from ardea.report.described import described
@@ -30,15 +32,28 @@ def command_line(options: argparse.Namespace) -> str:
     """Return a command that does the same again, from the options that differ from their defaults."""
     first = getattr(options, "source", None) or options.data
     parts = ["ardea", options.command, str(first)]
-    unset = {"criterion": "evidence", "method": "sparse", "form": "weak", "time_unit": "d", "level": 0.95}
+    unset = {
+        "missing": "drop",
+        "criterion": "evidence",
+        "method": "sparse",
+        "form": "weak",
+        "level": 0.95,
+    }
     for name, value in vars(options).items():
         plain = value is None or value is False or unset.get(name) == value
         if plain or name in {"command", "source", "run", "json", "memory"} or value == first:
             continue
-        parts.append("--" + name.replace("_", "-"))
-        if value is not True:
-            parts.append(",".join(map(str, value)) if isinstance(value, list) else str(value))
+        option = "--" + name.replace("_", "-")
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            parts += [option] if one is True else [option, str(one)]
     return shlex.join(parts)
+
+
+def check_folder(folder: Path | None) -> None:
+    """Refuse a place for files that is a file itself, before anything is fitted."""
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise Failure(f"--out {folder} is a file: name a folder, which need not exist.")
 
 
 def write_outputs(
@@ -76,6 +91,12 @@ def print_files(files: Sequence[Path]) -> None:
         print(f"wrote {file}")
 
 
+def print_left_out_figures(files: Sequence[Path]) -> None:
+    """Say on standard error that there are no figures, where files were written without them."""
+    if files and not can_draw():
+        print("Figures were left out: they need matplotlib (pip install 'ardea[plots]').", file=sys.stderr)
+
+
 def coefficients_csv(model: Any, level: float, targets: Sequence[str] | None = None) -> str:
     """Return all terms as CSV, with all digits."""
     text = io.StringIO()
@@ -84,7 +105,7 @@ def coefficients_csv(model: Any, level: float, targets: Sequence[str] | None = N
     writer.writerow(["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
     for found in described(model, level, targets):
         if found.intercept is not None:
-            writer.writerow([found.left, "1", repr(found.intercept), "", "", ""])
+            writer.writerow([found.left, "intercept", repr(found.intercept), "", "", ""])
         for line in found.lines:
             writer.writerow([found.left, line.name, *map(repr, (line.coef, line.std, line.low, line.high))])
     return text.getvalue()

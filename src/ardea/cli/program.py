@@ -13,6 +13,7 @@ from ardea.cli.demo import add_parser as add_demo
 from ardea.cli.discover import add_parser as add_discover
 from ardea.cli.fit import add_parser as add_fit
 from ardea.cli.options import HelpFormatter
+from ardea.cli.predict import add_parser as add_predict
 from ardea.cli.rates import add_parser as add_rates
 from ardea.cli.report import add_parser as add_report
 from ardea.versions import __version__
@@ -21,6 +22,7 @@ EPILOG = """\
 examples:
   ardea demo                                       see it work, on data it makes itself
   ardea fit houses.csv --target price              few terms, with intervals
+  ardea predict run/model.ardea new.csv            predictions of a saved model
   ardea discover pendulum.csv --time t             equations of motion from a time series
   ardea rates --false-terms 1 --columns 250        what a strength means
   ardea fit houses.csv --target price --out run    model, table, figure and report in run/
@@ -51,7 +53,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ardea {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for add_command in (add_demo, add_fit, add_discover, add_rates, add_report, add_reproduce, add_completion):
+    every = (add_demo, add_fit, add_predict, add_discover, add_rates, add_report, add_reproduce, add_completion)
+    for add_command in every:
         add_command(commands)
     return parser
 

@@ -115,7 +115,7 @@ def as_text(rate: float, options: argparse.Namespace) -> str:
     if n_false < 0:
         raise Failure(f"--t lists {n_true} true terms, but there are {options.columns} columns.")
     lines = [
-        painted(f"{rate * n_false:.3g} false terms expected among {n_false} columns that explain nothing.", BOLD),
+        painted(f"{_counted(rate * n_false)} expected among {n_false} columns that explain nothing.", BOLD),
         f"Each of them is kept with probability {rate:.3g}: where |t| exceeds the cut z = {_cut(rate):.3f}.",
         "",
         f"Strengths that do this to a column of squared norm ρ = {options.rho:g} at noise σ = {options.sigma:g}:",
@@ -175,3 +175,8 @@ def _draw(rate: float, options: argparse.Namespace) -> None:
         write_whole(options.plot, plots.figure_bytes(axes, kind))
     if not options.json:
         print(f"wrote {options.plot}")
+
+
+def _counted(false_terms: float) -> str:
+    shown = f"{false_terms:.3g}"
+    return f"{shown} false term{'s' * (shown != '1')}"

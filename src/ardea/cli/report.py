@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import Any
 
 from ardea.cli import discover, fit
-from ardea.cli.console import Failure, print_warnings
-from ardea.cli.options import HelpFormatter, add_discover_options, add_fit_options, share
+from ardea.cli.console import Failure, print_warnings, spoken_warnings
+from ardea.cli.options import HelpFormatter, add_discover_options, add_fit_options, add_text_options, share
 from ardea.cli.outputs import command_line
 from ardea.cli.series import read_series
 from ardea.cli.tables import KNOWN, suffix_of
 from ardea.dynamics.discovery import Discovery
 from ardea.persistence import load
 from ardea.report.described import column_names, estimator_of
-from ardea.report.notes import kept_warnings
 
 EPILOG = """\
 The page is one file that needs no network: formula, table with intervals, figures, warnings, data fingerprint.
@@ -48,6 +48,7 @@ def add_parser(commands: Any) -> None:
     )
     add_fit_options(parser)
     add_discover_options(parser)
+    add_text_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -55,8 +56,10 @@ def run(options: argparse.Namespace) -> int:
     """Load or fit, and write the page."""
     from ardea.report import write_report
 
+    if options.out.is_dir():
+        raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
     suffix = suffix_of(options.source)
-    with kept_warnings() as notes:
+    with spoken_warnings() as notes:
         if suffix in KNOWN or options.source.is_dir():
             model, data, targets = _fitted(options)
         else:
@@ -89,6 +92,7 @@ def _fitted(options: argparse.Namespace) -> tuple[Any, Any, list[str] | None]:
         series = read_series(options.source, options)
         return discover.found_model(series, options), (series.x, series.t, series.u), None
     table = fit.read_table(options.source, options)
+    _warn_of(table)
     model = fit.fitted(table, options)
     return model, (table.X, table.y) if table.in_memory else None, [table.target]
 
@@ -99,13 +103,20 @@ def _loaded(options: argparse.Namespace) -> tuple[Any, Any, list[str] | None]:
     if options.data is None:
         return model, None, [options.target] if options.target else None
     if isinstance(model, Discovery):
-        options.states = options.states or list(model.feature_names_)
+        options.states = options.states or list(map(str, model.feature_names_))
         series = read_series(options.data, options)
         return model, (series.x, series.t, series.u), None
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
-    options.columns = column_names(estimator_of(model))
-    table = fit.read_table(options.data, options)
+    chosen = argparse.Namespace(**{**vars(options), "columns": column_names(estimator_of(model)), "drop": None})
+    table = fit.read_table(options.data, chosen)
+    _warn_of(table)
     if not table.in_memory:
         raise Failure(f"{options.data} is larger than --memory: check the model against fewer rows.")
     return model, (table.X, table.y), [table.target]
+
+
+def _warn_of(table: fit.Table) -> None:
+    """Let the page and the terminal say how the rows were read."""
+    for note in (*table.remarks, *table.doubts):
+        warnings.warn(note, stacklevel=2)

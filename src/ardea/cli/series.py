@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+import re
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ardea.cli.console import Failure, unknown
+from ardea.cli.console import Failure, in_quotes, joined_names, listed, named, unknown
 from ardea.cli.tables import (
     ARRAYS,
     EXPANSION,
     Columns,
     NamedArray,
-    dates_to_times,
     read_arrays,
     read_columns,
     suffix_of,
 )
 from ardea.core.columns import Array
+from ardea.dynamics.times import as_numbers
 from ardea.readers import bytes_of, open_rows
 
+TIME_NAMES = {
+    "t",
+    "time",
+    "times",
+    "date",
+    "datetime",
+    "day",
+    "days",
+    "hour",
+    "hours",
+    "year",
+    "years",
+    "month",
+    "zeit",
+}
+# Steps of a clock differ by no more than this share, which leaves room for rounded times.
+EVEN = 1e-3
 # What is kept of a table larger than memory.
 STRETCH, MOST_STRETCHES = 400, 50
 
@@ -39,6 +58,8 @@ class Series:
         Names of states (or fields), then of inputs.
     space : tuple of ndarray or None
         Coordinates of the space axes of a field.
+    time_unit : str or None
+        Unit of times that were dates.
     """
 
     x: Any
@@ -46,6 +67,7 @@ class Series:
     u: Any
     names: list[str]
     space: tuple[Array, ...] | None = None
+    time_unit: str | None = None
 
     def described(self) -> str:
         """Return what was read, in one line."""
@@ -79,7 +101,7 @@ def read_series(path: Path, options: argparse.Namespace) -> Series:
         raise Failure("--space is for fields in NPZ, NetCDF or Zarr files.")
     if _large(path, options):
         return _from_stretches(path, options)
-    return _from_columns(read_columns(path, bytes_of(options.memory)), options)
+    return _from_columns(read_columns(path, bytes_of(options.memory), options.decimal), options)
 
 
 def _large(path: Path, options: argparse.Namespace) -> bool:
@@ -92,12 +114,12 @@ def _from_stretches(path: Path, options: argparse.Namespace) -> Series:
     """Read a table block by block and keep stretches of rows, spread evenly over the whole."""
     if options.time is None or options.series is not None:
         raise Failure(f"{path} is larger than --memory: name its times with --time, and give one series in one file.")
-    wanted = None if options.states is None else [*options.states, *(options.inputs or [])]
-    rows = open_rows(path, options.time, columns=wanted, memory=bytes_of(options.memory))
-    inputs = list(options.inputs or [])
-    for name in inputs:
-        if name not in rows.names:
-            raise unknown(name, rows.names, f"{path} has no column")
+    every = open_rows(path, 0, decimal=options.decimal)
+    known, where = [*every.target_names, *every.names], f"{path} has no column"
+    inputs = listed(options.inputs, known, where)
+    wanted = None if options.states is None else [*listed(options.states, known, where), *inputs]
+    memory = bytes_of(options.memory)
+    rows = open_rows(path, named(options.time, known, where), columns=wanted, memory=memory, decimal=options.decimal)
     names = [*(name for name in rows.names if name not in inputs), *inputs]
     order = [rows.names.index(name) for name in names]
     kept: list[tuple[Array, Array]] = []
@@ -116,20 +138,29 @@ def _from_stretches(path: Path, options: argparse.Namespace) -> Series:
 
 def _from_columns(table: Columns, options: argparse.Namespace) -> Series:
     step = options.step or 1.0
-    inputs = [table.name(name) for name in options.inputs or []]
+    known, where = list(table.values), f"{table.path} has no column"
+    inputs = listed(options.inputs, known, where)
     apart = {table.name(name) for name in (options.time, options.series) if name is not None} | set(inputs)
-    states = [table.name(name) for name in options.states or []] or [one for one in table.values if one not in apart]
+    states = listed(options.states, known, where) or [one for one in known if one not in apart]
     if not states or apart & set(states):
         raise Failure("The states must be at least one column, and none of them the time, the series or an input.")
+    if texts := table.texts([*states, *inputs]):
+        rest = joined_names(name for name in states if name not in texts)
+        raise Failure(f"{table.path}: not numbers: {', '.join(texts)}. Try --states {in_quotes(rest or 'A,B')}")
     x = np.column_stack([table.numbers(name) for name in states])
     u = np.column_stack([table.numbers(name) for name in inputs]) if inputs else None
-    t = None if options.time is None else table.times(options.time, options.time_unit)
+    t, unit = (None, None) if options.time is None else _counted(table.times(options.time), options)
     if t is not None and np.isnan(t).any():
         row = int(np.flatnonzero(np.isnan(t))[0])
         raise Failure(f"{table.path}, {table.place(row)}, column {table.name(options.time)!r}: the time is missing.")
     names = [*states, *inputs]
+    if table.written is not None:
+        for remark in table.written.remarks():
+            warnings.warn(remark, stacklevel=2)
+    if t is None:
+        _warn_of_clocks(states, x)
     if options.series is None:
-        return Series(x, step if t is None else t, u, names)
+        return Series(x, step if t is None else t, u, names, time_unit=unit)
     labels = table[options.series]
     groups = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
     return Series(
@@ -137,26 +168,46 @@ def _from_columns(table: Columns, options: argparse.Namespace) -> Series:
         step if t is None else [t[rows] for rows in groups],
         None if u is None else [u[rows] for rows in groups],
         names,
+        time_unit=unit,
     )
+
+
+def _warn_of_clocks(states: list[str], x: Array) -> None:
+    """Warn of states that rise from row to row as times do: evenly, or under a name for times."""
+    for name, values in zip(states, x.T, strict=True):
+        steps = np.diff(values)
+        if steps.size < 2 or not np.all(steps > 0):
+            continue
+        even = np.ptp(steps) <= EVEN * steps.mean()
+        words = re.findall(r"[a-z]+", name.lower())
+        if even or (words and words[0] in TIME_NAMES):
+            warnings.warn(f"column {name!r} rises strictly: did you mean --time {in_quotes(name)}?", stacklevel=2)
 
 
 def _from_arrays(arrays: dict[str, NamedArray], path: Path, options: argparse.Namespace) -> Series:
     if options.inputs or options.series:
         raise Failure("--inputs and --series are for tables (CSV, Parquet, NPY).")
-    for name in [options.time, *(options.states or []), *(options.space or [])]:
-        if name is not None and name not in arrays:
-            raise unknown(name, arrays, f"{path} has no array")
-    t = None if options.time is None else _times(arrays[options.time], options, path)
+    where = f"{path} has no array"
+    if options.time is not None and options.time not in arrays:
+        raise unknown(options.time, arrays, where)
+    t, unit = (None, None) if options.time is None else _times(arrays[options.time], options, path)
+    return replace(_arranged(arrays, t, path, options), time_unit=unit)
+
+
+def _arranged(arrays: dict[str, NamedArray], t: Array | None, path: Path, options: argparse.Namespace) -> Series:
+    """Return the states or fields that the options name."""
+    where = f"{path} has no array"
+    states, axes = listed(options.states, list(arrays), where), listed(options.space, list(arrays), where)
     lines = {name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"}
     wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiu"]
-    chosen = options.states or wide or [name for name in arrays if name in lines and name != options.time]
+    chosen = states or wide or [name for name in arrays if name in lines and name != options.time]
     if not chosen:
         raise Failure(f"{path} holds no array of numbers but the time.")
     first = arrays[chosen[0]]
     if first.values.ndim == 1:
         x = np.column_stack([_alike(arrays[name].values, first.values, name, path) for name in chosen])
         return Series(x.astype(float), options.step if t is None else t, None, list(chosen))
-    space = options.space or _space_axes(first, arrays, lines - {options.time}, None if t is None else t.size)
+    space = axes or _space_axes(first, arrays, lines - {options.time}, None if t is None else t.size)
     if space and t is not None:
         return _field(arrays, chosen, space, t, options.time, path)
     if len(chosen) > 1:
@@ -164,12 +215,16 @@ def _from_arrays(arrays: dict[str, NamedArray], path: Path, options: argparse.Na
     return _states(chosen[0], first, t, options, path)
 
 
-def _times(array: NamedArray, options: argparse.Namespace, path: Path) -> Array:
+def _times(array: NamedArray, options: argparse.Namespace, path: Path) -> tuple[Array, str | None]:
     if array.values.ndim != 1:
         raise Failure(f"{path}: the array {options.time!r} has shape {array.values.shape}; times have one axis.")
-    if array.values.dtype.kind == "M":
-        return dates_to_times(array.values.astype("datetime64[us]"), options.time_unit)
-    return array.values.astype(float)
+    return _counted(array.values if array.values.dtype.kind == "M" else array.values.astype(float), options)
+
+
+def _counted(times: Any, options: argparse.Namespace) -> tuple[Array, str | None]:
+    """Return times as numbers, and the unit in which dates were counted."""
+    (numbers,), unit = as_numbers([times], options.time_unit)
+    return numbers, unit
 
 
 def _alike(values: Any, first: Any, name: str, path: Path) -> Any:

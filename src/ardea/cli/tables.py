@@ -9,7 +9,7 @@ import csv
 import gzip
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -20,21 +20,30 @@ from numpy.typing import NDArray
 from ardea.cli.console import Failure, named
 from ardea.core.columns import Array
 from ardea.memory import require
-from ardea.readers import LONGEST_LINE, NPY_DAMAGE, zarr_arrays
+from ardea.readers import (
+    LONGEST_LINE,
+    MISSING,
+    NPY_DAMAGE,
+    TextFormat,
+    open_text,
+    refuse_kind,
+    text_format,
+    zarr_arrays,
+)
 
 TEXT, ARRAYS = (".csv", ".tsv", ".txt", ".dat"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
 KNOWN = (*TEXT, ".npy", ".parquet", ".pq", *ARRAYS)
-MISSING = {"", "na", "n/a", "nan", "null", "none"}
 # A table takes about so many times its size as text when it is read at once.
 EXPANSION = 8
 IN_PARTS = "Give a part of it, or a table that can be read in blocks (CSV, NPY, Parquet)."
-SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def suffix_of(path: Path) -> str:
     """Return the ending that tells the kind of a file; .csv for .csv.gz."""
     if not path.exists():
         raise Failure(f"There is no file {path}.")
+    if path.suffix.lower() not in (*ARRAYS, ".parquet") and not (path.is_dir() and any(path.glob("*.parquet"))):
+        refuse_kind(path)
     ending = path.suffixes[-2] if path.suffix == ".gz" and len(path.suffixes) > 1 else path.suffix
     return ending.lower()
 
@@ -51,11 +60,14 @@ class Columns:
         The columns.
     lines : ndarray of int, optional
         Number of every row's line in a text file.
+    written : TextFormat, optional
+        How a text file is written.
     """
 
     path: Path
     values: dict[str, NDArray[Any]]
     lines: NDArray[np.int_] | None = None
+    written: TextFormat | None = None
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a column by name, or by number where no column bears it as a name."""
@@ -72,15 +84,15 @@ class Columns:
             return column.astype(float)
         return np.array([self._number(name, row, entry) for row, entry in enumerate(column)], dtype=float)
 
-    def times(self, name: str, unit: str) -> Array:
-        """Return a column as times: numbers, or dates counted in a unit from the first row."""
+    def times(self, name: str) -> NDArray[Any]:
+        """Return a column as times: numbers, or dates."""
         column = self[name]
         if column.dtype.kind != "M":
             try:
                 return self.numbers(name)
             except Failure:
                 column = self._dates(name)
-        return dates_to_times(column, unit)
+        return column
 
     def _dates(self, name: str) -> NDArray[Any]:
         entries = self[name]
@@ -92,34 +104,41 @@ class Columns:
             raise
 
     def _number(self, name: str, row: int, entry: Any, trouble: str = "not a number") -> float:
+        value = self._value(entry)
+        if value is None:
+            raise Failure(f"{self.path}, {self.place(row)}, column {self.name(name)!r}: {str(entry)!r} is {trouble}.")
+        return value
+
+    def _value(self, entry: Any) -> float | None:
+        """Return a number, NaN for a gap, None for what is neither."""
+        if self.written is not None:
+            return self.written.number(str(entry))
         try:
             return np.nan if str(entry).strip().lower() in MISSING else float(entry)
         except (TypeError, ValueError):
-            raise Failure(
-                f"{self.path}, {self.place(row)}, column {self.name(name)!r}: {str(entry)!r} is {trouble}."
-            ) from None
+            return None
+
+    def texts(self, names: Iterable[str]) -> list[str]:
+        """Return those of some columns that hold more text than numbers."""
+        return [name for name in names if self._mostly_text(self.values[name])]
+
+    def _mostly_text(self, column: NDArray[Any]) -> bool:
+        if column.dtype.kind in "fiub":
+            return False
+        values = [self._value(entry) for entry in column]
+        balance = sum(1 if value is None else -int(not np.isnan(value)) for value in values)
+        return balance > 1  # one cell may be a slip
 
     def place(self, row: int) -> str:
         """Return how a row is called in messages."""
         return f"row {row}" if self.lines is None else f"line {self.lines[row]}"
 
 
-def dates_to_times(dates: NDArray[Any], unit: str) -> Array:
-    """Return dates as numbers from the first of them.
-
-    Examples
-    --------
-    >>> dates_to_times(np.array(["2024-01-01", "2024-01-03"], dtype="datetime64[us]"), "h")
-    array([ 0., 48.])
-    """
-    return np.asarray((dates - dates[0]) / np.timedelta64(1, "us") / 1e6 / SECONDS[unit], dtype=float)
-
-
-def read_columns(path: Path, memory: int) -> Columns:
+def read_columns(path: Path, memory: int, decimal: str | None = None) -> Columns:
     """Read a whole table: CSV and other text, NPY, or Parquet (extra `frames`)."""
     suffix = suffix_of(path)
     if suffix in TEXT:
-        return _read_text(path, memory)
+        return _read_text(path, memory, decimal)
     if suffix == ".npy":
         table = _loaded(path)
         if isinstance(table, dict):
@@ -132,12 +151,13 @@ def read_columns(path: Path, memory: int) -> Columns:
     raise Failure(f"{path}: the ending {suffix!r} is not known. Read are {', '.join(KNOWN)}, and .csv.gz.")
 
 
-def _read_text(path: Path, memory: int) -> Columns:
-    rows = list(_rows(path, memory // EXPANSION))
+def _read_text(path: Path, memory: int, decimal: str | None) -> Columns:
+    written = text_format(path, decimal)
+    rows = list(_rows(path, memory // EXPANSION, written))
     if not rows:
         raise Failure(f"{path} is empty.")
     _, first = rows[0]
-    headed = not all(_is_number(field) for field in first)
+    headed = not all(written.is_number(field) for field in first)
     names = first if headed else [f"x{j}" for j in range(len(first))]
     body = rows[1:] if headed else rows
     if len(set(names)) < len(names):
@@ -149,7 +169,7 @@ def _read_text(path: Path, memory: int) -> Columns:
             raise Failure(f"{path}, line {line}: {len(fields)} columns, but the first line has {len(names)}.")
     table = np.array([fields for _, fields in body], dtype=object)
     lines = np.array([line for line, _ in body])
-    return Columns(path, {name: table[:, j] for j, name in enumerate(names)}, lines)
+    return Columns(path, {name: table[:, j] for j, name in enumerate(names)}, lines, written)
 
 
 def _within(file: IO[str], most: int, path: Path) -> Iterator[str]:
@@ -162,32 +182,19 @@ def _within(file: IO[str], most: int, path: Path) -> Iterator[str]:
         yield line
 
 
-def _rows(path: Path, most: int) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, most: int, written: TextFormat) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of every line that is not empty."""
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    file: IO[str]
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            sample = file.readline(LONGEST_LINE)
-            separator = max((",", ";", "\t"), key=sample.count)
-            file.seek(0)
+        with open_text(path, written.encoding, newline="") as file:
             lines = _within(file, most, path)
-            if separator in sample:
-                reader = csv.reader(lines, delimiter=separator)
+            if written.separator is not None:
+                reader = csv.reader(lines, delimiter=written.separator)
                 pairs = ((reader.line_num, [field.strip() for field in row]) for row in reader)
             else:
                 pairs = ((number, line.split()) for number, line in enumerate(lines, 1))
             yield from ((number, row) for number, row in pairs if any(row))
     except (UnicodeDecodeError, csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise Failure(f"{path} cannot be read as text: {error}") from error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_parquet(path: Path) -> Columns:

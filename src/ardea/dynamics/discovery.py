@@ -17,15 +17,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from ardea.dynamics.equations import FoundEquation, Rival, latex_equation, summary_line, sympy_sum
+from ardea.dynamics.equations import CLOSE, FoundEquation, Rival, latex_equation, summary_line, sympy_sum
 from ardea.dynamics.field_data import FieldData, search_fields
 from ardea.dynamics.libraries import FieldTerms, Library, default_library
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.pieces import Differentiation
-from ardea.dynamics.search import Effort, Found
+from ardea.dynamics.search import Effort, Found, Propose
 from ardea.dynamics.simulation import RightHandSide
 from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, search_states
-from ardea.dynamics.subsets import Support, System, ard_supports, regressor_supports
+from ardea.dynamics.subsets import Model, Support, System, ard_supports, regressor_supports
+from ardea.dynamics.times import as_numbers, calendar, dates_to_times, per_unit
+from ardea.dynamics.tournament import Contender, Tournament
 from ardea.memory import require
 from ardea.terms import ShowsTerms
 
@@ -35,7 +37,7 @@ Form = Literal["weak", "derivative"]
 N_RIVALS = 8
 # A state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
-# Rivals closer than this are warned of.
+# Rivals closer than this are warned of; one that is ahead by more shows that the search has not come to rest.
 INDISTINGUISHABLE = 1.0
 
 
@@ -75,6 +77,10 @@ class Discovery(ShowsTerms, BaseEstimator):
         Covariance of the coefficients found, one per equation.
     feature_names_ : list of str
         Names of the states.
+    time_unit_ : {"s", "min", "h", "d"} or None
+        Unit of time, where times were dates or it was told. None: that of the times given.
+    warnings_ : list of str
+        What the fit has warned of.
 
     Examples
     --------
@@ -114,6 +120,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         u: Any = None,
         feature_names: Sequence[str] | None = None,
         space: Any = None,
+        time_unit: str | None = None,
     ) -> Discovery:
         """Find the equations.
 
@@ -122,7 +129,8 @@ class Discovery(ShowsTerms, BaseEstimator):
         x : array of shape (times, states), DataFrame, or a list of them
             States; rows with NaN are gaps. Several trajectories as a list.
         t : array of shape (times,), float, or a list of arrays
-            Times, or the step between samples. Uneven times are allowed. An xarray field brings its own.
+            Times, or the step between samples. Uneven times are allowed. An xarray field brings its own. Dates and
+            durations (of pandas, polars, xarray, NumPy) are counted in `time_unit` from the first.
         x_dot : like x, optional
             Derivatives, if they were measured.
         u : array of shape (times, inputs) or a list of them, optional
@@ -132,6 +140,9 @@ class Discovery(ShowsTerms, BaseEstimator):
         space : tuple of arrays, optional
             Coordinates of the space axes: x is then a field of shape (len(x₁), …, len(t)), with an optional last axis
             of fields.
+        time_unit : {"s", "min", "h", "d"}, optional
+            Unit of time for dates; by default the longest that is not longer than their median step. Where times are
+            numbers, the unit they are in.
 
         Returns
         -------
@@ -140,18 +151,23 @@ class Discovery(ShowsTerms, BaseEstimator):
         self._check_parameters(space)
         # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
         with threadpool_limits(1):
-            return self._fit(x, t, x_dot, u, feature_names, space)
+            return self._fit(x, t, x_dot, u, feature_names, space, time_unit)
 
-    def _fit(self, x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None, space: Any) -> Discovery:
+    def _fit(
+        self, x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None, space: Any, time_unit: str | None
+    ) -> Discovery:
         self.model_: StateModel | FieldModel
+        self.time_unit_: str | None
         if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
+            t = x.coords[x.dims[-1]] if t is None and hasattr(x, "coords") else t
+            (t,), self.time_unit_ = as_numbers([t], time_unit)
             searched, self.model_ = self._fit_fields(x, t, x_dot, u, feature_names, space)
         else:
-            searched, self.model_ = self._fit_states(x, t, x_dot, u, feature_names)
+            searched, self.model_, self.time_unit_ = self._fit_states(x, t, x_dot, u, feature_names, time_unit)
         self.feature_names_ = self.model_.unknowns
         terms = self.model_.term_names
         self.equations_ = [
-            _described(one, name, terms, unit)
+            _described(one, name, terms, unit, self._propose)
             for one, name, unit in zip(searched.found, self.feature_names_, searched.noise_unit, strict=True)
         ]
         self._found = searched.found
@@ -162,7 +178,9 @@ class Discovery(ShowsTerms, BaseEstimator):
             self.coef_std_[row, list(equation.support)] = equation.std
         self.coef_ = coefficients
         self.coef_covariance_ = [equation.covariance for equation in self.equations_]
-        self._warn(searched.excitation)
+        self.warnings_: list[str] = self._doubts(searched.excitation)
+        for doubt in self.warnings_:
+            warnings.warn(doubt, AmbiguityWarning, stacklevel=3)
         return self
 
     def _check_parameters(self, space: Any) -> None:
@@ -184,9 +202,9 @@ class Discovery(ShowsTerms, BaseEstimator):
         return ard_supports(system) if self.regressor is None else regressor_supports(self.regressor, system)
 
     def _fit_states(
-        self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None
-    ) -> tuple[Searched, StateModel]:
-        trajectories, all_names = checked_trajectories(x, t, x_dot, u, names)
+        self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
+    ) -> tuple[Searched, StateModel, str | None]:
+        trajectories, all_names, unit = checked_trajectories(x, t, x_dot, u, names, time_unit)
         n_states = trajectories[0].x.shape[1]
         library: Library = default_library(len(all_names)) if self.library is None else self.library
         rows, d = sum(len(one.x) for one in trajectories), library.n_terms(len(all_names))
@@ -196,7 +214,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         everything = np.vstack([one.x for one in trajectories])
         reach = np.maximum(np.nanmax(np.abs(everything), axis=0), np.finfo(float).tiny)
         zeros = np.zeros((n_states, d))
-        return searched, StateModel(library, all_names, zeros, reach, bool(self.discrete_time))
+        return searched, StateModel(library, all_names, zeros, reach, bool(self.discrete_time)), unit
 
     def _fit_fields(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any
@@ -215,25 +233,31 @@ class Discovery(ShowsTerms, BaseEstimator):
     def _scheme(self) -> RowScheme:
         return RowScheme(self.form, bool(self.discrete_time), self.differentiation, self.order)
 
-    def _warn(self, excitation: Array) -> None:
+    def _doubts(self, excitation: Array) -> list[str]:
+        """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+        doubts = []
         for equation in self.equations_:
-            others = [*equation.equivalents, *(rival.terms for rival in equation.close_rivals(INDISTINGUISHABLE))]
-            if others:
-                warnings.warn(
-                    f"The data hardly tell two models of {self.model_.left(equation.name)} apart: "
-                    f"[{', '.join(equation.terms)}] and [{', '.join(others[0])}]. Longer or richer data would "
-                    "(docs/warnings/ambiguity).",
-                    AmbiguityWarning,
-                    stacklevel=4,
+            left, chosen = self.model_.left(equation.name), ", ".join(equation.terms)
+            rivals = equation.close_rivals(INDISTINGUISHABLE)
+            others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+            if rivals and rivals[0].excess < -INDISTINGUISHABLE:
+                doubts.append(
+                    f"The search for {left} has not come to rest: by its own criterion [{', '.join(rivals[0].terms)}] "
+                    f"is {rivals[0].compared} of [{chosen}]. Often no candidate holds: see that times, order of the "
+                    "rows and library are right (docs/warnings/ambiguity)."
+                )
+            elif others:
+                doubts.append(
+                    f"The data hardly tell two models of {left} apart: [{chosen}] and [{', '.join(others[0])}]. Longer "
+                    "or richer data would (docs/warnings/ambiguity)."
                 )
         for name, ratio in zip(self.feature_names_, excitation, strict=True):
             if ratio < LEAST_EXCITATION:
-                warnings.warn(
+                doubts.append(
                     f"{name} varies only {ratio:.1f} times as much as its noise: the data are too little excited (a "
-                    "fixed point?) to find its equation (docs/warnings/ambiguity).",
-                    AmbiguityWarning,
-                    stacklevel=4,
+                    "fixed point?) to find its equation (docs/warnings/ambiguity)."
                 )
+        return doubts
 
     # Reading the model
 
@@ -269,6 +293,30 @@ class Discovery(ShowsTerms, BaseEstimator):
         check_is_fitted(self)
         for equation in self.equations_:
             print("\n".join(summary_line(equation, self.model_.left(equation.name), level)), file=file)
+        if told := self._unit_told():
+            print(told, file=file)
+
+    def _unit_told(self) -> str:
+        """Return a sentence on the unit of time, where it is known."""
+        rate = per_unit(getattr(self, "time_unit_", None))
+        if not rate or getattr(self.model_, "discrete_time", False):
+            return ""
+        return f"Time is counted in {rate.removeprefix('per ')}s: rates of change are {rate}."
+
+    def _elapsed(self, t: Any) -> Any:
+        """Return times in the unit of the model: dates from the first of them, numbers as they are."""
+        dates = calendar(t)
+        if dates is None:
+            return t
+        unit = getattr(self, "time_unit_", None)
+        if unit is None:
+            raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
+        return dates_to_times(dates, unit)
+
+    def _elapsed_each(self, x: Any, t: Any) -> Any:
+        """Return the times of one series, or of each of several."""
+        several = isinstance(x, list | tuple) and isinstance(t, list | tuple)
+        return [self._elapsed(one) for one in t] if several else self._elapsed(t)
 
     def latex(self) -> str:
         r"""Return the equations as LaTeX, an `aligned` environment."""
@@ -327,6 +375,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         n_samples: int = 0,
         random_state: Any = None,
         level: float = 0.95,
+        x0_std: ArrayLike | None = None,
     ) -> Any:
         """Integrate the model from a start; with `n_samples` also with coefficients drawn from their posterior.
 
@@ -335,7 +384,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         x0 : array of shape (states,), or a field of shape (n_x,)
             Start.
         t : array of shape (times,), or int for a map
-            Times of the output, or the number of steps.
+            Times of the output, or the number of steps. Dates are counted from the first of them in `time_unit_`.
         u : callable or array, optional
             Inputs as a function of time, or sampled at `t` (interpolated by a cubic spline).
         n_samples : int
@@ -344,17 +393,27 @@ class Discovery(ShowsTerms, BaseEstimator):
             Seed of the draws.
         level : float
             Share of the draws inside the bands.
+        x0_std : array like x0, optional
+            Standard deviations of the start, where it is a noisy row (`[one.noise for one in model.equations_]`):
+            every draw then begins at a point of its own. Without it the start counts as exact.
 
         Returns
         -------
         ndarray of shape (times, states) or (n_x, times), or Bands
-            Bands have `lower`, `median`, `upper` and `samples`. A model that blows up stops with a `SimulationWarning`
-            and returns what it reached. Fields are taken as periodic in space.
+            Bands have `lower`, `median`, `upper`, `samples` and `to_frame()`. They hold the state without the noise of
+            a measurement. A model that blows up stops with a `SimulationWarning` and returns what it reached. Fields
+            are taken as periodic in space.
         """
         check_is_fitted(self)
+        t = self._elapsed(t)
         if n_samples == 0:
+            if x0_std is not None:
+                raise ValueError("x0_std is for draws: give n_samples as well.")
             return self.model_.simulate(self.coef_, x0, t, u).x
-        return self.model_.simulate_bands(self.sample(n_samples, random_state), x0, t, u, level)
+        generator = check_random_state(random_state)
+        draws = self.sample(n_samples, generator)
+        starts = None if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
+        return self.model_.simulate_bands(draws, x0, t, u, level, starts)
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
@@ -365,7 +424,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(self.model_, StateModel):
             raise NotImplementedError("score() is for models of states; compare predict(u) with u_t for fields.")
-        trajectories, _ = checked_trajectories(x, t, x_dot, u, self.model_.names)
+        trajectories, *_ = checked_trajectories(x, self._elapsed_each(x, t), x_dot, u, self.model_.names)
         if x_dot is not None:
             pairs = [(one.x_dot, self._slopes(one)) for one in trajectories]
         else:
@@ -414,7 +473,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         """Write one self-contained HTML page about the model; see :func:`ardea.report.report_page` for `details`."""
         from ardea.report import write_report
 
-        return write_report(self, path, data=None if x is None else (x, t, u), **details)
+        return write_report(self, path, data=None if x is None else (x, self._elapsed_each(x, t), u), **details)
 
     def plot_coefficients(self, axes: Any = None, **details: Any) -> Any:
         """Draw the terms of every equation with error bars; see :func:`ardea.plots.plot_coefficients`."""
@@ -441,7 +500,16 @@ class Discovery(ShowsTerms, BaseEstimator):
         return plot_phase(self, x0, t, n_samples=n_samples, **details)
 
 
-def _described(found: Found, name: str, term_names: Sequence[str], noise_unit: float) -> FoundEquation:
+def _drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> Array:
+    start, deviations = np.asarray(x0, dtype=float), np.asarray(x0_std, dtype=float)
+    if deviations.shape not in ((), start.shape) or not np.all(deviations >= 0):
+        raise ValueError(f"x0_std must be one number or one for each entry of x0 ({start.shape}), none below zero.")
+    return np.asarray(start + deviations * generator.standard_normal((n, *start.shape)))
+
+
+def _described(
+    found: Found, name: str, term_names: Sequence[str], noise_unit: float, propose: Propose
+) -> FoundEquation:
     """Return coefficients, covariance and rivals of an equation found."""
     A, z = found.equation.system(found.fit)
     columns = A[:, list(found.support)]
@@ -453,8 +521,8 @@ def _described(found: Found, name: str, term_names: Sequence[str], noise_unit: f
     system = System.of(A, z, found.equation.n_rows, found.fit.floor)
     chosen = system.model(found.support)
     rivals = tuple(
-        Rival(tuple(term_names[j] for j in model.support), model.criterion - chosen.criterion)
-        for model in system.neighbours(chosen)[:N_RIVALS]
+        Rival(tuple(term_names[j] for j in support), excess)
+        for support, excess in _compared(found, chosen, system.neighbours(chosen)[:N_RIVALS], propose)
     )
     return FoundEquation(
         name=name,
@@ -468,3 +536,22 @@ def _described(found: Found, name: str, term_names: Sequence[str], noise_unit: f
         rivals=rivals,
         equivalents=tuple(tuple(term_names[j] for j in support) for support in found.equivalents),
     )
+
+
+def _compared(
+    found: Found, chosen: Model, neighbours: Sequence[Model], propose: Propose
+) -> list[tuple[Support, float]]:
+    """Return by how much the criterion of the neighbours exceeds that of the model chosen, closest first.
+
+    On the whitening of the model chosen that is a guide only: a neighbour that comes close there is fitted with a
+    whitening of its own, and so is the model chosen, as in the tournament.
+    """
+    tournament = Tournament(found.equation, propose)
+    own = tournament.settled(Contender(found.support, found.fit, np.nan))
+    compared = []
+    for model in neighbours:
+        excess = model.criterion - chosen.criterion
+        if excess < CLOSE:
+            excess = tournament.settled(Contender(model.support, found.fit, np.nan)).score - own.score
+        compared.append((model.support, float(excess)))
+    return sorted(compared, key=lambda one: one[1])

@@ -20,10 +20,20 @@ DIGITS_OF_ERROR, DIGITS = 2, 5
 
 @dataclass(frozen=True)
 class Rival:
-    """Another model of the same equation, and by how much its criterion is larger."""
+    """Another model of the same equation, and by how much its criterion is larger.
+
+    A close one is fitted with a whitening of its own, as the chosen model is. If it is better even then (`excess` below
+    zero), the search has not come to rest.
+    """
 
     terms: tuple[str, ...]
     excess: float
+
+    @property
+    def compared(self) -> str:
+        """Where it stands: "4.2 behind", or "3.0 ahead"."""
+        rounded = round(self.excess, 1)
+        return f"{-rounded:.1f} ahead" if rounded < 0 else f"{abs(rounded):.1f} behind"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +145,11 @@ def summary_line(equation: FoundEquation, left: str, level: float) -> list[str]:
         lines.append(f"    the data do not tell it from: {', '.join(terms)}")
     rivals = equation.close_rivals()
     if rivals:
-        listed = "; ".join(f"{', '.join(rival.terms) or 'no term'} (+{rival.excess:.1f})" for rival in rivals[:3])
-        lines.append(f"    not settled by the data; criterion within {CLOSE:g}: {listed}")
+        listed = "; ".join(f"{', '.join(rival.terms) or 'no term'} ({rival.compared})" for rival in rivals[:3])
+        open_by = (
+            "the search has not come to rest" if rivals[0].compared.endswith("ahead") else "not settled by the data"
+        )
+        lines.append(f"    {open_by}; by the criterion (clear from {CLOSE:g} on): {listed}")
     return lines
 
 

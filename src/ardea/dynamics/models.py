@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from ardea.dynamics.simulation import (
     Bands,
     RightHandSide,
     Simulation,
-    bands,
+    SimulationWarning,
     simulate_draws,
     simulate_field,
     simulate_map,
@@ -111,11 +112,15 @@ class StateModel:
             return simulate_map(model, x0, t, inputs=u, limit=limit)
         return simulate_ode(model, x0, t, inputs=u, limit=limit, atol=RELATIVE_TOLERANCE * self.reach)
 
-    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
-        """Integrate from a start with every draw of the coefficients."""
+    def simulate_bands(
+        self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, starts: Array | None = None
+    ) -> Bands:
+        """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
         if self.discrete_time:
             times = np.arange(int(t) + 1) if np.ndim(t) == 0 else np.arange(np.size(t))
-            return bands(lambda xi: self.simulate(xi, x0, t, u), draws, times, level=level)
+            return _bands_from(self, draws, x0, t, u, level, starts, times)
+        if starts is not None:
+            return _bands_from(self, draws, x0, t, u, level, starts, np.asarray(t, dtype=float))
         limit, n_inputs = BLOW_UP * self.reach, len(self.names) - self.n_states
         runs = simulate_draws(self.library, draws, x0, t, n_inputs=n_inputs, inputs=u, limit=limit)
         return Bands.of(runs, np.asarray(t, dtype=float), level)
@@ -217,6 +222,26 @@ class FieldModel:
             raise NotImplementedError("simulate() knows fields of one component in one space dimension only.")
         return simulate_field(self.library, coefficients, x0, self.space[0], t, limit=BLOW_UP * float(self.reach[0]))
 
-    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
-        """Integrate with every draw of the coefficients."""
-        return bands(lambda xi: self.simulate(xi, x0, t, u), draws, np.asarray(t, dtype=float), level=level)
+    def simulate_bands(
+        self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, starts: Array | None = None
+    ) -> Bands:
+        """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
+        return _bands_from(self, draws, x0, t, u, level, starts, np.asarray(t, dtype=float))
+
+
+def _bands_from(
+    model: StateModel | FieldModel,
+    draws: Array,
+    x0: ArrayLike,
+    t: Any,
+    u: Any,
+    level: float,
+    starts: Array | None,
+    times: NDArray[Any],
+) -> Bands:
+    """Run the draws one by one; `Bands.of` counts those that stopped."""
+    each = [x0] * len(draws) if starts is None else starts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)
+        runs = [model.simulate(xi, start, t, u) for xi, start in zip(draws, each, strict=True)]
+    return Bands.of(runs, times, level)

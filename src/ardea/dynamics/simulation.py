@@ -51,7 +51,7 @@ class SimulationWarning(UserWarning):
     """A simulation stopped before its last time."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
     """A solution at the times that were reached.
 
@@ -78,6 +78,20 @@ class Simulation:
     message: str = ""
     interpolate: Callable[[ArrayLike], Array] | None = field(default=None, repr=False)
     time_axis: int = field(default=0, repr=False)
+
+    def __repr__(self) -> str:
+        told = f"Simulation of shape {self.x.shape}, {_span(self.t)}, {self.status}"
+        return f"<{told}: {self.message}>" if self.message else f"<{told}>"
+
+    def to_frame(self, names: Sequence[str] | None = None) -> Any:
+        """Return the solution as a pandas frame, one row per time (needs the extra `frames`).
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the states, or of the points of a field; x0, x1, … by default.
+        """
+        return _frame(self.t, {"": self.x}, self.time_axis, names)
 
 
 # The right-hand side
@@ -1013,7 +1027,7 @@ class _DrawsRun:
             self._done[int(draw)] = replace(_gather(legs, self._t, self._guard.limit), interpolate=None)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bands:
     """Pointwise quantiles of many simulations.
 
@@ -1031,6 +1045,8 @@ class Bands:
         Samples that reached each time.
     samples : array of shape (n_samples, …)
         All samples, NaN beyond the time at which one stopped.
+    time_axis : int
+        Axis of lower, median and upper along which time runs: 0, or 1 for a field.
     """
 
     t: Array
@@ -1040,7 +1056,40 @@ class Bands:
     level: float
     n_stopped: int
     n_running: Index
-    samples: Array = field(repr=False)
+    samples: Array
+    time_axis: int = 0
+
+    def __repr__(self) -> str:
+        stopped = f"{self.n_stopped} stopped early" if self.n_stopped else "none stopped early"
+        return (
+            f"<{100 * self.level:g} % bands of shape {self.median.shape}, {_span(self.t)}, "
+            f"{len(self.samples)} samples of which {stopped}>"
+        )
+
+    def to_frame(self, names: Sequence[str] | None = None) -> Any:
+        """Return lower, median and upper as a pandas frame, one row per time (needs the extra `frames`).
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the states, or of the points of a field; x0, x1, … by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns "x0 lower", "x0 median", "x0 upper" and so on, and "n_running", the samples that reached the time.
+
+        Examples
+        --------
+        >>> t = np.array([0.0, 1.0])
+        >>> runs = [Simulation(t, np.array([[1.0], [i]]), "complete") for i in range(5)]
+        >>> Bands.of(runs, t)
+        <95 % bands of shape (2, 1), 2 times from 0 to 1, 5 samples of which none stopped early>
+        >>> list(Bands.of(runs, t).to_frame(["y"]).columns)
+        ['y lower', 'y median', 'y upper', 'n_running']
+        """
+        parts = {" lower": self.lower, " median": self.median, " upper": self.upper}
+        return _frame(self.t, parts, self.time_axis, names).assign(n_running=self.n_running)
 
     @classmethod
     def of(cls, simulations: Sequence[Simulation], t: ArrayLike, level: float = 0.95) -> Bands:
@@ -1069,7 +1118,8 @@ class Bands:
         ordered, counts = np.sort(samples, axis=0), n_running.reshape(along_time)
         tail = (1 - level) / 2
         lower, median, upper = (_quantile(ordered, counts, q) for q in (tail, 0.5, 1 - tail))
-        return cls(times, lower, median, upper, level, n_stopped, n_running, samples)
+        axis = simulations[0].time_axis
+        return cls(times, lower, median, upper, level, n_stopped, n_running, samples, axis)
 
 
 def bands(simulate: Callable[[Array], Simulation], draws: ArrayLike, t: ArrayLike, level: float = 0.95) -> Bands:
@@ -1111,6 +1161,26 @@ def _quantile(ordered: Array, counts: Index, q: float) -> Array:
     low = np.take_along_axis(ordered, below, axis=0)
     high = np.take_along_axis(ordered, np.ceil(position).astype(np.intp), axis=0)
     return np.asarray((low + (position - below) * (high - low))[0])
+
+
+def _span(t: Array) -> str:
+    ends = f" from {t[0]:g} to {t[-1]:g}" if len(t) else ""
+    return f"{len(t)} time{'s' * (len(t) != 1)}{ends}"
+
+
+def _frame(t: Array, parts: dict[str, Array], time_axis: int, names: Sequence[str] | None) -> Any:
+    """Return arrays side by side as a pandas frame with the times as index; the keys end the names of columns."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("Frames need pandas: pip install 'ardea[frames]'.") from error
+    rows = {ending: np.moveaxis(values, time_axis, 0) for ending, values in parts.items()}
+    width = next(iter(rows.values())).shape[1]
+    known = default_feature_names(width) if names is None else [str(name) for name in names]
+    if len(known) != width:
+        raise ValueError(f"names must be {width} names, got {len(known)}")
+    columns = {name + ending: values[:, i] for i, name in enumerate(known) for ending, values in rows.items()}
+    return pandas.DataFrame(columns, index=pandas.Index(t, name="t"))
 
 
 def _filled(simulation: Simulation, n_times: int) -> Array:

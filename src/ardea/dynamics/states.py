@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ardea.dynamics.pieces import (
     window_radius,
 )
 from ardea.dynamics.search import Effort, Found, GivenRows, Propose, find_alone, find_together
+from ardea.dynamics.times import as_numbers
 
 Array = NDArray[np.float64]
 
@@ -109,11 +111,13 @@ def _given_derivatives(trajectories: Sequence[Trajectory], library: Library) -> 
 
 
 def checked_trajectories(
-    x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None
-) -> tuple[list[Trajectory], list[str]]:
-    """Return the data as checked trajectories, and the names of states and inputs."""
+    x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None, time_unit: str | None = None
+) -> tuple[list[Trajectory], list[str], str | None]:
+    """Return the data as checked trajectories, names of states and inputs, and the unit of time where it is known."""
     if t is None:
-        raise ValueError("t is needed: the times of the rows, or the step between them.")
+        raise ValueError(
+            "t is needed: the times of the rows, or the step between them (t=x.index where a frame has them there)."
+        )
     several = isinstance(x, list | tuple)
     states = list(x) if several else [x]
     if not states:
@@ -124,10 +128,12 @@ def checked_trajectories(
     inputs = (
         [np.empty((len(one), 0)) for one in arrays] if u is None else [_rows(one, "u") for one in _listed(u, several)]
     )
-    times = _listed(t, several) if several and not np.isscalar(t) else [t] * len(arrays)
+    one_step = np.isscalar(t) or isinstance(t, timedelta)
+    times = _listed(t, several) if several and not one_step else [t] * len(arrays)
     for name, given in (("t", times), ("x_dot", derivatives), ("u", inputs)):
         if len(given) != len(arrays):
             raise ValueError(f"{name} has {len(given)} trajectories, x has {len(arrays)}.")
+    times, unit = as_numbers(times, time_unit)
     trajectories = []
     for number, (states_of_one, time, slope, control) in enumerate(
         zip(arrays, times, derivatives, inputs, strict=True)
@@ -138,7 +144,7 @@ def checked_trajectories(
     if len(widths) > 1:
         raise ValueError("All trajectories must have the same states and inputs.")
     n_states, n_inputs = widths.pop()
-    return trajectories, _names(feature_names, frame_names, n_states, n_inputs)
+    return trajectories, _names(feature_names, frame_names, n_states, n_inputs), unit
 
 
 def _listed(value: Any, several: bool) -> list[Any]:
@@ -160,13 +166,13 @@ def _rows(values: ArrayLike, name: str) -> Array:
 
 def _checked(x: Array, t: Any, x_dot: Array | None, inputs: Array, where: str) -> Trajectory:
     m = len(x)
-    if np.isscalar(t):
-        step = float(t)  # type: ignore[arg-type]
+    if np.ndim(t) == 0:
+        step = _number(t, where)
         if not step > 0 or not np.isfinite(step):
             raise ValueError(f"t{where} as a step must be a positive number, got {t!r}.")
         times = np.asarray(step * np.arange(m), dtype=np.float64)
     else:
-        times = np.asarray(t, dtype=np.float64).ravel()
+        times = _number(t, where).ravel()
     if times.size != m:
         raise ValueError(f"t{where} has {times.size} entries, x has {m} rows.")
     if not np.all(np.diff(times[np.isfinite(times)]) > 0):
@@ -181,6 +187,15 @@ def _checked(x: Array, t: Any, x_dot: Array | None, inputs: Array, where: str) -
     if x_dot is not None and x_dot.shape != x.shape:
         raise ValueError(f"x_dot{where} has shape {x_dot.shape}, x has {x.shape}.")
     return Trajectory(times, x, inputs, x_dot)
+
+
+def _number(t: Any, where: str) -> Any:
+    try:
+        return np.asarray(t, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"t{where} must be numbers or dates (datetime64, such as pandas.to_datetime makes of text): {error}"
+        ) from error
 
 
 def _names(given: Sequence[str] | None, frame: list[str] | None, n_states: int, n_inputs: int) -> list[str]:

@@ -12,6 +12,7 @@ from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.equations import FoundEquation, Rival
 from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials, Product, Sum
 from ardea.dynamics.models import FieldModel, StateModel
+from ardea.dynamics.times import SECONDS
 from ardea.persistence.kinds import NOT_STORED, Kind, estimator, is_tuple_of, record
 from ardea.persistence.refusal import ModelFileError, require
 
@@ -37,6 +38,9 @@ def _check_discovery(found: Discovery, where: str) -> None:
     require(len(equations) == len(found.coef_), where, "a model with one equation for each unknown")
     for number, equation in enumerate(equations):
         _check_equation(equation, found.coef_[number], f"{where}.equations_[{number}]")
+    unit, notes = state.get("time_unit_"), state.get("warnings_", [])
+    require(unit is None or (isinstance(unit, str) and unit in SECONDS), f"{where}.time_unit_", "a unit of time")
+    require(_is_list_of_str(notes), f"{where}.warnings_", "a list of texts")
     covariances = state.get("coef_covariance_")
     shapes = [equation.covariance.shape for equation in equations]
     require(isinstance(covariances, list) and [np.shape(one) for one in covariances] == shapes, where, "whole")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.columns import Array
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.models import FieldModel
-from ardea.dynamics.simulation import Bands, SimulationWarning
+from ardea.dynamics.times import calendar
 from ardea.plots.canvas import DARK, LIGHT, MANY_POINTS, POINT, SOFT, as_label, one_axes, panels, quiet
 from ardea.plots.rows import draw_quantiles
 
@@ -111,7 +109,8 @@ def plot_simulation(
     random_state : int, RandomState or None
         Seed of the draws.
     x0_std : array of shape (states,), optional
-        Standard deviations of the start, where it is a noisy row: every draw then starts from a point of its own.
+        Standard deviations of the start, where it is a noisy row: every draw then begins at a point of its own.
+        Without it the start counts as exact, and the bands hold the uncertainty of the coefficients alone.
     axes : array of Axes, optional
         One for every state (the first six); a new figure by default.
 
@@ -123,8 +122,8 @@ def plot_simulation(
     if isinstance(model.model_, FieldModel):
         return _plot_field(model, x0, t, x, axes)
     run = np.asarray(model.simulate(x0, t, u))
-    bands = _bands(model, x0, t, u, n_samples, random_state, level, x0_std) if n_samples else None
-    times = np.arange(int(t) + 1) if np.ndim(t) == 0 else np.asarray(t, dtype=float)
+    bands = model.simulate(x0, t, u, n_samples, random_state, level, x0_std) if n_samples else None
+    times = _drawn_times(model, t)
     names = model.feature_names_[:LARGEST_NUMBER]
     places = panels(axes, len(names), 1, width=5.2, height=1.35, sharex=True).ravel()
     for i, (place, name) in enumerate(zip(places, names, strict=True)):
@@ -136,31 +135,39 @@ def plot_simulation(
         place.plot(times[: len(run)], run[:, i], color=DARK, linewidth=1, label="model")
         place.set_ylabel(as_label(name))
         quiet(place)
-    places[-1].set_xlabel("k" if model.model_.discrete_time else "t")
-    places[0].legend(fontsize="small", ncols=3, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    places[-1].set_xlabel(_time_label(model, t))
+    if _are_dates(t):
+        from matplotlib.dates import ConciseDateFormatter
+
+        places[-1].xaxis.set_major_formatter(ConciseDateFormatter(places[-1].xaxis.get_major_locator()))
+    # On the right: a power of ten that the axis leaves out stands above its left end.
+    places[0].legend(fontsize="small", ncols=3, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
     return places
 
 
-def _bands(
-    model: Discovery, x0: Any, t: Any, u: Any, n_samples: int, random_state: Any, level: float, x0_std: Any
-) -> Bands:
-    """Return bands from coefficients drawn from the posterior, and from starts drawn where they are uncertain."""
-    if x0_std is None:
-        drawn: Bands = model.simulate(x0, t, u, n_samples, random_state, level)
-        return drawn
-    generator = check_random_state(random_state)
-    draws = model.sample(n_samples, generator)
-    starts = np.asarray(x0, dtype=float) + np.asarray(x0_std) * generator.standard_normal((n_samples, np.size(x0)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SimulationWarning)  # `Bands.of` counts the runs that stopped
-        runs = [model.model_.simulate(xi, start, t, u) for xi, start in zip(draws, starts, strict=True)]
-    return Bands.of(runs, np.asarray(t, dtype=float), level)
+def _drawn_times(model: Discovery, t: Any) -> Any:
+    """Return the times as they are drawn: dates stay dates, and a number of steps becomes the steps."""
+    if _are_dates(t):
+        return calendar(t)
+    return np.arange(int(t) + 1) if np.ndim(t) == 0 else np.asarray(model._elapsed(t), dtype=float)
+
+
+def _are_dates(t: Any) -> bool:
+    dates = calendar(t)
+    return dates is not None and dates.dtype.kind == "M"
+
+
+def _time_label(model: Discovery, t: Any) -> str:
+    if getattr(model.model_, "discrete_time", False):
+        return "k"
+    unit = getattr(model, "time_unit_", None)
+    return f"t ({unit})" if unit and not _are_dates(t) else "t"
 
 
 def _plot_field(model: Discovery, x0: ArrayLike, t: Any, x: ArrayLike | None, axes: Any) -> Any:
     """Draw a field over space and time: data, model and their difference."""
     run = np.asarray(model.simulate(x0, t))
-    times, space = np.asarray(t, dtype=float)[: run.shape[-1]], model.model_.space[0]  # type: ignore[union-attr]
+    times, space = _drawn_times(model, t)[: run.shape[-1]], model.model_.space[0]  # type: ignore[union-attr]
     pictures = [("model", run)]
     if x is not None:
         data = np.asarray(x, dtype=float)[:, : run.shape[-1]]
@@ -172,7 +179,7 @@ def _plot_field(model: Discovery, x0: ArrayLike, t: Any, x: ArrayLike | None, ax
             times, space, picture, cmap="gray", vmin=-reach, vmax=reach, shading="nearest", rasterized=True
         )
         place.set_title(name, fontsize="medium")
-        place.set_xlabel("t")
+        place.set_xlabel(_time_label(model, t))
     places[0].set_ylabel(model.model_.axes[0])  # type: ignore[union-attr]
     places[0].figure.colorbar(drawn, ax=list(places), label=as_label(model.feature_names_[0]))
     return places
@@ -225,7 +232,7 @@ def plot_phase(
         return _plot_phase_line(model, x, n_samples, level, random_state, ax)
     if x0 is None or t is None:
         raise ValueError("Give x0 and t: a start, and the times to run the model for.")
-    times = t if model.model_.discrete_time else _finer(np.asarray(t, dtype=float))
+    times = t if model.model_.discrete_time else _finer(np.asarray(model._elapsed(t), dtype=float))
     first, second = (0, len(model.feature_names_) - 1) if states is None else states
     if n_samples:
         drawn = model.simulate(x0, times, None, n_samples, random_state, level).samples
@@ -240,7 +247,7 @@ def plot_phase(
     ax.plot(run[:, first], run[:, second], color=DARK, label="model", **dots)
     ax.set_xlabel(as_label(model.feature_names_[first]))
     ax.set_ylabel(as_label(model.feature_names_[second]))
-    ax.legend(fontsize="small", ncols=3, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    ax.legend(fontsize="small", ncols=3, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
     quiet(ax)
     return ax
 

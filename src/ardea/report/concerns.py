@@ -26,15 +26,15 @@ MOST_NAMED = 5
 
 
 def of_fit(notes: Sequence[str]) -> list[Concern]:
-    """Return what the fit itself has warned of."""
-    return [("The fit warned:", note) for note in notes]
+    """Return what reading the rows and the fit itself have said."""
+    return [("While reading and fitting:", note) for note in notes]
 
 
 def of_estimator(fitted: BaseARD, sums: Sequence[Sum], notes: Sequence[str]) -> list[Concern]:
     """Return doubts that the model alone gives reason for; not what the fit has warned of already."""
     doubts: list[Concern] = []
     gaps = np.atleast_1d(fitted.kkt_gap_)
-    if np.any(gaps > fitted.tol) and not notes:
+    if np.any(gaps > fitted.tol) and not any("converge" in note for note in notes):
         doubts.append(
             (
                 "The fit has not fully converged.",
@@ -138,7 +138,7 @@ def of_discovery(model: Discovery, notes: Sequence[str]) -> list[Concern]:
             doubts.append(
                 (
                     f"The terms of {left} are not quite settled.",
-                    f"A model with {_listed(best.terms, 20) or 'no term'} is only {best.excess:.1f} behind in the "
+                    f"A model with {_listed(best.terms, 20) or 'no term'} is {best.compared} by the "
                     "criterion; longer or cleaner data would decide.",
                 )
             )

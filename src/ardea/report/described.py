@@ -108,6 +108,20 @@ def estimator_of(model: Any) -> BaseARD:
     return chosen
 
 
+def false_terms_told(false_terms: float, columns: int) -> str:
+    """Return what the number of false terms means, in a sentence.
+
+    Examples
+    --------
+    >>> false_terms_told(0.3, 12)
+    'If none of the 12 columns mattered, 0.3 of them would be kept on average (1 in 40 each).'
+    """
+    if columns == 1:
+        return f"If the column did not matter, it would be kept in 1 of {1 / false_terms:.3g} tables."
+    each = f"1 in {columns / false_terms:.3g} each"
+    return f"If none of the {columns} columns mattered, {false_terms:g} of them would be kept on average ({each})."
+
+
 def column_names(model: BaseARD) -> list[str]:
     """Return the names of the columns, x0, x1, … where they have none."""
     names = getattr(model, "feature_names_in_", None)

@@ -58,6 +58,7 @@ def _told(model: Discovery, level: float) -> str:
     ]
     formulas = "".join(f'<p class="formula">{escaped(line)}</p>' for line in lines)
     words = "".join(paragraph(_sentence(equation, kind)) for equation in model.equations_[:LARGEST_NUMBER])
+    words += paragraph(told) if (told := model._unit_told()) else ""
     return paragraph(head) + formulas + words + f"<details><summary>As LaTeX</summary>{code(model.latex())}</details>"
 
 
@@ -78,10 +79,10 @@ def _choice(model: Discovery) -> str:
     rows = []
     for equation in model.equations_[:LARGEST_NUMBER]:
         rows += [
-            [model.model_.left(equation.name), ", ".join(rival.terms) or "no term", f"{rival.excess:.1f}"]
+            [model.model_.left(equation.name), ", ".join(rival.terms) or "no term", rival.compared]
             for rival in equation.rivals[:3]
         ]
-    listed = table("Closest rivals of every equation", ["equation", "terms of the rival", "behind by"], rows)
+    listed = table("Closest rivals of every equation", ["equation", "terms of the rival", "by the criterion"], rows)
     return paragraph(told) + (listed if rows else paragraph("There are none."))
 
 
@@ -120,6 +121,7 @@ def _against_data(model: Discovery, data: Any, level: float, plots: Any) -> list
     if isinstance(model.model_, FieldModel):
         return []
     t = t[0] if isinstance(t, list | tuple) else t
+    t = model._elapsed(t)
     t = float(t) * np.arange(len(x)) if np.ndim(t) == 0 else np.asarray(t, dtype=float)
     rows = slice(0, LONGEST_RUN)
     if not np.all(np.isfinite(x[0])):
@@ -129,8 +131,9 @@ def _against_data(model: Discovery, data: Any, level: float, plots: Any) -> list
     deviations = None if model.model_.discrete_time else np.array([one.noise for one in model.equations_])
     settings = {"n_samples": N_DRAWS, "x": x[rows], "level": level, "random_state": 0, "x0_std": deviations}
     caption = (
-        f"The equations run from the first row, with bands from the uncertainty of coefficients and start, next to the "
-        f"first {len(times)} rows. A chaotic system leaves the data sooner or later; the bands tell when."
+        "The equations run from the first row, with bands from the uncertainty of coefficients and start (not the "
+        f"noise of a measurement), next to the first {len(times)} rows. A chaotic system leaves the data sooner or "
+        "later; the bands tell when."
     )
 
     with kept_warnings() as stopped:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ardea.regressor import BaseARD
 from ardea.report import concerns
-from ardea.report.described import Line, Sum, described, estimator_of, rounded, signed
+from ardea.report.described import Line, Sum, described, estimator_of, false_terms_told, rounded, signed
 from ardea.report.drawings import NO_DRAWINGS, can_draw, drawing
 from ardea.report.page import Section, escaped, listing, paragraph, table, warnings_list
 from ardea.report.pathfigure import path_section
@@ -98,8 +98,9 @@ def _choice(model: Any, fitted: BaseARD) -> str:
         )
     strength = getattr(fitted, fitted.strength_name)
     if fitted.strength_name == "false_terms" or isinstance(strength, str):
-        told = f"{name} was told to expect {fitted.false_terms:g} terms without meaning among the {d} columns"
-        return paragraph(f"{told}, and nothing else. The strength that does this follows from closed-form error rates.")
+        told = f"{name} was told how many terms without meaning to accept, {fitted.false_terms:g}, and nothing else."
+        means = false_terms_told(fitted.false_terms, d)
+        return paragraph(f"{told} {means} The strength that does this follows from closed-form error rates.")
     shown = f"{strength:g}" if np.ndim(strength) == 0 else "one number for each column"
     return paragraph(f"{name} was run at {fitted.strength_name} = {shown}.")
 
