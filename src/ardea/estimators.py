@@ -485,7 +485,7 @@ class SparseARD(BaseARD):
     >>> X = rng.normal(size=(200, 300))
     >>> y = 3 * X[:, 2] - 2 * X[:, 5] + rng.normal(size=200)
     >>> print(SparseARD().fit(X, y).summary())
-    SparseARD: 2 of 300 terms kept, noise σ = 0.9726
+    SparseARD: 2 of 300 terms kept, noise σ = 0.9726; posterior intervals, shrunk a little; kind='refit' for a report
     <BLANKLINE>
     term    coef      std  95% low  95% high
     ----  ------  -------  -------  --------

@@ -164,7 +164,8 @@ def to_python(model: BaseARD | ARDSearch, name: str = "predict") -> str:
     >>> from ardea import SparseARD
     >>> from ardea.exports import to_python
     >>> X = np.eye(6)[np.arange(60) % 6] * np.arange(60)[:, None]
-    >>> model = SparseARD(fit_intercept=False, noise_variance=1.0, always_keep=[1, 3]).fit(X, 2 * X[:, 3] - X[:, 1])
+    >>> y = 2 * X[:, 3] - X[:, 1] + np.eye(60)[0]  # an error in the first row, where all columns are zero
+    >>> model = SparseARD(fit_intercept=False, noise_variance=1.0, always_keep=[1, 3]).fit(X, y)
     >>> source = to_python(model)
     >>> source.splitlines()[0]
     'def predict(x1, x3):'

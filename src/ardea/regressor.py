@@ -361,7 +361,7 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         """Refuse coefficients whose variance is no number, rather than report a standard deviation of zero."""
         for terms in self._terms:
             variance = terms.posterior.covariance.diagonal()
-            lost = ~np.isfinite(variance) | (variance < np.finfo(float).tiny)
+            lost = ~np.isfinite(variance) | (variance == 0)
             if lost.any() and terms.posterior.noise > 0:
                 names = ", ".join(self._names()[j] for j in terms.active[lost][:3])
                 raise ValueError(

@@ -53,12 +53,14 @@ def plot_equation_residuals(model: Discovery, axes: Any = None) -> Any:
     array of Axes of shape (groups of equations, 2)
     """
     groups = _same_rows(model)[:LARGEST_NUMBER]
-    places = panels(axes, len(groups), 2, width=3.3, height=1.9)
+    places = panels(axes, len(groups), 2, width=3.5, height=2.3)
     for (left, right), (names, residual) in zip(places, groups, strict=True):
         left.plot(residual, **POINT, rasterized=residual.size > MANY_POINTS)
         for height, dash in ((0, "-"), (-2, ":"), (2, ":")):
             left.axhline(height, color=DARK, linewidth=0.8, linestyle=dash)
-        left.set_ylabel(f"residual of {', '.join(map(as_label, names[:3]))}{', …' * (len(names) > 3)}")
+        shown = f"{', '.join(map(as_label, names[:3]))}{', …' * (len(names) > 3)}"
+        left.set_title(shown, fontsize="medium", loc="left")
+        left.set_ylabel("residual")
         left.set_xlabel("row of the whitened system")
         draw_quantiles(right, residual)
         quiet(left)
