@@ -23,6 +23,7 @@ from ardea.advice import (
     ExtrapolationWarning,
     FewRowsWarning,
     alternatives,
+    correlations,
 )
 from ardea.core.columns import DenseColumns
 from ardea.core.posterior import posterior
@@ -50,9 +51,8 @@ def test_the_cost_of_an_exchange_is_that_of_two_least_squares_fits(seed, noise):
     problem, support = Problem(DenseColumns(X), y, 0.0, len(y)), np.array([0, 3, 4])
     gamma = np.zeros(X.shape[1])
     gamma[support] = 1.0
-    found = {
-        (pair.kept, pair.other): pair.cost for pair in alternatives(problem, posterior(problem, gamma, 0.3), noise)
-    }
+    pairs = alternatives(problem, posterior(problem, gamma, 0.3), correlations(problem, support), noise)
+    found = {(pair.kept, pair.other): pair.cost for pair in pairs}
     before, after = rss_of(X[:, support], y), rss_of(X[:, [1, 3, 4]], y)
     cost = len(y) * np.log(after / before) if noise is None else (after - before) / noise
     assert set(found) <= {(0, 1)}

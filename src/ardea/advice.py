@@ -72,7 +72,16 @@ class Pair:
     cost: float
 
 
-def near_duplicates(problem: Problem, active: Index) -> list[Pair]:
+def correlations(problem: Problem, active: Index) -> Array:
+    """Return r_ij of the kept columns with all others, k × d; zero with themselves and with columns of zeros."""
+    norms = np.sqrt(np.maximum(problem.square_norms, np.finfo(float).tiny))
+    correlation = problem.active.gram_rows(active) / norms
+    correlation /= norms[active][:, None]
+    correlation[np.arange(active.size), active] = 0.0
+    return correlation
+
+
+def near_duplicates(correlation: Array, active: Index) -> list[Pair]:
     """Return the pairs of kept columns that are nearly the same, the closest first.
 
     Examples
@@ -80,20 +89,18 @@ def near_duplicates(problem: Problem, active: Index) -> list[Pair]:
     >>> from ardea.core.columns import DenseColumns
     >>> columns = np.eye(3)[:, [0, 1, 0]] + [[0, 0, 0], [0, 0, 0.01], [0, 0, 0]]
     >>> problem = Problem(DenseColumns(columns), np.ones(3), 0.0, 3)
-    >>> [(pair.kept, pair.other) for pair in near_duplicates(problem, np.arange(3))]
+    >>> [(pair.kept, pair.other) for pair in near_duplicates(correlations(problem, np.arange(3)), np.arange(3))]
     [(0, 2)]
     """
-    norms = np.sqrt(problem.square_norms[active])
-    correlations = problem.active.gram(active) / np.outer(norms, norms)
-    first, second = np.nonzero(np.triu(np.abs(correlations) > NEAR_DUPLICATE, 1))
+    among = correlation[:, active]
+    first, second = np.nonzero(np.triu(np.abs(among) > NEAR_DUPLICATE, 1))
     pairs = [
-        Pair(int(active[i]), int(active[j]), float(correlations[i, j]), np.nan)
-        for i, j in zip(first, second, strict=True)
+        Pair(int(active[i]), int(active[j]), float(among[i, j]), np.nan) for i, j in zip(first, second, strict=True)
     ]
     return sorted(pairs, key=lambda pair: -abs(pair.correlation))
 
 
-def alternatives(problem: Problem, post: Posterior, known_noise: float | None) -> list[Pair]:
+def alternatives(problem: Problem, post: Posterior, correlation: Array, known_noise: float | None) -> list[Pair]:
     """Return pairs (kept, dropped) of correlated columns that the data hardly tell apart, the closest first.
 
     With Q an orthonormal basis of the kept columns, r the residual of y and u_i the unit vector in their span that is
@@ -101,15 +108,10 @@ def alternatives(problem: Problem, post: Posterior, known_noise: float | None) -
 
         (u_iᵀy)² − (rᵀa_j + (u_iᵀy)(u_iᵀa_j))²/(‖a_j − QQᵀa_j‖² + (u_iᵀa_j)²).
     """
-    active, rho = post.active, problem.square_norms
-    if not 0 < active.size <= MOST_TERMS:
-        return []
-    norms = np.sqrt(rho)
-    gram_rows = problem.active.gram_rows(active)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlations = gram_rows / np.outer(norms[active], norms)
-    correlations[:, active] = 0.0
-    place, others = np.nonzero(np.abs(correlations) > ALTERNATIVE)
+    active = post.active
+    dropped = np.ones(problem.n_columns, dtype=bool)
+    dropped[active] = False
+    place, others = np.nonzero((np.abs(correlation) > ALTERNATIVE) & dropped)
     if others.size == 0:
         return []
     q, triangle = np.linalg.qr(problem.active.vectors(active))
@@ -131,7 +133,7 @@ def alternatives(problem: Problem, post: Posterior, known_noise: float | None) -
     else:
         cost = change / known_noise
     pairs = [
-        Pair(int(active[i]), int(j), float(correlations[i, j]), float(c))
+        Pair(int(active[i]), int(j), float(correlation[i, j]), float(c))
         for i, j, c in zip(place, others, cost, strict=True)
         if c < HARDLY_WORSE
     ]
@@ -157,7 +159,12 @@ def fit_advice(
                 FewRowsWarning,
             )
         )
-    if twins := near_duplicates(problem, post.active):
+    if not 0 < post.active.size <= MOST_TERMS:
+        return told
+    correlation = correlations(problem, post.active)
+    if max(correlation.max(), -correlation.min()) <= ALTERNATIVE:
+        return told
+    if twins := near_duplicates(correlation, post.active):
         told.append(
             (
                 f"Columns kept side by side are nearly the same: {_listed(twins, names)}. Their coefficients mean "
@@ -165,7 +172,7 @@ def fit_advice(
                 DuplicateColumnsWarning,
             )
         )
-    if rivals := alternatives(problem, post, known_noise):
+    if rivals := alternatives(problem, post, correlation, known_noise):
         told.append(
             (
                 f"The data hardly tell kept terms from dropped ones: {_listed(rivals, names)}. Do not read the choice "
