@@ -145,7 +145,7 @@ def calibration_table() -> str:
 def peers_table() -> str:
     """Return terms added / missed and CPU time of every package on every case of ``python -m benchmarks.run``."""
     found: dict[tuple[str, str], Record] = {}
-    for name in ("small", "tiny", "large", "wide", "again"):  # later runs replace earlier ones, as on the speed page
+    for name in ("small", "large", "wide", "again"):  # later runs replace earlier ones, as on the speed page
         for record in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["records"]:
             found[record["case"], record["method"]] = record
 

@@ -15,7 +15,7 @@ from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 # from --hypothesis-seed, with `--hypothesis-profile=stability` (see benchmarks/stability.py).
 _slow_is_fine = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=4, derandomize=True, **_slow_is_fine)
-settings.register_profile("stability", max_examples=150, print_blob=True, **_slow_is_fine)
+settings.register_profile("stability", max_examples=40, print_blob=True, **_slow_is_fine)
 settings.load_profile("quick")
 
 

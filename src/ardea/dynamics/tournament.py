@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 LARGEST_START = 8
 # Of all starts so many are looked at twice, and so many of those are pursued.
 LOOKED_AT, PURSUED = 8, 4
-LONGEST_WAY = 8
+LONGEST_WAY, MOST_REFINED = 8, 6
 GLANCE_PASSES, QUICK_PASSES = 2, 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this are not tried themselves.
 MARGIN, NEIGHBOURS = 12.0, 6
@@ -111,15 +111,21 @@ class Tournament:
         return self.refined(min(self.met.values(), key=_by_score))
 
     def refined(self, best: Contender) -> list[Contender]:
-        """Look around the best until nothing near it is better; return all supports met, best first."""
+        """Look around the best until nothing near it is better; return all supports met, best first.
+
+        With far too much noise, scores fall for a few passes and then rise: there it stops after a while, and those
+        whose passes were taken to the end come first.
+        """
         finished: set[Support] = set()
-        while best.support not in finished:
+        while best.support not in finished and len(finished) < MOST_REFINED:
             best = self.settled(best)
             finished.add(best.support)
             for support in self.neighbours(best):
                 self.contender(support)
             best = min(self.met.values(), key=_by_score)
-        return sorted(self.met.values(), key=_by_score)
+        ranked = sorted(self.met.values(), key=_by_score)
+        at_rest = best.support in finished
+        return ranked if at_rest else sorted(ranked, key=lambda contender: contender.support not in finished)
 
     def contender(self, support: Support) -> Contender:
         """Return the support with its fit and score after a few passes, computed once."""
