@@ -134,7 +134,10 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
+SLOW_STARTS = [pytest.param(start, marks=pytest.mark.slow) for start in ("spawn", "forkserver")]
+
+
+@pytest.mark.parametrize("start", ["fork", *SLOW_STARTS])
 def test_no_deadlock_with_threads_of_blas(start, tmp_path):
     if start not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {start} here")
