@@ -213,11 +213,16 @@ TEXTS = st.one_of(
 
 def reference(path):
     """Return the rows of a text file as Python reads them, line by line."""
-    lines = [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = path.read_text(encoding="cp1252")
+    lines = [line for line in text.split("\n") if line.strip()]
     separator = max((",", ";", "\t"), key=lines[0].count)
     if separator not in lines[0]:
-        return [line.split() for line in lines]
-    return [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
+        return [line.replace(",", ".").split() for line in lines]
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
+    return rows if separator == "," else [[cell.replace(",", ".") for cell in row] for row in rows]
 
 
 @both
