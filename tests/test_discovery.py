@@ -363,7 +363,7 @@ def test_dates_give_the_rates_of_the_numbers_they_stand_for(noisy_lorenz, model)
     exact = np.round(1e6 * t).astype("timedelta64[us]")  # one unit of time is a second, the step 0.05 s
     when = np.datetime64("2024-03-31T01:30", "us") + exact
     zoned = pd.DatetimeIndex(when).tz_localize("UTC").tz_convert("Europe/Vienna")  # clocks are put forward inside
-    kinds = [when, pd.DatetimeIndex(when), pd.Series(when), zoned, exact, list(pd.Series(when).dt.to_pydatetime())]
+    kinds = [when, pd.DatetimeIndex(when), pd.Series(when), zoned, exact, list(pd.DatetimeIndex(when).to_pydatetime())]
     for kind in kinds:
         found = Discovery(Polynomials(3)).fit(x, kind, feature_names=NAMES)
         assert found.time_unit_ == "s"
