@@ -25,9 +25,9 @@ from ardea import ARD, SparseARD, rates
 from ardea.core.evidence import slopes_and_scores
 from ardea.core.posterior import posterior
 from ardea.core.result import Fit
+from ardea.methods.task import Task
+from ardea.methods.thresholds import MaximumAPosteriori, embed, sequential
 from ardea.progress import Progress
-from ardea.task import Task
-from ardea.thresholds import MaximumAPosteriori, embed, sequential
 from benchmarks.cases import fourier, linear
 from benchmarks.process import save_json
 

@@ -25,7 +25,7 @@ from ardea import SparseARD
 from ardea.core.columns import Array
 from ardea.core.compression import Compression
 from ardea.distributed.compress import FAN_IN
-from ardea.projections import DenseSigns, Projection, RowSample, SparseSigns, project
+from ardea.estimators.projections import DenseSigns, Projection, RowSample, SparseSigns, project
 from benchmarks.process import machine, save_json
 from benchmarks.tables import machine_line, markdown
 

@@ -2,17 +2,16 @@
 
 The data flow: rows are compressed (:mod:`ardea.core.compression`), one outer loop finds prior variances that maximise
 the evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them decides which terms stay
-(:mod:`ardea.thresholds`, :mod:`ardea.priors`), and an estimator turns the result into scikit-learn attributes
-(:mod:`ardea.estimators`). How strict a threshold is follows from the number of false terms one accepts
+(:mod:`ardea.methods.thresholds`, :mod:`ardea.priors`), and an estimator turns the result into scikit-learn attributes
+(:mod:`ardea.estimators.family`). How strict a threshold is follows from the number of false terms one accepts
 (:mod:`ardea.rates`).
 """
 
-from ardea import advice, priors, rates
-from ardea.advice import CollapseWarning
-from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
-from ardea.operators import Operator
+from ardea import priors, rates
+from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD, advice
+from ardea.estimators.advice import CollapseWarning
+from ardea.estimators.operators import Operator
 from ardea.persistence import ModelFileError, load, save
-from ardea.selection import ARDSearch
 from ardea.versions import __version__, show_versions
 
 __all__ = [

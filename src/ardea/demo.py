@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ardea.advice import CollapseWarning
 from ardea.core.columns import Array, Index
 from ardea.dynamics import Discovery, systems
-from ardea.estimators import ARD, SparseARD
-from ardea.regressor import BaseARD
+from ardea.estimators.advice import CollapseWarning
+from ardea.estimators.base import BaseARD
+from ardea.estimators.family import ARD, SparseARD
 
 N_ROWS, N_COLUMNS, N_TERMS = 150, 300, 6
 NOISE_STD = 0.5
@@ -192,8 +192,8 @@ def lorenz_text(lorenz: LorenzDemo) -> str:
 
 def draw_lorenz(lorenz: LorenzDemo, path: str | os.PathLike[str], seed: int = 0) -> None:
     """Draw data and the found model with bands into a file (needs the extra `plots`)."""
-    from ardea import plots
-    from ardea.report.writing import write_whole
+    from ardea.show import plots
+    from ardea.show.report.writing import write_whole
 
     t, x = lorenz.t[SHOWN], lorenz.x[SHOWN]
     kind = os.path.splitext(path)[1].lstrip(".") or "png"

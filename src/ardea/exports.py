@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.columns import Array
-from ardea.regressor import BaseARD
-from ardea.selection import ARDSearch
-from ardea.terms import Terms
+from ardea.equation import Terms
+from ardea.estimators.base import BaseARD
+from ardea.estimators.search import ARDSearch
 
 
 def to_arviz(model: BaseARD | ARDSearch, n_draws: int = 1000, random_state: Any = None) -> Any:

@@ -15,10 +15,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.columns import Array
-from ardea.estimators import SparseARD
-from ardea.regressor import BaseARD
-from ardea.selection import ARDSearch
-from ardea.terms import Gaussian, Terms
+from ardea.equation import Gaussian, Terms
+from ardea.estimators.base import BaseARD
+from ardea.estimators.family import SparseARD
+from ardea.estimators.search import ARDSearch
 
 try:
     from pysindy.optimizers import BaseOptimizer

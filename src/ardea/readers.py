@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from ardea.core.columns import Array
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
-from ardea.inputs import CompressedRows
-from ardea.memory import require
+from ardea.core.memory import require
+from ardea.estimators.inputs import CompressedRows
 from ardea.progress import Progress
 
 DEFAULT_MEMORY = "1 GB"

@@ -76,7 +76,7 @@ def _command(name: str, text: str, parser: argparse.ArgumentParser) -> Command:
         else:
             words += choices
     if name == "reproduce":
-        from ardea.experiments.catalogue import EXPERIMENTS
+        from ardea.paper.catalogue import EXPERIMENTS
 
         words += ["all", "list", "report", *(experiment.name for experiment in EXPERIMENTS)]
     return Command(name, text, tuple(options), tuple(words))

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from ardea.report.notes import kept_warnings
+from ardea.show.report.notes import kept_warnings
 
 FAILED, INTERRUPTED = 1, 130
 BOLD, RED, YELLOW = "1", "31", "33"

@@ -15,10 +15,10 @@ from ardea.cli.fit import sum_record
 from ardea.cli.options import HelpFormatter, add_discover_options, add_output_options, add_text_options
 from ardea.cli.outputs import check_folder, header_record, print_files, print_left_out_figures, write_outputs
 from ardea.cli.series import Series, read_series
-from ardea.memory import require
+from ardea.core.memory import require
 from ardea.progress import duration
 from ardea.readers import DEFAULT_MEMORY
-from ardea.report.described import described
+from ardea.show.report.described import described
 
 # d × d matrices that a search among d terms holds at a time.
 GRAM_COPIES = 4

@@ -13,11 +13,11 @@ from typing import Any
 
 from ardea.cli.console import Failure
 from ardea.dynamics.discovery import Discovery
+from ardea.estimators.search import ARDSearch
 from ardea.persistence import save
-from ardea.report.described import described
-from ardea.report.drawings import can_draw
-from ardea.report.writing import write_whole
-from ardea.selection import ARDSearch
+from ardea.show.report.described import described
+from ardea.show.report.drawings import can_draw
+from ardea.show.report.writing import write_whole
 from ardea.versions import __version__
 
 FIGURE_FORMATS = ("png", "svg")
@@ -65,7 +65,7 @@ def write_outputs(
     targets: Sequence[str] | None = None,
 ) -> list[Path]:
     """Write all files of a fit or a discovery and return their places."""
-    from ardea.report import write_report
+    from ardea.show.report import write_report
 
     folder: Path = options.out
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def _figures(model: Any, folder: Path, level: float, targets: Sequence[str] | No
     """Draw the coefficients and what led to them; nothing where matplotlib is not installed."""
     if not can_draw():
         return []
-    from ardea import plots
+    from ardea.show import plots
 
     drawings: dict[str, Callable[[], Any]] = {
         "coefficients": lambda: plots.plot_coefficients(model, level=level, targets=targets)

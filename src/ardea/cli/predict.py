@@ -20,8 +20,8 @@ from ardea.core.columns import Array
 from ardea.dynamics.discovery import Discovery
 from ardea.persistence import load
 from ardea.readers import DEFAULT_MEMORY, bytes_of
-from ardea.report.described import column_names, estimator_of
-from ardea.report.writing import write_whole
+from ardea.show.report.described import column_names, estimator_of
+from ardea.show.report.writing import write_whole
 
 EPILOG = """\
 DATA is CSV (also .tsv, .txt, .gz) or NPY; Parquet with ardea[frames]. Its columns are found by name: their order does
@@ -102,7 +102,7 @@ def predicted(model: Any, table: Columns, level: float) -> dict[str, Array]:
     shape = (n_rows,) if fitted._one_target else (n_rows, len(fitted._terms))
     mean, std = np.full(shape, np.nan), np.full(shape, np.nan)
     if whole.any():
-        from ardea.plots.rows import predictions
+        from ardea.show.plots.rows import predictions
 
         mean[whole], std[whole] = predictions(fitted, X[whole])
     half = float(stats.norm.ppf(0.5 + level / 2)) * std

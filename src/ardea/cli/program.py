@@ -43,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     >>> options.command, options.target
     ('fit', 'y')
     """
-    from ardea.experiments.command import add_parser as add_reproduce
+    from ardea.paper.command import add_parser as add_reproduce
 
     parser = argparse.ArgumentParser(
         prog="ardea",

@@ -164,8 +164,8 @@ def as_record(rate: float, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _draw(rate: float, options: argparse.Namespace) -> None:
-    from ardea import plots
-    from ardea.report.writing import write_whole
+    from ardea.show import plots
+    from ardea.show.report.writing import write_whole
 
     kind = options.plot.suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):

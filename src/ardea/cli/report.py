@@ -15,7 +15,7 @@ from ardea.cli.series import read_series
 from ardea.cli.tables import KNOWN, suffix_of
 from ardea.dynamics.discovery import Discovery
 from ardea.persistence import load
-from ardea.report.described import column_names, estimator_of
+from ardea.show.report.described import column_names, estimator_of
 
 EPILOG = """\
 The page is one file that needs no network: formula, table with intervals, figures, warnings, data fingerprint.
@@ -54,7 +54,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Load or fit, and write the page."""
-    from ardea.report import write_report
+    from ardea.show.report import write_report
 
     if options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")

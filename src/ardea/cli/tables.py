@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ardea.cli.console import Failure, named
 from ardea.core.columns import Array
-from ardea.memory import require
+from ardea.core.memory import require
 from ardea.readers import (
     LONGEST_LINE,
     MISSING,

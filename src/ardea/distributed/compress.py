@@ -27,7 +27,7 @@ from scipy import sparse
 from ardea.core.columns import Array
 from ardea.core.compression import Compression
 from ardea.distributed.rows import LazyRows, known
-from ardea.inputs import CompressedRows
+from ardea.estimators.inputs import CompressedRows
 from ardea.progress import Progress
 
 FAN_IN = 8

@@ -13,7 +13,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from ardea.core.compression import Compression
 from ardea.distributed.compress import computed
-from ardea.inputs import CompressedRows
+from ardea.estimators.inputs import CompressedRows
 from ardea.progress import Progress
 from ardea.readers import DEFAULT_MEMORY, open_rows
 

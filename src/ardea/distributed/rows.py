@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT
-from ardea.inputs import is_lazy
+from ardea.estimators.inputs import is_lazy
 
 
 @dataclass(frozen=True)

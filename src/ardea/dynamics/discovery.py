@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from ardea.core.memory import require
 from ardea.dynamics.equations import CLOSE, FoundEquation, Rival, latex_equation, summary_line, sympy_sum
 from ardea.dynamics.field_data import FieldData, search_fields
 from ardea.dynamics.libraries import FieldTerms, Library, default_library
@@ -28,8 +29,7 @@ from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, sea
 from ardea.dynamics.subsets import Model, Support, System, ard_supports, regressor_supports
 from ardea.dynamics.times import as_numbers, calendar, dates_to_times, per_unit
 from ardea.dynamics.tournament import Contender, Tournament
-from ardea.memory import require
-from ardea.terms import ShowsTerms
+from ardea.equation import ShowsTerms
 
 Array = NDArray[np.float64]
 Form = Literal["weak", "derivative"]
@@ -470,32 +470,32 @@ class Discovery(ShowsTerms, BaseEstimator):
     # Showing the model
 
     def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:
-        """Write one self-contained HTML page about the model; see :func:`ardea.report.report_page` for `details`."""
-        from ardea.report import write_report
+        """Write one self-contained HTML page about the model; see :func:`~ardea.show.report.report_page`."""
+        from ardea.show.report import write_report
 
         return write_report(self, path, data=None if x is None else (x, self._elapsed_each(x, t), u), **details)
 
     def plot_coefficients(self, axes: Any = None, **details: Any) -> Any:
-        """Draw the terms of every equation with error bars; see :func:`ardea.plots.plot_coefficients`."""
-        from ardea.plots import plot_coefficients
+        """Draw the terms of every equation with error bars; see :func:`ardea.show.plots.plot_coefficients`."""
+        from ardea.show.plots import plot_coefficients
 
         return plot_coefficients(self, axes, **details)
 
     def plot_residuals(self, axes: Any = None) -> Any:
-        """Draw the whitened residuals of every equation; see :func:`ardea.plots.plot_equation_residuals`."""
-        from ardea.plots import plot_equation_residuals
+        """Draw the whitened residuals of every equation; see :func:`ardea.show.plots.plot_equation_residuals`."""
+        from ardea.show.plots import plot_equation_residuals
 
         return plot_equation_residuals(self, axes)
 
     def plot_simulation(self, x0: ArrayLike, t: Any, n_samples: int = 100, **details: Any) -> Any:
-        """Draw a run of the model with bands; see :func:`ardea.plots.plot_simulation`."""
-        from ardea.plots import plot_simulation
+        """Draw a run of the model with bands; see :func:`ardea.show.plots.plot_simulation`."""
+        from ardea.show.plots import plot_simulation
 
         return plot_simulation(self, x0, t, n_samples=n_samples, **details)
 
     def plot_phase(self, x0: ArrayLike | None = None, t: Any = None, n_samples: int = 20, **details: Any) -> Any:
-        """Draw a run of the model in the plane of two states; see :func:`ardea.plots.plot_phase`."""
-        from ardea.plots import plot_phase
+        """Draw a run of the model in the plane of two states; see :func:`ardea.show.plots.plot_phase`."""
+        from ardea.show.plots import plot_phase
 
         return plot_phase(self, x0, t, n_samples=n_samples, **details)
 

@@ -28,10 +28,10 @@ from scipy import linalg
 from scipy.linalg import lapack
 from scipy.special import gammaln
 
-from ardea.advice import AdviceWarning
 from ardea.core.columns import DenseColumns
 from ardea.core.problem import Problem
-from ardea.task import Task
+from ardea.estimators.advice import AdviceWarning
+from ardea.methods.task import Task
 
 Array = NDArray[np.float64]
 Support = tuple[int, ...]

@@ -8,10 +8,10 @@ import numpy as np
 
 from ardea.core.compression import Compression
 from ardea.core.result import Trace
+from ardea.equation import Terms
+from ardea.estimators.base import BaseARD
+from ardea.estimators.search import ARDSearch, Path
 from ardea.persistence.refusal import ModelFileError, require
-from ardea.regressor import BaseARD
-from ardea.selection import ARDSearch, Path
-from ardea.terms import Terms
 
 
 def check_regressor(model: BaseARD, where: str) -> None:

@@ -17,11 +17,11 @@ from ardea.core.columns import DenseColumns
 from ardea.core.compression import Compression
 from ardea.core.problem import Problem
 from ardea.core.result import Dropped, Trace
-from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.equation import Gaussian, SupportRows, Terms
+from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.estimators.search import ARDSearch, Path
 from ardea.persistence.checks import check_regressor, check_search
 from ardea.persistence.refusal import ModelFileError, require
-from ardea.selection import ARDSearch, Path
-from ardea.terms import Gaussian, SupportRows, Terms
 
 # Attributes of regressors that do not end with an underscore; requests for metadata concern fitting and are not stored.
 PRIVATE_ATTRIBUTES = frozenset({"_one_target", "_ranges", "_terms", "_stream", "_sklearn_output_config"})

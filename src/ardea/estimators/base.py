@@ -1,0 +1,615 @@
+"""What all estimators share: input checks, compression, attributes, prediction, intervals."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ardea.core.columns import Array, Index
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
+from ardea.core.memory import require
+from ardea.core.pose import SparseSource, pose_array, pose_implicit
+from ardea.core.problem import Coordinates, Problem
+from ardea.core.ranges import merged_ranges, ranges_of
+from ardea.core.result import Fit, Status, Trace
+from ardea.equation import IntervalKind, ShowsTerms, Summary, Terms, columns_of, terms_of
+from ardea.estimators.advice import Advice, CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.estimators.inputs import CompressedRows, checked_keep, checked_positive, explained_where_unsound, is_lazy
+from ardea.estimators.operators import Operator, OperatorSource
+from ardea.methods.task import Task
+
+# Copies of the kept columns are made of so many bytes of rows at a time.
+PREDICTED_BYTES = 2**24
+
+
+class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
+    """What all estimators share: input checks, compression, attributes, prediction, intervals."""
+
+    # The parameter that decides how many terms are kept, if there is one.
+    strength_name: str | None = None
+    # Set by the solution; a stream of blocks (partial_fit) sets them when one is first asked for.
+    _SOLVED = (
+        "coef_",
+        "intercept_",
+        "support_",
+        "prior_variance_",
+        "noise_variance_",
+        "coef_std_",
+        "covariance_",
+        "log_evidence_",
+        "kkt_gap_",
+        "n_iter_",
+        "trace_",
+        "warnings_",
+        "_terms",
+    )
+
+    def __init__(
+        self,
+        noise_variance: float | None,
+        fit_intercept: bool,
+        always_keep: Any,
+        max_iter: int,
+        tol: float,
+        verbose: int,
+    ) -> None:
+        self.noise_variance = noise_variance
+        self.fit_intercept = fit_intercept
+        self.always_keep = always_keep
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    @abstractmethod
+    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
+        """Return the fit of one target; it may start from the fit of a strength nearby."""
+
+    def _strength(self, n_columns: int) -> Array | None:
+        """Return the strengths, checked, one per column; None where there are none or they are calibrated."""
+        return None
+
+    def _rule_unit_power(self) -> int:
+        """Return how the statistics in the trace change with the unit of a coefficient."""
+        return 0
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
+        """Fit to all rows at once.
+
+        Parameters
+        ----------
+        X : array, data frame, sparse matrix, Dask collection or ardea.Operator of shape (n_samples, n_features)
+            The columns to choose from. Dask arrays and data frames are compressed where their blocks lie.
+        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_targets)
+            What they should explain. Several targets share one compression of X.
+        sample_weight : array-like or Dask collection of shape (n_samples,), optional
+            Counts: a row of weight 2 is a row given twice. m becomes the sum of the weights.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, Y, weight, self._ranges = self._checked_rows(X, y, sample_weight, first=True)
+        keep = checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
+        self.__dict__.pop("_stream", None)
+        self._set_solution(*self._posed(X, Y, weight, keep))
+        return self
+
+    def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
+        """Return posterior draws for ArviZ; see :func:`ardea.exports.to_arviz`."""
+        from ardea.exports import to_arviz
+
+        return to_arviz(self, n_draws, random_state)
+
+    def to_sympy(self) -> Any:
+        """Return the model as a SymPy expression; see :func:`ardea.exports.to_sympy`."""
+        from ardea.exports import to_sympy
+
+        return to_sympy(self)
+
+    def to_python(self, name: str = "predict") -> str:
+        """Return the source of a plain function of the few terms; see :func:`ardea.exports.to_python`."""
+        from ardea.exports import to_python
+
+        return to_python(self, name)
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`~ardea.show.report.report_page`."""
+        from ardea.show.report import write_report
+
+        return write_report(self, path, data=None if X is None else (X, y), **details)
+
+    def plot_coefficients(self, ax: Any = None, **details: Any) -> Any:
+        """Draw the terms with their intervals; see :func:`ardea.show.plots.plot_coefficients`."""
+        from ardea.show.plots import plot_coefficients
+
+        return plot_coefficients(self, ax, **details)
+
+    def plot_prediction(self, X: Any, y: Any, ax: Any = None, **details: Any) -> Any:
+        """Draw observed against predicted values with a band; see :func:`ardea.show.plots.plot_prediction`."""
+        from ardea.show.plots import plot_prediction
+
+        return plot_prediction(self, X, y, ax, **details)
+
+    def plot_residuals(self, X: Any, y: Any, axes: Any = None, **details: Any) -> Any:
+        """Draw residual diagnostics; see :func:`ardea.show.plots.plot_residuals`."""
+        from ardea.show.plots import plot_residuals
+
+        return plot_residuals(self, X, y, axes, **details)
+
+    def plot_trace(self, ax: Any = None, **details: Any) -> Any:
+        """Draw how the fit went, with its certificate; see :func:`ardea.show.plots.plot_trace`."""
+        from ardea.show.plots import plot_trace
+
+        return plot_trace(self, ax, **details)
+
+    def _posed(self, X: Any, Y: Array, weight: Array | None, keep: list[int]) -> tuple[list[Problem], Coordinates]:
+        """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
+        m, d = X.shape
+        if isinstance(X, CompressedRows):
+            return X.compression.pose(intercept=self.fit_intercept, keep=keep)
+        if isinstance(X, Operator):
+            return pose_implicit(OperatorSource.of(X), Y, weight, intercept=self.fit_intercept, keep=keep)
+        # Peaks as measured on several shapes; ill-conditioned columns may need half as much again.
+        if m > d and d <= COMPRESSION_COLUMN_LIMIT:
+            require(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")
+            return Compression.from_arrays(X, Y, weight, self._ranges).pose(intercept=self.fit_intercept, keep=keep)
+        if sparse.issparse(X):
+            source = SparseSource(sparse.csc_array(X))
+            return pose_implicit(source, Y, weight, intercept=self.fit_intercept, keep=keep)
+        require(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
+        return pose_array(X, Y, weight, intercept=self.fit_intercept, keep=keep)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
+        """Add a block of rows to a stream; the model of all rows so far is solved when it is first asked for.
+
+        The result equals `fit` on all the rows together, in memory that does not grow with their number (above 5,000
+        columns the rows are kept). After `fit`,
+        a new stream begins, with a warning: `fit` keeps nothing that rows could be added to.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`; every block with the same columns.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if "_stream" not in self.__dict__ and "coef_" in self.__dict__:
+            warnings.warn(
+                "partial_fit begins a new stream: the rows given to fit() are not part of it. Pass them through "
+                "partial_fit too if they should be.",
+                UserWarning,
+                stacklevel=2,
+            )
+        stream = self.__dict__.get("_stream")
+        if isinstance(X, Operator):
+            raise ValueError("An Operator cannot be added to a stream of rows; use fit.")
+        X, Y, weight, ranges = self._checked_rows(X, y, sample_weight, first=stream is None)
+        checked_keep(self.always_keep, X.shape[1], getattr(self, "feature_names_in_", None))
+        if sparse.issparse(X) and X.shape[1] > COMPRESSION_COLUMN_LIMIT:
+            raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
+        block = X.compression if isinstance(X, CompressedRows) else Compression.from_arrays(X, Y, weight, ranges)
+        self._stream = block if stream is None else stream.merge(block)
+        self._ranges = self._stream.ranges
+        for name in self._SOLVED:
+            self.__dict__.pop(name, None)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in BaseARD._SOLVED and "_stream" in self.__dict__:
+            self._check_parameters()
+            stream: Compression = self.__dict__["_stream"]
+            keep = checked_keep(self.always_keep, stream.n_features, self.__dict__.get("feature_names_in_"))
+            self._set_solution(*stream.pose(intercept=self.fit_intercept, keep=keep))
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "coef_" in self.__dict__ or "_stream" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        if self.noise_variance is not None:
+            checked_positive("noise_variance", self.noise_variance)
+        checked_positive("max_iter", self.max_iter, whole=True)
+        checked_positive("tol", self.tol)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
+        if hasattr(self, "false_terms"):
+            checked_positive("false_terms", self.false_terms)
+
+    def _checked_rows(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, first: bool
+    ) -> tuple[Any, Array, Array | None, Array | None]:
+        """Return X, the targets, the weights and the range of every column, sound; rows without weight are gone."""
+        if any(map(is_lazy, (X, y, sample_weight))):
+            X, y, sample_weight = self._compressed(X, y, sample_weight, first=first), None, None
+        if isinstance(X, CompressedRows):
+            taken = self._taken(X, y, sample_weight, first=first)
+            return taken, np.empty((0, 0)), None, taken.compression.ranges
+        if isinstance(X, Operator):
+            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+            check_consistent_length(X, y)
+        ranges = _ranges_where_sound(X, y) if first else None
+        if isinstance(X, Operator) or ranges is not None:
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
+                require(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
+            with explained_where_unsound(X, y):
+                X, y = validate_data(
+                    self,
+                    X,
+                    y,
+                    accept_sparse=("csr", "csc"),
+                    dtype=(np.float64, np.float32),
+                    multi_output=True,
+                    y_numeric=True,
+                    reset=first,
+                )
+            ranges = ranges_of(X)
+        if np.iscomplexobj(y):
+            raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
+        y = np.asarray(y, dtype=np.float64)
+        self._strength(X.shape[1])
+        if first:
+            self._one_target = y.ndim == 1
+        Y = y.reshape(y.shape[0], -1)
+        if sample_weight is None:
+            return X, Y, None, ranges
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        used = weight > 0
+        if not used.any():
+            raise ValueError("All sample weights are zero: at least one row must count.")
+        if used.all() or isinstance(X, Operator):
+            return X, Y, weight, ranges
+        return X[used], Y[used], weight[used], ranges_of(X[used])
+
+    def _compressed(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
+        """Compress Dask collections, after all checks that can be made before."""
+        from ardea.distributed.compress import compressed
+        from ardea.distributed.rows import LazyRows
+
+        rows = LazyRows.of(X, y, sample_weight)
+        self._check_columns(rows.X.shape[1], rows.names, first=first)
+        return compressed(rows, verbose=self.verbose)
+
+    def _taken(self, rows: CompressedRows, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
+        """Take rows that are compressed already: remember their columns (first), or check them."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
+        self._check_columns(rows.shape[1], rows.names, first=first)
+        if first:
+            self.n_features_in_, self._one_target = rows.shape[1], rows.one_target
+            self.__dict__.pop("feature_names_in_", None)
+            if rows.names is not None:
+                self.feature_names_in_ = np.array(rows.names, dtype=object)
+        return rows
+
+    def _check_columns(self, columns: int, names: Sequence[str] | None, *, first: bool) -> None:
+        self._strength(columns)
+        known = getattr(self, "feature_names_in_", None)
+        if first:
+            checked_keep(self.always_keep, columns, None if names is None else np.array(names, dtype=object))
+        elif columns != self.n_features_in_ or not (known is None or names is None or list(known) == list(names)):
+            raise ValueError("The columns are not those of the first block, in the same order.")
+
+    def _tasks(self, problems: Sequence[Problem], coordinates: Coordinates) -> list[Task]:
+        """Return one task per target."""
+        flat, m = coordinates.flat, coordinates.total_weight
+        if flat.kept.size and m <= flat.rank:
+            raise ValueError(
+                f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
+                "nothing is left to learn from. Keep fewer columns, or add rows."
+            )
+        with np.errstate(over="ignore", under="ignore"):
+            squares = coordinates.targets**2
+        if not np.all((squares >= np.finfo(float).tiny) & np.isfinite(squares)):
+            raise ValueError("The square of y is no number of full precision (beyond 1e±150): give y in another unit.")
+        return [
+            Task(
+                problem,
+                coordinates.coefficient_unit(t),
+                float(coordinates.targets[t]) ** 2,
+                self.noise_variance,
+                int(self.max_iter),
+                float(self.tol),
+            )
+            for t, problem in enumerate(problems)
+        ]
+
+    def _set_solution(self, problems: Sequence[Problem], coordinates: Coordinates) -> None:
+        fits = [self._solve_one(task) for task in self._tasks(problems, coordinates)]
+        self._adopt(problems, coordinates, fits)
+
+    def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
+        """Take the fits for this model's own: warnings, then attributes."""
+        known = self.noise_variance is not None
+        self.warnings_: list[str] = []
+        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
+            self._tell(problem, fit, coordinates, t)
+        self._terms: list[Terms] = [
+            terms_of(problem, fit, coordinates, t, noise_known=known)
+            for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
+        ]
+        self._check_units()
+        self._set_attributes(problems, fits, coordinates)
+
+    def _check_units(self) -> None:
+        """Refuse coefficients whose variance is no number, rather than report a standard deviation of zero."""
+        for terms in self._terms:
+            variance = terms.posterior.covariance.diagonal()
+            lost = ~np.isfinite(variance) | (variance == 0)
+            if lost.any() and terms.posterior.noise > 0:
+                names = ", ".join(self._names()[j] for j in terms.active[lost][:3])
+                raise ValueError(
+                    f"The variance of the coefficients of {names} is no number: give these columns, or y, in another "
+                    "unit (numbers within 1e±150 of each other)."
+                )
+
+    def _set_attributes(self, problems: Sequence[Problem], fits: Sequence[Fit], coordinates: Coordinates) -> None:
+        terms = self._terms
+        self.coef_ = self._stacked([t.coefficients(t.posterior) for t in terms])
+        self.intercept_ = self._stacked([t.intercept_value for t in terms])
+        self.coef_std_ = self._stacked([t.standard_deviations(t.posterior) for t in terms])
+        self.support_ = self._stacked([_mask(t.support, t.n_features) for t in terms])
+        self.noise_variance_ = self._stacked([t.posterior.noise for t in terms])
+        covariances = [t.covariance(t.posterior) for t in terms]
+        self.covariance_ = covariances[0] if self._one_target else covariances
+        units = [coordinates.coefficient_unit(t) for t in range(len(fits))]
+        self.prior_variance_ = self._stacked(
+            [_with_flat((np.sqrt(f.gamma) * u) ** 2, coordinates) for f, u in zip(fits, units, strict=True)]
+        )
+        scales = coordinates.targets
+        self.log_evidence_ = self._stacked(
+            [_log_evidence(p, f, s) for p, f, s in zip(problems, fits, scales, strict=True)]
+        )
+        self.kkt_gap_ = self._stacked([f.kkt_gap for f in fits])
+        self.n_iter_ = self._stacked([f.n_iter for f in fits])
+        power = self._rule_unit_power()
+        traces = [
+            _trace_in_units(f.trace, p, u, s, power) for f, p, u, s in zip(fits, problems, units, scales, strict=True)
+        ]
+        self.trace_ = traces[0] if self._one_target else traces
+
+    def _stacked(self, values: list[Any]) -> Any:
+        return values[0] if self._one_target else np.array(values)
+
+    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, target: int) -> None:
+        """Turn a status, or what a user should know of a sound fit, into warnings; print where asked."""
+        k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
+        where = "" if self._one_target else f"Target {target}: "
+        told: list[Advice]
+        if fit.status.advice:
+            text = fit.status.advice.format(max_iter=self.max_iter, gap=fit.kkt_gap, tol=self.tol, k=k, m=m)
+            collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
+            told = [(text, CollapseWarning if collapsed else ConvergenceWarning)]
+        elif m <= k + 1 and m != coordinates.n_samples:
+            text = (
+                f"The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
+                "scale them to add up to the number of independent rows (docs/warnings/collapse)."
+            )
+            told = [(text, CollapseWarning)]
+        else:
+            noise = None if self.noise_variance is None else fit.noise
+            told = fit_advice(problem, fit.posterior, coordinates.flat.rank, noise, self._names())
+        for text, category in told:
+            self.warnings_.append(where + text)
+            warnings.warn(where + text, category, stacklevel=5)
+        if self.verbose:
+            print(
+                f"{where or type(self).__name__ + ': '}{fit.n_iter} steps, {k} terms, kkt_gap {fit.kkt_gap:.1e}, "
+                f"{fit.status.value}"
+            )
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict y, with the standard deviation of a new observation where asked.
+
+        Parameters
+        ----------
+        X : array, data frame, sparse matrix or Dask collection of shape (n_samples, n_features)
+            New rows. For Dask arrays and data frames the result is a Dask array, computed when it is asked for.
+        return_std : bool, default=False
+            Also return √(σ² + variance of the mean), which includes the uncertainty of coefficients and intercept.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : ndarray of the same shape, if asked for
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            return self._predict_lazily(X, return_std)
+        if not isinstance(X, Operator):
+            with explained_where_unsound(X, None):
+                X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
+        if isinstance(X, Operator):
+            mean, std, _ = self._predicted(X, return_std)
+            return (mean, std) if return_std else mean
+        X = X.tocsr() if sparse.issparse(X) else X
+        support = np.flatnonzero(self._get_support_mask())
+        rows = max(1, PREDICTED_BYTES // (8 * (1 + support.size)))
+        parts = [self._predicted(X[start : start + rows], return_std) for start in range(0, X.shape[0], rows)]
+        if (fitted := self.__dict__.get("_ranges")) is not None:
+            met = reduce(merged_ranges, (ranges for *_, ranges in parts))
+            if advice := extrapolation_advice(fitted[:, support], met, [self._names()[j] for j in support]):
+                warnings.warn(advice, ExtrapolationWarning, stacklevel=2)
+        mean, std = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:2])
+        return (mean, std) if return_std else mean
+
+    def _predicted(self, X: Any, return_std: bool) -> tuple[Array, Array, Array]:
+        """Return mean, standard deviation (empty unless asked for) and the ranges of the kept columns, of some rows."""
+        mean = predicted_mean(self._terms, self._one_target, X)
+        std = predicted_std(self._terms, self._one_target, X) if return_std else np.empty_like(mean[:0])
+        if isinstance(X, Operator):
+            return mean, std, np.empty((2, 0))
+        return mean, std, ranges_of(X[:, np.flatnonzero(self._get_support_mask())])
+
+    def _predict_lazily(self, X: Any, return_std: bool) -> Any:
+        from ardea.distributed.predict import predicted
+
+        n_targets = None if self._one_target else len(self._terms)
+        names = getattr(self, "feature_names_in_", None)
+        mean, std = (
+            predicted(partial(function, self._terms, self._one_target), X, self.n_features_in_, names, n_targets)
+            for function in (predicted_mean, predicted_std)
+        )
+        return (mean, std) if return_std else mean
+
+    def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
+        """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability inside.
+        kind : {"posterior", "refit"}, default="posterior"
+            "posterior": the ARD posterior, shrunk towards zero; it covers less than `level` for coefficients of a few
+            standard errors. "refit": least squares on the kept columns (a flat prior), for reporting.
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2), or (n_targets, n_features, 2)
+        """
+        check_is_fitted(self)
+        if not isinstance(level, Real) or not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
+        if kind not in {"posterior", "refit"}:
+            raise ValueError(f"kind={kind!r} is not known: choose 'posterior' or 'refit'.")
+        return np.asarray(self._stacked([terms.interval(level, kind) for terms in self._terms]))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw coefficients from the posterior.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of draws.
+        random_state : int, Generator, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), or (n_targets, n, n_features)
+        """
+        check_is_fitted(self)
+        n = int(checked_positive("n", n, whole=True))
+        generator = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+        return np.asarray(self._stacked([terms.sample(n, generator) for terms in self._terms]))
+
+    def summary(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Summary:
+        """Return the kept terms with their intervals as a table that prints.
+
+        Parameters
+        ----------
+        level, kind
+            As for `credible_interval`.
+        """
+        intervals = self.credible_interval(level, kind).reshape(len(self._terms), -1, 2)
+        names = self._names()
+        table: dict[str, list[Any]] = {} if self._one_target else {"target": []}
+        percent = f"{100 * level:g}%"
+        table |= {"term": [], "coef": [], "std": [], f"{percent} low": [], f"{percent} high": []}
+        for t, terms in enumerate(self._terms):
+            gaussian = terms.refit if kind == "refit" and terms.refit is not None else terms.posterior
+            coefficients, deviations = terms.coefficients(gaussian), terms.standard_deviations(gaussian)
+            for j in terms.support:
+                row = [names[j], float(coefficients[j]), float(deviations[j]), *map(float, intervals[t, j])]
+                row = row if self._one_target else [f"y{t}", *row]
+                for column, value in zip(table.values(), row, strict=True):
+                    column.append(value)
+        total = sum(terms.support.size for terms in self._terms)
+        sigma = ", ".join(f"{np.sqrt(terms.posterior.noise):.4g}" for terms in self._terms[:5])
+        possible = len(self._terms) * self.n_features_in_
+        intervals_of = "posterior intervals, shrunk a little; kind='refit' for a report"
+        if kind == "refit":
+            intervals_of = "intervals of least squares on the kept terms"
+        caption = f"{type(self).__name__}: {total} of {possible} terms kept, noise σ = {sigma}; {intervals_of}"
+        return Summary(table, caption)
+
+    def _names(self) -> list[str]:
+        """Return the names of the columns, x0, x1, … where there are none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(map(str, names))
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return np.asarray(np.atleast_2d(self.support_).any(axis=0))
+
+
+def predicted_mean(terms: Sequence[Terms], one_target: bool, X: Any) -> Array:
+    """Return the mean of every target at the rows of X."""
+    means = [columns_of(X, t.support) @ t.coefficients(t.posterior)[t.support] + t.intercept_value for t in terms]
+    stacked = np.column_stack(means)
+    return stacked[:, 0] if one_target else stacked
+
+
+def predicted_std(terms: Sequence[Terms], one_target: bool, X: Any) -> Array:
+    """Return the standard deviation of a new observation of every target at the rows of X."""
+    deviations = np.sqrt(np.column_stack([t.prediction_variance(X) for t in terms]))
+    return deviations[:, 0] if one_target else deviations
+
+
+def _ranges_where_sound(X: Any, y: Any) -> Array | None:
+    """Return the range of every column of arrays that scikit-learn's checks would pass unchanged; None for others.
+
+    The range of a column is finite only if all its values are, and needed anyway: this saves the pass of those checks.
+    """
+    if type(X) is not np.ndarray or type(y) is not np.ndarray or X.dtype != np.float64 or y.dtype != np.float64:
+        return None
+    if X.ndim != 2 or y.ndim not in {1, 2} or X.shape[0] != y.shape[0] or 0 in X.shape or 0 in y.shape:
+        return None
+    ranges = ranges_of(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ranges if np.isfinite(ranges).all() and np.isfinite(y.sum()) else None
+
+
+def _mask(index: Index, size: int) -> NDArray[np.bool_]:
+    mask = np.zeros(size, dtype=bool)
+    mask[index] = True
+    return mask
+
+
+def _with_flat(gamma: Array, coordinates: Coordinates) -> Array:
+    """Return prior variances with infinity for the columns whose prior is flat."""
+    gamma[coordinates.flat.kept] = np.inf
+    return gamma
+
+
+def _log_evidence(problem: Problem, fit: Fit, scale: float) -> float:
+    """Return −½(m ln 2π + log|Σ_y| + yᵀΣ_y⁻¹y) in the user's units of y."""
+    return float(-0.5 * (problem.n_rows * (np.log(2 * np.pi) + 2 * np.log(scale)) + fit.posterior.cost))
+
+
+def _trace_in_units(trace: Trace, problem: Problem, unit: Array, scale: float, power: int) -> Trace:
+    scales = unit**power
+    dropped = tuple(
+        replace(d, statistic=float(d.statistic * scales[d.column]), threshold=float(d.threshold * scales[d.column]))
+        for d in trace.dropped
+    )
+    cost = trace.cost + 2 * problem.n_rows * np.log(scale)
+    return replace(trace, cost=cost, noise_variance=trace.noise_variance * scale**2, dropped=dropped)

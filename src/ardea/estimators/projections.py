@@ -1,0 +1,245 @@
+"""Fewer rows: Cy = CΘξ for a matrix C with few rows (Eq. subsampling), applied block by block.
+
+Compression (:mod:`ardea.core.compression`) keeps all that the rows say and costs one pass over them. A projection
+throws information away: with n of m rows left, standard errors grow by √(m/n). It is here for those who want a sample,
+or whose later steps need rows.
+
+C = [C₁ C₂ …] acts on blocks of rows, C[1 Θ y] = Σ_b C_b[1 Θ y]_b, so one pass suffices and nothing of C is stored:
+
+==================  =====================================================  ==============================
+projection          C                                                      cost of m rows of d columns
+==================  =====================================================  ==============================
+`RowSample(n)`      n different unit vectors, uniformly (the paper's)      m numbers drawn, n rows copied
+`SparseSigns(n)`    every row of Θ goes to one of n rows, with a sign      m·d
+`DenseSigns(n)`     ±1 everywhere                                          m·n·d, more than compression
+`Given(C)`          any matrix, dense or sparse                            as C @ Θ
+==================  =====================================================  ==============================
+
+Rows of C have unit norm (`Given`: as given), so σ² keeps its meaning. The column of ones is projected with Θ, so an
+intercept stays exact.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ardea.core.columns import Array
+from ardea.core.compression import Compression
+from ardea.core.factor import triangle
+from ardea.estimators.inputs import CompressedRows, checked_positive
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a projection keeps of some rows.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, width)
+        C_b times the rows of [1 Θ Y].
+    marks : ndarray of shape (n,)
+        One number for every row kept: its key (`RowSample`) or the squared norm of that row of C so far.
+    """
+
+    rows: Array
+    marks: Array
+
+
+class Projection(ABC):
+    """A matrix C that can be applied block by block."""
+
+    @abstractmethod
+    def apply(self, start: int, rows: Array) -> Part:
+        """Return C_b times a block of rows, the first of which is row `start` of all."""
+
+    def merge(self, one: Part, other: Part) -> Part:
+        """Return the part of two blocks together: their sum."""
+        return Part(one.rows + other.rows, one.marks + other.marks)
+
+    def finish(self, part: Part) -> Array:
+        """Return C[1 Θ Y] with unit rows of C; rows that nothing went to are left out."""
+        used = part.marks > 0
+        return np.asarray(part.rows[used] / np.sqrt(part.marks[used])[:, None])
+
+
+@dataclass(frozen=True)
+class RowSample(Projection):
+    """n rows chosen uniformly without replacement; all rows where there are fewer.
+
+    Every row draws a number, and the n smallest win: the same rows, however the data are cut into blocks.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows to keep.
+    seed : int
+        Seed.
+    """
+
+    n: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checked_positive("n", self.n, whole=True)
+
+    def apply(self, start: int, rows: Array) -> Part:
+        """Return the rows of the block with the smallest keys."""
+        return self._smallest(Part(rows, _numbers(self.seed, start, len(rows))))
+
+    def merge(self, one: Part, other: Part) -> Part:
+        """Return the winners of both."""
+        return self._smallest(Part(np.vstack([one.rows, other.rows]), np.concatenate([one.marks, other.marks])))
+
+    def finish(self, part: Part) -> Array:
+        """Return the rows, which are rows of the data."""
+        return part.rows
+
+    def _smallest(self, part: Part) -> Part:
+        if len(part.marks) <= self.n:
+            return part
+        kept = np.sort(np.argpartition(part.marks, self.n)[: self.n])
+        return Part(part.rows[kept], part.marks[kept])
+
+
+@dataclass(frozen=True)
+class SparseSigns(Projection):
+    """Every row is added to, or taken from, one of n rows, both at random (a count sketch).
+
+    Parameters
+    ----------
+    n : int
+        Number of rows to keep.
+    seed : int
+        Seed.
+    """
+
+    n: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checked_positive("n", self.n, whole=True)
+
+    def apply(self, start: int, rows: Array) -> Part:
+        """Return the sums."""
+        drawn = 2 * self.n * _numbers(self.seed, start, len(rows))
+        place, sign = drawn.astype(np.intp) // 2, 1.0 - 2.0 * (drawn.astype(np.intp) % 2)
+        columns = np.arange(len(rows))
+        C = sparse.csr_array((sign, (place, columns)), shape=(self.n, len(rows)))
+        return Part(C @ rows, np.bincount(place, minlength=self.n).astype(float))
+
+
+@dataclass(frozen=True)
+class DenseSigns(Projection):
+    """n sums of all rows with random signs.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows to keep.
+    seed : int
+        Seed.
+    """
+
+    n: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checked_positive("n", self.n, whole=True)
+
+    def apply(self, start: int, rows: Array) -> Part:
+        """Return the sums, made from as many rows at a time as keep C small."""
+        total = np.zeros((self.n, rows.shape[1]))
+        step = max(1, 2**20 // self.n)
+        for first in range(0, len(rows), step):
+            part = rows[first : first + step]
+            signs = _numbers(self.seed, (start + first) * self.n, len(part) * self.n).reshape(len(part), self.n) < 0.5
+            total += np.where(signs, 1.0, -1.0).T @ part
+        return Part(total, np.full(self.n, float(len(rows))))
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Projection):
+    """A matrix of one's own. Its rows should be orthonormal, else the noise is not white.
+
+    Parameters
+    ----------
+    matrix : array or sparse matrix of shape (n, rows)
+        C.
+    """
+
+    matrix: Any
+
+    def apply(self, start: int, rows: Array) -> Part:
+        """Return the columns of C that belong to the rows, times the rows."""
+        if start + len(rows) > self.matrix.shape[1]:
+            raise ValueError(f"The matrix has {self.matrix.shape[1]} columns, but there are more rows than that.")
+        C = self.matrix.tocsc() if sparse.issparse(self.matrix) else np.asarray(self.matrix, dtype=float)
+        product = C[:, start : start + len(rows)] @ rows
+        return Part(np.asarray(product), np.ones(self.matrix.shape[0]))
+
+    def finish(self, part: Part) -> Array:
+        """Return the rows as they are."""
+        return part.rows
+
+
+def project(blocks: Iterable[tuple[Any, Any]], projection: Projection, *, names: Any = None) -> CompressedRows:
+    """Return the rows Cy = CΘξ, ready for an estimator's `fit` (as X, with None for y).
+
+    Parameters
+    ----------
+    blocks : iterable of (X, y)
+        Blocks of rows in order: ``[(X, y)]`` for arrays, ``open_rows(path, target).blocks()`` for a file,
+        ``zip(X.blocks, y.blocks)`` for Dask arrays (one block is computed at a time).
+    projection : Projection
+        C.
+    names : sequence of str, optional
+        Columns of X.
+
+    Returns
+    -------
+    CompressedRows
+        n_samples and the weight of all rows are the number of rows of C.
+
+    Examples
+    --------
+    >>> from ardea import SparseARD
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100_000, 10))
+    >>> y = X[:, 2] - 2 * X[:, 7] + 3 + 0.1 * rng.normal(size=100_000)
+    >>> model = SparseARD().fit(project([(X, y)], SparseSigns(500)), None)
+    >>> np.flatnonzero(model.support_), round(model.intercept_, 1)
+    (array([2, 7]), 3.0)
+    """
+    part: Part | None = None
+    start, n_features, one_target = 0, 0, True
+    for X, y in blocks:
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if X.ndim != 2 or len(X) != len(y):
+            raise ValueError(f"A block has X of shape {X.shape} and y of shape {y.shape}: give equally many rows.")
+        rows = np.column_stack([np.ones(len(X)), X, y])
+        if not np.isfinite(rows).all():
+            raise ValueError(f"The rows {start} to {start + len(X) - 1} hold NaN or infinity.")
+        block = projection.apply(start, rows)
+        part = block if part is None else projection.merge(part, block)
+        start, n_features, one_target = start + len(X), X.shape[1], y.ndim == 1
+    if part is None:
+        raise ValueError("No block of rows was given: pass at least one.")
+    rows = projection.finish(part)
+    n, width = rows.shape
+    factor = triangle(rows) if n > 2 * width else rows
+    return CompressedRows(
+        Compression(factor, n_features, float(n), n), None if names is None else tuple(names), one_target
+    )
+
+
+def _numbers(seed: int, start: int, count: int) -> Array:
+    """Return numbers `start` to `start + count` of a stream of uniform numbers: the same however it is cut."""
+    stream = np.random.PCG64(seed)
+    stream.advance(start)
+    return np.random.Generator(stream).random(count)

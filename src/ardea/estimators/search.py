@@ -1,0 +1,474 @@
+"""Choosing along a path: every strength of a grid on one compression, the best by a criterion.
+
+With L the evidence cost at the model's un-inflated σ², k its number of terms, d the number of candidate columns, m the
+rows, and RSS that of least squares on the support:
+
+=============  ====================================================================================================
+criterion      smallest wins
+=============  ====================================================================================================
+"evidence"     L + 2k + 2 ln C(d, k), the default
+"aicc"         L + 2k′ + (2k′² + 2k′)/(m − k′ − 1), k′ = k + 1 (Eq. AICc, with its signs put right)
+"aic"          m ln(RSS/m) + 2k
+"bic"          m ln(RSS/m) + k ln m
+"ebic"         m ln(RSS/m) + k ln m + 2 ln C(d, k)
+"ebic2"        m ln(RSS/m) + 2(k ln m + 2 ln C(d, k))
+"cv"           mean squared error over blocks of rows left out; the sparsest model within one standard error
+"stability"    −Φ, Φ the stability of the support over random halves of the rows (Nogueira, Sechidis & Brown 2018)
+"oracle"       terms added + terms missed, given `true_support`: for experiments
+=============  ====================================================================================================
+
+Models with k > m/4 take no part: there σ² cannot be trusted. Strengths weaker than one that keeps more than m/2 terms
+are not fitted; the path repeats that model for them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ardea import rates
+from ardea.core.columns import Array
+from ardea.core.problem import Coordinates, Problem
+from ardea.core.result import Fit
+from ardea.core.reweighted import COLLAPSE_SHARE
+from ardea.equation import ShowsTerms, Terms, columns_of, terms_of
+from ardea.estimators.base import BaseARD
+from ardea.estimators.family import LSTSBL, ARDvi
+from ardea.estimators.inputs import CompressedRows, checked_keep, checked_positive
+from ardea.estimators.operators import Operator
+from ardea.progress import Progress
+
+LARGEST_SHARE = 0.25
+RSS_CRITERIA = ("aic", "bic", "ebic", "ebic2")
+CRITERIA = ("evidence", "aicc", *RSS_CRITERIA, "cv", "stability", "oracle")
+GRID_SIZE = 15
+# Expected false terms at the strong end of a default grid; the weak end is that of plain ARD.
+FEWEST_FALSE_TERMS = 1e-3
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One model to try: an estimator with its parameters set, and what is varied in it."""
+
+    model: BaseARD
+    method: int
+    varied: str
+    strength: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model of the path, fitted."""
+
+    candidate: Candidate
+    fit: Fit
+    problem: Problem
+    coordinates: Coordinates
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """Which penalised columns are kept."""
+        return self.fit.gamma > 0
+
+    def terms(self) -> Terms:
+        """Return the model in the user's units."""
+        known = self.candidate.model.noise_variance is not None
+        return terms_of(self.problem, self.fit, self.coordinates, 0, noise_known=known)
+
+
+class Path(dict[str, Any]):
+    """The path as a dict of arrays of equal length; `to_frame()` for pandas."""
+
+    def to_frame(self) -> Any:
+        """Return the path as a pandas DataFrame (needs the extra `frames`)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install 'ardea[frames]'.") from error
+        return pd.DataFrame({name: values for name, values in self.items() if values.ndim == 1})
+
+
+class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
+    """Fit an estimator at every strength of a grid and keep the best by a criterion that needs no truth.
+
+    One compression serves all; the thresholding methods and ARDr share their first fit.
+
+    Parameters
+    ----------
+    estimator : estimator of ardea, or a list of them
+        What to fit. A list chooses between methods as well.
+    strengths : array-like, dict, or a list of these, optional
+        Values of the estimator's strength (`alpha`, `lam`, `tau` or `false_terms`), or a dict of parameters to values,
+        all combinations of which are tried (``{"lam": [...], "eta": [...]}``). With several estimators, one entry for
+        each. None: 15 strengths from plain ARD to an expected .001 false terms.
+    criterion : str, default="evidence"
+        One of "evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability", "oracle".
+    true_support : boolean array of shape (n_features,), optional
+        The truth, for "oracle".
+    cv : int, default=5
+        Number of blocks of rows for "cv".
+    n_resamples : int, default=20
+        Number of halves for "stability".
+    n_jobs : int, optional
+        Parallel jobs (joblib) over blocks or halves.
+    random_state : int, RandomState or None
+        Seed of the halves.
+    verbose : int, default=0
+        1 shows progress, with the time left, on standard error.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The chosen model, fitted.
+    best_strength_ : float
+        Its strength (`alpha`, `lam`, `tau`, or `false_terms` of a default grid); nan for an estimator without one.
+    best_params_ : dict
+        All that was varied to get it.
+    best_index_ : int
+        Its place in `path_`.
+    path_ : Path
+        Dict of arrays: method, what is varied, strength, k, cost, log_evidence, every cheap criterion, the one
+        used ("score"), whether the model took part ("eligible"), support and coef (two-dimensional). `to_frame()`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ardea import ARDSearch, ARDvi
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 40))
+    >>> y = X[:, 3] - 2 * X[:, 8] + 0.5 * rng.normal(size=100)
+    >>> search = ARDSearch(ARDvi(), strengths=[1, 2, 4, 8, 16]).fit(X, y)
+    >>> np.flatnonzero(search.best_estimator_.support_)
+    array([3, 8])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        strengths: Any = None,
+        criterion: str = "evidence",
+        true_support: ArrayLike | None = None,
+        *,
+        cv: int = 5,
+        n_resamples: int = 20,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.strengths = strengths
+        self.criterion = criterion
+        self.true_support = true_support
+        self.cv = cv
+        self.n_resamples = n_resamples
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> ARDSearch:
+        """Fit the whole path and choose.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for the estimators; one target.
+
+        Returns
+        -------
+        self
+        """
+        models = self._checked_models()
+        first = models[0]
+        X, Y, weight, ranges = first._checked_rows(X, y, sample_weight, first=True)
+        if isinstance(X, CompressedRows) and self.criterion in ("cv", "stability"):
+            X[:0]  # says that rows are no longer there
+        if not first._one_target:
+            raise ValueError("ARDSearch takes one target: fit one search per column of y.")
+        self.n_features_in_ = first.n_features_in_
+        if hasattr(first, "feature_names_in_"):
+            self.feature_names_in_ = first.feature_names_in_
+        truth = self._checked_truth(X.shape[1])
+        candidates = self._candidates(models, X.shape[1])
+        for candidate in candidates:
+            candidate.model.n_features_in_, candidate.model._one_target = first.n_features_in_, True
+            candidate.model._ranges = ranges
+            if hasattr(first, "feature_names_in_"):
+                candidate.model.feature_names_in_ = first.feature_names_in_
+        with Progress("path", len(candidates), unit="models", shown=bool(self.verbose)) as bar:
+            entries = _path(candidates, X, Y, weight, bar)
+        table = _table(entries)
+        score, eligible = self._scored(table, entries, (candidates, X, Y, weight), truth)
+        self.path_ = Path(table, score=score, eligible=eligible)
+        self.best_index_ = self._chosen(score, eligible)
+        self._keep_best(entries[self.best_index_])
+        return self
+
+    def _checked_models(self) -> list[BaseARD]:
+        if self.criterion not in CRITERIA:
+            raise ValueError(f"criterion={self.criterion!r} is not known: choose one of {', '.join(CRITERIA)}.")
+        checked_positive("cv", self.cv, whole=True)
+        checked_positive("n_resamples", self.n_resamples, whole=True)
+        models = self.estimator if isinstance(self.estimator, list | tuple) else [self.estimator]
+        if not models or not all(isinstance(model, BaseARD) for model in models):
+            raise ValueError("estimator must be one of ardea's estimators, or a list of them.")
+        models = [clone(model) for model in models]
+        for model in models:
+            model._check_parameters()
+        return models
+
+    def _checked_truth(self, n_columns: int) -> NDArray[np.bool_] | None:
+        if self.criterion != "oracle":
+            return None
+        truth = np.asarray(self.true_support)
+        if truth.dtype != bool or truth.shape != (n_columns,):
+            raise ValueError(f"criterion='oracle' needs true_support, a boolean array of length {n_columns}.")
+        return truth
+
+    def _candidates(self, models: list[BaseARD], n_columns: int) -> list[Candidate]:
+        """Return every model of the grid, strongest first within a method."""
+        several = isinstance(self.estimator, list | tuple)
+        grids = self.strengths if several and self.strengths is not None else [self.strengths] * len(models)
+        if len(grids) != len(models):
+            raise ValueError(f"strengths has {len(grids)} entries for {len(models)} estimators: give one for each.")
+        candidates = []
+        for number, (model, grid) in enumerate(zip(models, grids, strict=True)):
+            for parameters in _grid(model, grid, n_columns):
+                varied = next((name for name in (model.strength_name, "false_terms") if name in parameters), "")
+                strength = parameters.get(varied, np.nan)
+                candidate = clone(model).set_params(**parameters)
+                candidate._check_parameters()
+                candidate._strength(n_columns)
+                candidates.append(Candidate(candidate, number, varied, float(strength)))
+        return candidates
+
+    def _scored(
+        self, table: dict[str, Any], entries: list[Entry], data: Any, truth: NDArray[np.bool_] | None
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Return the criterion of every model and which of them take part."""
+        problem = entries[0].problem
+        eligible = table["k"] <= LARGEST_SHARE * problem.n_rows
+        if self.criterion in RSS_CRITERIA and problem.n_columns >= problem.n_rows:
+            warnings.warn(
+                f"criterion={self.criterion!r} rests on the residual sum of squares, which fails where columns "
+                "outnumber rows: it keeps far too many terms. Use 'evidence'.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if truth is not None:
+            return (table["support"] != truth).sum(axis=1).astype(float), np.ones_like(eligible)
+        if self.criterion == "cv":
+            return self._cross_validated(data, table["k"], eligible), eligible
+        if self.criterion == "stability":
+            return -self._stability(data), eligible
+        return table[self.criterion], eligible
+
+    def _chosen(self, score: Array, eligible: NDArray[np.bool_]) -> int:
+        if not eligible.any():
+            warnings.warn(
+                "Every model of the path keeps more than a quarter as many terms as there are rows; the sparsest is "
+                "returned. Try larger strengths, or add rows.",
+                UserWarning,
+                stacklevel=3,
+            )
+            return int(np.argmin(self.path_["k"]))
+        return int(np.argmin(np.where(eligible, score, np.inf)))
+
+    def _keep_best(self, entry: Entry) -> None:
+        best = entry.candidate.model
+        best._adopt([entry.problem], entry.coordinates, [entry.fit])
+        self.best_estimator_ = best
+        self.best_strength_ = entry.candidate.strength
+        varied = _grid_names(best, self.strengths)
+        self.best_params_ = {name: value for name, value in best.get_params().items() if name in varied}
+
+    def _resampled(self, data: Any, subsets: list[NDArray[np.intp]]) -> Any:
+        """Run the path on every subset of the rows."""
+        candidates, X, Y, weight = data
+        if isinstance(X, Operator):
+            raise ValueError(f"criterion={self.criterion!r} needs rows, which an Operator does not have.")
+        jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        paths = jobs(
+            delayed(_path)(candidates, X[rows], Y[rows], None if weight is None else weight[rows]) for rows in subsets
+        )
+        finished = []
+        with Progress(self.criterion, len(subsets), unit="paths", shown=bool(self.verbose)) as bar:
+            for path in paths:
+                finished.append(path)
+                bar.step()
+        return finished
+
+    def _cross_validated(self, data: Any, k: Array, eligible: NDArray[np.bool_]) -> Array:
+        """Return the score of the one-standard-error rule: k for models within it, the error beyond."""
+        _, X, Y, weight = data
+        blocks = np.array_split(np.arange(X.shape[0]), self.cv)
+        paths = self._resampled(data, [np.setdiff1d(np.arange(X.shape[0]), block) for block in blocks])
+        errors = np.array(
+            [
+                [_error(entry.terms(), X, Y, weight, block) for entry in path]
+                for path, block in zip(paths, blocks, strict=True)
+            ]
+        )
+        mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(len(blocks))
+        best = int(np.argmin(np.where(eligible, mean, np.inf)))
+        within = eligible & (mean <= mean[best] + spread[best])
+        # Within one standard error the sparsest wins; the rest are ranked behind all of them by their error.
+        return np.where(within, k - k.max() - 1.0, mean / mean[best])
+
+    def _stability(self, data: Any) -> Array:
+        """Return Φ of every strength: 1 for the same support on every half of the rows, 0 for chance."""
+        _, X, _, _ = data
+        generator = check_random_state(self.random_state)
+        halves = [np.sort(generator.permutation(X.shape[0])[: X.shape[0] // 2]) for _ in range(self.n_resamples)]
+        paths = self._resampled(data, halves)
+        chosen = np.array([[entry.support for entry in path] for path in paths], dtype=float)
+        frequency, size, d = chosen.mean(axis=0), chosen.sum(axis=2).mean(axis=0), chosen.shape[2]
+        repeats = len(paths)
+        variance = repeats / max(repeats - 1, 1) * (frequency * (1 - frequency)).mean(axis=1)
+        chance = size / d * (1 - size / d)
+        return np.where(chance > 0, 1 - variance / np.where(chance > 0, chance, 1.0), 0.0)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict with the chosen model; see its `predict`."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, return_std=return_std)
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Draw terms and criterion against strength (needs the extra `plots`); returns the Axes."""
+        from ardea.show.plots import plot_path
+
+        check_is_fitted(self)
+        return plot_path(self, ax)
+
+    def plot_path_coefficients(self, ax: Any = None) -> Any:
+        """Draw the coefficients against strength (needs the extra `plots`); returns the Axes."""
+        from ardea.show.plots import plot_path_coefficients
+
+        check_is_fitted(self)
+        return plot_path_coefficients(self, ax)
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Write one HTML page about the search and its model; see :func:`ardea.show.report.write_report`."""
+        from ardea.show.report import write_report
+
+        check_is_fitted(self)
+        return write_report(self, path, data=None if X is None else (X, y), **details)
+
+
+def _path(
+    candidates: Sequence[Candidate], X: Any, Y: Array, weight: Array | None, bar: Progress | None = None
+) -> list[Entry]:
+    """Fit every candidate: one compression per choice of flat columns, one task per method."""
+    posed: dict[Any, tuple[list[Problem], Coordinates]] = {}
+    tasks: dict[int, Any] = {}
+    entries: list[Entry] = []
+    for candidate in candidates:
+        model = candidate.model
+        keep = checked_keep(model.always_keep, X.shape[1], getattr(model, "feature_names_in_", None))
+        flat = (bool(model.fit_intercept), tuple(keep))
+        if flat not in posed:
+            posed[flat] = model._posed(X, Y, weight, keep)
+        problems, coordinates = posed[flat]
+        near = None
+        if candidate.method in tasks:
+            near = entries[-1].fit
+        else:
+            tasks[candidate.method] = model._tasks(problems, coordinates)[0]
+        # Beyond a collapse weaker strengths keep more terms still; none of them takes part, so none is fitted.
+        beyond = near is not None and near.posterior.active.size > COLLAPSE_SHARE * problems[0].n_rows
+        fit = near if near is not None and beyond else model._solve_one(tasks[candidate.method], near)
+        entries.append(Entry(candidate, fit, problems[0], coordinates))
+        if bar is not None:
+            bar.step()
+    return entries
+
+
+def _grid(model: BaseARD, grid: Any, n_columns: int) -> Iterator[dict[str, Any]]:
+    """Yield the parameters of every model of a grid, strongest first."""
+    if model.strength_name is None:
+        yield {}
+        return
+    if grid is None:
+        yield from _default_grid(model, n_columns)
+        return
+    if not isinstance(grid, Mapping):
+        grid = {model.strength_name: grid}
+    unknown = set(grid) - set(model.get_params())
+    if unknown:
+        raise ValueError(f"{type(model).__name__} has no parameter {', '.join(sorted(unknown))}.")
+    sparse_first = isinstance(model, LSTSBL) or model.strength_name == "false_terms"
+    values = {
+        name: sorted(np.ravel(column).tolist(), reverse=not (sparse_first and name == model.strength_name))
+        for name, column in grid.items()
+    }
+    for combination in product(*values.values()):
+        yield dict(zip(values, combination, strict=True))
+
+
+def _default_grid(model: BaseARD, n_columns: int) -> Iterator[dict[str, Any]]:
+    """Yield strengths from an expected .001 false terms to those of plain ARD.
+
+    ARDvi's in α, which means the same for any data; those of the others in `false_terms`, since theirs depend on it.
+    """
+    for false_terms in np.geomspace(FEWEST_FALSE_TERMS, rates.NO_PRUNING_RATE * n_columns, GRID_SIZE):
+        rate = min(false_terms / n_columns, rates.NO_PRUNING_RATE)
+        if isinstance(model, ARDvi):
+            yield {"alpha": float(rates.strength_for("vi", rate))}
+        else:
+            yield {"false_terms": float(false_terms)}
+
+
+def _grid_names(model: BaseARD, strengths: Any) -> set[str]:
+    grids = strengths if isinstance(strengths, list | tuple) else [strengths]
+    named = {name for grid in grids if isinstance(grid, Mapping) for name in grid}
+    return named | {model.strength_name or "", "false_terms"}
+
+
+def _table(entries: list[Entry]) -> dict[str, Any]:
+    """Return what is known of every model, with every criterion that costs nothing."""
+    k = np.array([entry.fit.posterior.active.size for entry in entries])
+    cost = np.array([entry.fit.posterior.cost for entry in entries])
+    rss = np.array([entry.problem.least_squares(entry.fit.posterior.active)[1] for entry in entries])
+    m = np.array([entry.problem.n_rows for entry in entries])
+    d = np.array([(entry.problem.square_norms > 0).sum() for entry in entries])
+    choices = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)
+    scale = np.array([2 * np.log(entry.coordinates.targets[0]) for entry in entries])
+    cost, misfit = cost + m * scale, m * (np.log(np.maximum(rss, np.finfo(float).tiny) / m) + scale)
+    one_more = k + 1.0
+    with np.errstate(divide="ignore"):
+        small_sample = np.where(m - one_more - 1 > 0, (2 * one_more**2 + 2 * one_more) / (m - one_more - 1), np.inf)
+    return {
+        "method": np.array([type(entry.candidate.model).__name__ for entry in entries]),
+        "varied": np.array([entry.candidate.varied for entry in entries]),
+        "strength": np.array([entry.candidate.strength for entry in entries]),
+        "k": k,
+        "cost": cost,
+        "log_evidence": -0.5 * (m * np.log(2 * np.pi) + cost),
+        "noise_variance": np.array([entry.fit.noise for entry in entries]) * np.exp(scale),
+        "evidence": cost + 2 * k + 2 * choices,
+        "aicc": cost + 2 * one_more + small_sample,
+        "aic": misfit + 2 * k,
+        "bic": misfit + k * np.log(m),
+        "ebic": misfit + k * np.log(m) + 2 * choices,
+        "ebic2": misfit + 2 * (k * np.log(m) + 2 * choices),
+        "support": np.array([entry.support for entry in entries]),
+        "coef": np.array([terms.coefficients(terms.posterior) for terms in (entry.terms() for entry in entries)]),
+    }
+
+
+def _error(terms: Terms, X: Any, Y: Array, weight: Array | None, rows: NDArray[np.intp]) -> float:
+    """Return the mean squared error on some rows."""
+    support = terms.support
+    fitted = columns_of(X[rows], support) @ terms.coefficients(terms.posterior)[support] + terms.intercept_value
+    square = (Y[rows, 0] - fitted) ** 2
+    return float(square.mean() if weight is None else np.average(square, weights=weight[rows]))

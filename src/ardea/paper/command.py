@@ -1,0 +1,149 @@
+"""The command ``reproduce NAME|all|list|report``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from ardea.cli.options import HelpFormatter
+from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+from ardea.paper.experiment import SCALES, VARIANTS, Experiment, ExperimentError, Settings
+from ardea.paper.runner import explained, store_of
+from ardea.paper.runner import run as run_experiment
+from ardea.progress import duration
+
+DEFAULT_OUT = Path("reproduction")
+INTERRUPTED = 130
+DESCRIPTION = """\
+Make the tables and figures of Rudy & Sapsis, 'Sparse Methods for Automatic
+Relevance Determination', from seeds. May be stopped at any moment: the same
+command goes on where it was."""
+EPILOG = """\
+Every experiment gets a folder under --out: records of all trials, table,
+figure, and what it was made with.
+
+examples:
+  ardea reproduce list                         what there is, how long it takes
+  ardea reproduce linear --scale quick         Table 1 in seconds, few trials
+  ardea reproduce linear --variant published   Table 1 as the authors made it
+  ardea reproduce linear --beyond              our methods on the same data
+  ardea reproduce all --jobs 2                 all 15: 15 minutes of one core
+  ardea reproduce report --to page             one page from all results
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add ``reproduce`` to a command line and return its parser; :func:`run` does what it asks for."""
+    parser = subparsers.add_parser(
+        "reproduce",
+        help="make the tables and figures of the paper, as published or corrected",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("name", help="an experiment, or: all, list (what there is), report (page from all results)")
+    parser.add_argument("--scale", choices=SCALES, default="paper", help="quick: seconds (default: paper)")
+    parser.add_argument("--variant", choices=VARIANTS, default="corrected", help="which algorithm (default: corrected)")
+    parser.add_argument("--beyond", action="store_true", help="add our own methods on the same data")
+    parser.add_argument("--jobs", type=int, default=None, metavar="N", help="parallel jobs (default: joblib's, one)")
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help="results (default: reproduction)")
+    parser.add_argument(
+        "--to", type=Path, default=None, metavar="DIR", help="report: where to write it (default: --out)"
+    )
+    parser.add_argument(
+        "--authors", type=Path, default=None, metavar="CSV", help="report: the authors' per-trial results, to compare"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the data (default 0, the authors'); corrected only"
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit code."""
+    try:
+        if options.name == "list":
+            print(listing(options))
+        elif options.name == "report":
+            from ardea.paper.page import write_page
+
+            with explained(options.to or options.out):
+                print(write_page(options.out, options.to or options.out, options.scale, options.authors))
+        else:
+            _run_experiments(options)
+    except ExperimentError as error:
+        print(f"ardea reproduce: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Stopped. Finished trials are kept; the same command goes on from there.", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _run_experiments(options: argparse.Namespace) -> None:
+    if options.variant == "published" and options.seed != 0:
+        raise ExperimentError("--seed is for the corrected variant: the published one replays the authors' seed.")
+    if not 0 <= options.seed < 2**32:
+        raise ExperimentError(f"--seed must be a whole number from 0 to 2**32 - 1; got {options.seed}.")
+    if options.jobs == 0:
+        raise ExperimentError("--jobs must not be 0: give a number of processes, or -1 for all cores.")
+    whole = options.name == "all"
+    chosen = EXPERIMENTS if whole else (experiment_named(options.name),)
+    for experiment in chosen:
+        if options.variant not in experiment.variants:
+            if whole:
+                continue
+            raise ExperimentError(
+                f"{experiment.name} has no published variant: σ is known and nothing in the authors' code changes it. "
+                "Run the corrected one."
+            )
+        start = time.monotonic()
+        folder = run_experiment(
+            experiment,
+            _settings(experiment, options),
+            options.out,
+            jobs=options.jobs,
+            beyond=options.beyond,
+            command=_command(options),
+        )
+        print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
+
+
+def _settings(experiment: Experiment, options: argparse.Namespace) -> Settings:
+    return experiment.settings(options.scale, options.variant, options.seed)
+
+
+def _command(options: argparse.Namespace) -> str:
+    parts = ["ardea reproduce", options.name, f"--scale {options.scale}", f"--variant {options.variant}"]
+    parts += ["--beyond"] * options.beyond + [f"--jobs {options.jobs}"] * (options.jobs is not None)
+    return " ".join(parts + [f"--seed {options.seed}"] * (options.seed != 0))
+
+
+def listing(options: argparse.Namespace) -> str:
+    """Return what there is, how long it takes here, and what is done, at the scale and variant asked for."""
+    lines = [
+        f"Experiments at {options.scale} scale, {options.variant} variant; results in {options.out}.",
+        "Time is for one core: measured from the trials recorded here, else an estimate (~).",
+        "",
+        f"{'name':<20}{'state':<16}{'time':<14}{'paper label':<40}what",
+    ]
+    for experiment in EXPERIMENTS:
+        if options.variant in experiment.variants:
+            state, cost = _state(experiment, options)
+            lines.append(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")
+    return "\n".join(lines)
+
+
+def _state(experiment: Experiment, options: argparse.Namespace) -> tuple[str, str]:
+    """Return how much is done and what all of it costs."""
+    settings = _settings(experiment, options)
+    finished = store_of(options.out, experiment, settings).finished(settings.n_trials)
+    total = settings.n_trials
+    state = "done" if len(finished) == total else f"{len(finished)} of {total}" if finished else "not run"
+    if not finished:
+        return state, "~ " + duration(experiment.core_seconds[settings.scale, settings.variant])
+    mean = sum(result.seconds for result in finished.values()) / len(finished)
+    return state, duration(mean * total)

@@ -1,0 +1,257 @@
+"""The authors' published algorithm with its defects, for comparison with their numbers. Use the estimators instead.
+
+What differs from :mod:`ardea.estimators.family`, all of it read off the behaviour of the published code:
+
+- σ² starts at 1 and follows :class:`ardea.core.noise.AuthorsRule`: a misplaced grid where m ≤ d, d in place of k where
+  m > d. On the grid the cost is taken at the lasso solution, not at the posterior mean;
+- a fit stops when no γ moves by more than an absolute tolerance, which depends on the units, or after 500 steps;
+- the coefficients reported are those of the last lasso;
+- thresholding refits from γ = 0 on the columns kept, passes σ² on, and goes on while any column goes, also one that
+  was zero already;
+- MAP-STSBL is diagonal in its first round only. From the second on a greedy search grows the removed set while the
+  *total* criterion is negative, and columns with γ = 0 stay.
+
+The steps themselves (tangent weights, weighted lasso, posterior) are those of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from ardea.core.columns import Array, DenseColumns, Index
+from ardea.core.evidence import slopes_and_scores
+from ardea.core.noise import AuthorsRule, Fixed
+from ardea.core.posterior import posterior
+from ardea.core.problem import Problem
+from ardea.core.reweighted import Setting, solve
+from ardea.core.weighted_lasso import weighted_lasso
+from ardea.dynamics.differences import difference_weights
+from ardea.priors import Flat
+
+MAX_STEPS = 500
+FINE, COARSE = 1e-8, 1e-5
+FIXED_NOISE_TOL = 1e-9
+
+# Columns of a fit that a threshold removes, given the problem, the fit, τ and the round (from 1).
+Removal = Callable[["Outcome", float, int], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A fit of the published code: its data, the last lasso solution ξ, γ, and σ²."""
+
+    problem: Problem
+    xi: Array
+    gamma: Array
+    noise: float
+
+    @property
+    def aicc(self) -> float:
+        """AICc as the published code evaluates it: L + 2k + (2k² + 2k)/(m − k − 1), k counting σ²."""
+        m, k = self.problem.n_rows, int((self.gamma > 0).sum()) + 1
+        if m - k - 1 <= 0:
+            return np.inf
+        cost = posterior(self.problem, self.gamma, self.noise).cost
+        return cost + 2 * k + (2 * k**2 + 2 * k) / (m - k - 1)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """How σ² is treated: learned by the authors' rule (`variance` is var(y)), or known (None)."""
+
+    variance: float | None
+
+    def fit(
+        self,
+        problem: Problem,
+        noise: float,
+        tol: float,
+        *,
+        alpha: float = 1.0,
+        lam: float = 0.0,
+        eta: float = np.inf,
+        start: Array | None = None,
+    ) -> Outcome:
+        """Run Algs. 1–3 as published; g = λσ⁻² min(γ, η) where `lam` is given."""
+        if self.variance is None:
+            return _fit_at_known_noise(problem, noise, alpha)
+        rule = AuthorsRule(self.variance)
+        d = problem.n_columns
+        gamma, xi = np.zeros(d) if start is None else start, np.zeros(d)
+        for step in range(MAX_STEPS):
+            # In γ/α the inflated noise αs is s and the tangent weight is multiplied by α (see core.reweighted).
+            post = posterior(problem, gamma / alpha, noise)
+            c = alpha * slopes_and_scores(problem, post)[0] + lam / noise * (gamma < eta)
+            xi = weighted_lasso(problem, noise * np.sqrt(c), xi).coefficients
+            moved = alpha * np.abs(xi) / np.sqrt(c)
+            change, gamma = float(np.abs(moved - gamma).max()), moved
+            if step > 0 and change <= tol:
+                break
+            noise = _authors_noise(rule, problem, gamma, xi, noise)
+        return Outcome(problem, xi, gamma, noise)
+
+    def threshold(self, first: Outcome, removal: Removal, tau: float, tol: float) -> Outcome:
+        """Run Algs. 4–6 as published, from a fit of all columns; `tol` is that of the fits on fewer."""
+        problem, columns, fit, rounds = first.problem, np.arange(first.problem.n_columns), first, 1
+        while True:
+            drop = removal(fit, tau, rounds)
+            if not drop.any():
+                break
+            columns, rounds = columns[~drop], rounds + 1
+            if columns.size == 0:
+                return replace(first, xi=np.zeros_like(first.xi), gamma=np.zeros_like(first.gamma), noise=fit.noise)
+            part = Problem(problem.columns.restrict(columns), problem.target, problem.rest, problem.n_rows)
+            fit = self.fit(part, fit.noise, tol)
+        xi, gamma = np.zeros(problem.n_columns), np.zeros(problem.n_columns)
+        xi[columns], gamma[columns] = fit.xi, fit.gamma
+        return Outcome(problem, xi, gamma, fit.noise)
+
+
+def _fit_at_known_noise(problem: Problem, noise: float, alpha: float) -> Outcome:
+    """Return the fixed point itself: at known σ² the published loop runs into it (1500 steps, tolerance 1e-8)."""
+    setting = Setting(problem, Flat(), Fixed(noise), inflation=np.full(problem.n_columns, alpha))
+    fit = solve(setting, max_iter=5000, tol=FIXED_NOISE_TOL)
+    xi = np.zeros(problem.n_columns)
+    inflated = posterior(problem, fit.gamma, alpha * noise)
+    xi[inflated.active] = inflated.mean
+    return Outcome(problem, xi, fit.gamma, noise)
+
+
+def _authors_noise(rule: AuthorsRule, problem: Problem, gamma: Array, xi: Array, noise: float) -> float:
+    if problem.n_rows > problem.n_columns:
+        return rule.update(problem, posterior(problem, gamma, noise))
+    active = np.flatnonzero(gamma > 0)
+    residual = problem.target - problem.active.vectors(active) @ xi[active]
+    return rule.on_grid(problem, active, np.sqrt(gamma[active]), float(residual @ residual) + problem.rest)
+
+
+def small_magnitude(fit: Outcome, tau: float, rounds: int) -> NDArray[np.bool_]:
+    """Remove |ξ_j| ≤ τ (M-STSBL)."""
+    return np.abs(fit.xi) <= tau
+
+
+def likely_zero(fit: Outcome, tau: float, rounds: int) -> NDArray[np.bool_]:
+    """Remove N(0 | ξ_j, Σ_jj) ≥ τ, and whatever has no variance (L-STSBL)."""
+    post = posterior(fit.problem, fit.gamma, fit.noise)
+    density = np.full(fit.xi.size, np.inf)
+    variance = post.covariance.diagonal()
+    density[post.active] = np.exp(-0.5 * fit.xi[post.active] ** 2 / variance) / np.sqrt(2 * np.pi * variance)
+    return density >= tau
+
+
+def cheap_to_remove(fit: Outcome, tau: float, rounds: int) -> NDArray[np.bool_]:
+    """Remove ½ξ_j²(Σ⁻¹)_jj < τ in the first round, by the greedy search afterwards (MAP-STSBL)."""
+    active = np.flatnonzero(fit.gamma > 0)
+    precision = fit.problem.active.gram(active) / fit.noise + np.diag(1 / fit.gamma[active])
+    scaled = precision * np.outer(fit.xi[active], fit.xi[active])
+    if rounds == 1:
+        statistic = np.zeros(fit.xi.size)
+        statistic[active] = 0.5 * scaled.diagonal()
+        return statistic < tau
+    drop = np.zeros(fit.xi.size, dtype=bool)
+    drop[active[_grown_while_total_is_negative(scaled, tau)]] = True
+    return drop
+
+
+def _grown_while_total_is_negative(scaled: Array, tau: float) -> Index:
+    """Grow S by the column with the least ½Σ_SS scaled − τ|S| while that total is not positive."""
+    removed: list[int] = []
+    total, cost = 0.0, 0.5 * scaled.diagonal() - tau
+    while len(removed) < scaled.shape[0]:
+        cost_now = cost.copy()
+        cost_now[removed] = np.inf
+        j = int(np.argmin(cost_now))
+        if total + cost_now[j] > 0:
+            break
+        total += float(cost_now[j])
+        removed.append(j)
+        cost = cost + scaled[:, j]
+    return np.array(removed, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Strengths as the authors ran them; the first of each stands for plain ARD."""
+
+    alpha: Sequence[float]
+    lam: Sequence[float]
+    tau_m: Sequence[float]
+    tau_l: Sequence[float]
+    tau_map: Sequence[float]
+    eta: float = 0.1
+
+
+def replayed(
+    theta: Array, y: Array, grids: Grids, *, truth: NDArray[np.bool_] | None = None, tol: float = FINE
+) -> dict[str, Array]:
+    """Return the coefficients that the published code reports for every method.
+
+    Parameters
+    ----------
+    theta, y : ndarrays of shape (m, d) and (m,)
+        The data.
+    grids : Grids
+        Strengths; λ already multiplied by whatever the authors multiplied it by.
+    truth : boolean ndarray of shape (d,), optional
+        Choose by added + missed (first of ties) instead of AICc.
+    tol : float
+        Tolerance on γ of plain ARD; that of the sweeps is 1e-5.
+    """
+    learner = Learner(float(np.var(y)))
+    problem = posed(theta, y)
+    first = learner.fit(problem, 1.0, tol)
+
+    def best(*others: Outcome) -> Array:
+        candidates = [first, *others]
+        scores = [fit.aicc if truth is None else int(((fit.xi != 0) != truth).sum()) for fit in candidates]
+        return candidates[int(np.argmin(scores))].xi
+
+    def regularised(lam: float) -> Outcome:
+        return learner.fit(problem, first.noise, COARSE, lam=lam, eta=grids.eta, start=first.gamma)
+
+    def thresholded(removal: Removal, tau: float) -> Outcome:
+        # MAP-STSBL loses its tolerance with the misplaced argument and falls back to the default.
+        return learner.threshold(first, removal, tau, FINE if removal is cheap_to_remove else COARSE)
+
+    return {
+        "ARD": first.xi,
+        "ARDr": best(*(regularised(lam) for lam in grids.lam[1:])),
+        "ARDvi": best(*(learner.fit(problem, 1.0, COARSE, alpha=alpha) for alpha in grids.alpha[1:])),
+        "M-STSBL": best(*(thresholded(small_magnitude, tau) for tau in grids.tau_m[1:])),
+        "L-STSBL": best(*(thresholded(likely_zero, tau) for tau in grids.tau_l[1:])),
+        "MAP-STSBL": best(*(thresholded(cheap_to_remove, tau) for tau in grids.tau_map[1:])),
+    }
+
+
+def published_difference(values: Array, step: float, derivative: int = 1) -> Array:
+    """Return a derivative along the first axis as published: central stencils of sixth order, forward ones at the ends.
+
+    Where ours moves one window of points along the ends, the published code begins a forward stencil at every row (and
+    mirrors it at the other end). That of the fourth derivative has nine points, hence order five.
+    """
+    half = (derivative + 5) // 2
+    central = difference_weights(np.arange(-half, half + 1), derivative)
+    forward = difference_weights(np.arange(min(derivative + 6, 9)), derivative)
+    n = len(values)
+    result = np.empty_like(values)
+    inside = n - 2 * half
+    result[half : n - half] = sum(weight * values[i : i + inside] for i, weight in enumerate(central))
+    for row in range(half):
+        result[row] = np.tensordot(forward, values[row : row + forward.size], axes=1)
+        mirrored = values[n - row - forward.size : n - row][::-1]
+        result[n - row - 1] = (-1) ** derivative * np.tensordot(forward, mirrored, axes=1)
+    return result / step**derivative
+
+
+def posed(theta: Array, y: Array) -> Problem:
+    """Return the data as a problem in the user's own units; compressed where rows outnumber columns."""
+    m, d = theta.shape
+    if m <= 2 * d:
+        return Problem(DenseColumns(theta), y, 0.0, m)
+    (triangle,) = linalg.qr(np.column_stack([theta, y]), mode="r", check_finite=False)
+    return Problem(DenseColumns(triangle[:d, :d]), triangle[:d, d], float(triangle[d, d] ** 2), m)

@@ -1,0 +1,225 @@
+"""Warnings tell the truth: exchanges recomputed, ranges exact, silence on the rows fitted, no refuted fit returned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+from sklearn.linear_model import ARDRegression
+
+import ardea
+from ardea import ARD, ARDvi, SparseARD
+from ardea.core.columns import DenseColumns
+from ardea.core.posterior import posterior
+from ardea.core.problem import Problem
+from ardea.core.ranges import ranges_of
+from ardea.estimators.advice import (
+    HARDLY_WORSE,
+    AlternativesWarning,
+    CollapseWarning,
+    ConstantTargetWarning,
+    DuplicateColumnsWarning,
+    ExtrapolationWarning,
+    FewRowsWarning,
+    alternatives,
+    correlations,
+)
+
+
+def twins(seed=0, gap=0.05, rows=80, columns=6, noise=0.5):
+    """Return columns of which 1 is nearly 0, and y that depends on 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    X[:, 1] = X[:, 0] + gap * rng.normal(size=rows)
+    return X, X[:, 0] + noise * rng.normal(size=rows)
+
+
+def rss_of(X, y):
+    residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    return residual @ residual
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("noise", [None, 0.3])
+def test_the_cost_of_an_exchange_is_that_of_two_least_squares_fits(seed, noise):
+    X, y = twins(seed, gap=0.2)
+    problem, support = Problem(DenseColumns(X), y, 0.0, len(y)), np.array([0, 3, 4])
+    gamma = np.zeros(X.shape[1])
+    gamma[support] = 1.0
+    pairs = alternatives(problem, posterior(problem, gamma, 0.3), correlations(problem, support), noise)
+    found = {(pair.kept, pair.other): pair.cost for pair in pairs}
+    before, after = rss_of(X[:, support], y), rss_of(X[:, [1, 3, 4]], y)
+    cost = len(y) * np.log(after / before) if noise is None else (after - before) / noise
+    assert set(found) <= {(0, 1)}
+    assert ((0, 1) in found) == (cost < HARDLY_WORSE)
+    if found:
+        np.testing.assert_allclose(found[0, 1], cost, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e8])
+def test_a_dropped_twin_is_named_whatever_its_unit(scale):
+    X, y = twins(gap=0.01)
+    X[:, 1] *= scale
+    with pytest.warns(AlternativesWarning, match="x0 and x1|x1 and x0"):
+        SparseARD().fit(X, y)
+
+
+def test_a_twin_that_the_data_rule_out_is_not_named():
+    X, y = twins(gap=0.2, rows=2000, noise=0.1)
+    assert np.corrcoef(X[:, 0], X[:, 1])[0, 1] > 0.95
+    assert SparseARD().fit(X, y).support_.tolist() == [True] + [False] * 5
+
+
+def test_twins_that_are_both_kept_are_named():
+    X, y = twins(gap=0.01, rows=200)
+    y = y + 100 * (X[:, 1] - X[:, 0])
+    with pytest.warns(DuplicateColumnsWarning, match="x0 and x1"):
+        model = SparseARD().fit(X, y)
+    np.testing.assert_allclose(model.coef_[:2].sum(), 1.0, atol=0.2)
+
+
+def test_few_rows_are_told_of_unless_the_noise_is_known():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 4))
+    y = X @ [1.0, -2.0, 3.0, 0.0] + 0.1 * rng.normal(size=8)
+    with pytest.warns(FewRowsWarning, match="degrees of freedom"):
+        assert SparseARD(false_terms=0.1).fit(X, y).support_.sum() == 3
+    SparseARD(false_terms=0.1, noise_variance=0.01).fit(X, y)
+
+
+# Extrapolation
+
+FINITE = st.floats(-1e6, 1e6, allow_nan=False, width=32)
+
+
+@given(arrays(float, st.tuples(st.integers(0, 70), st.integers(1, 5)), elements=FINITE), st.sampled_from("CFSR"))
+@settings(max_examples=60, deadline=None)
+def test_ranges_are_least_and_greatest_values(X, layout):
+    expected = [X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)]
+    if layout == "F":
+        X = np.asfortranarray(X)
+    elif layout == "S":
+        X = sparse.csr_array(X)
+    elif layout == "R":
+        X = X[::-1]
+    np.testing.assert_array_equal(ranges_of(X), expected)
+
+
+def test_folded_ranges_are_least_and_greatest_values():
+    X = np.random.default_rng(0).normal(size=(3001, 7))
+    np.testing.assert_array_equal(ranges_of(X), [X.min(axis=0), X.max(axis=0)])
+
+
+@pytest.mark.parametrize("degrees", [1, 3])
+def test_rows_that_were_fitted_are_never_extrapolation(degrees):
+    rng = np.random.default_rng(degrees)
+    X = rng.standard_t(degrees, size=(300, 5))
+    y = X[:, 2] + rng.normal(size=300)
+    SparseARD().fit(X, y).predict(X)
+
+
+def test_far_rows_are_told_of_with_the_column_and_its_range():
+    X, y = twins(gap=1.0)
+    model = SparseARD().fit(X, y)
+    far = X[:3].copy()
+    far[1, 5] = 1e9  # not a term of the model
+    model.predict(far)
+    far[1, 0] = 50.0
+    with pytest.warns(ExtrapolationWarning, match=r"x0 reaches 50, fitted in \[-2"):
+        model.predict(far)
+
+
+def test_streams_dask_and_files_know_the_same_ranges(tmp_path):
+    da = pytest.importorskip("dask.array")
+    X, y = twins(gap=1.0)
+    whole = SparseARD().fit(X, y)
+    stream = SparseARD().partial_fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
+    lazy = SparseARD().fit(da.from_array(X, chunks=(20, 6)), da.from_array(y, chunks=20))
+    ardea.save(whole, tmp_path / "model.ardea")
+    for model in (stream, lazy, ardea.load(tmp_path / "model.ardea")):
+        np.testing.assert_array_equal(model._ranges, [X.min(axis=0), X.max(axis=0)])
+        with pytest.warns(ExtrapolationWarning):
+            model.predict(100 * X)
+
+
+# No fit that an F test against all columns refutes
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4])
+@pytest.mark.parametrize("kind", [ARD, ARDvi, SparseARD])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_columns_that_explain_y_by_their_difference_are_found(kind, gap, known):
+    for seed in range(5):
+        X, _ = twins(seed, gap, rows=100, columns=10)
+        y = X[:, 0] + (X[:, 1] - X[:, 0]) / gap + 0.05 * np.random.default_rng(100 + seed).normal(size=100)
+        model = kind(noise_variance=0.0025 if known else None).fit(X, y)
+        assert model.support_[:2].all()
+        assert np.var(y - model.predict(X)) < 0.005
+        peer = ARDRegression().fit(X, y)
+        assert np.var(y - peer.predict(X)) > 0.1  # what a loop from one start returns
+
+
+def test_collapse_is_a_convergence_warning():
+    assert issubclass(CollapseWarning, ardea.estimators.advice.ConvergenceWarning)
+
+
+# What was wrong with the data, in words
+
+
+def framed(**columns):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["Temp (°C)", "pH", "flow"])
+    return frame.assign(**columns), frame["pH"] + 0.1 * rng.normal(size=30)
+
+
+@pytest.mark.parametrize("strange", ["Anna", pd.Timestamp("2024-01-01")])
+def test_columns_that_are_no_numbers_are_named(strange):
+    X, y = framed(Operator=strange)
+    with pytest.raises(ValueError, match="Not numbers: the columns 'Operator'"):
+        SparseARD().fit(X, y)
+    with pytest.raises(ValueError, match="Not numbers: the columns 'Operator'"):
+        SparseARD().fit(polars.from_pandas(X), y)
+
+
+@pytest.mark.parametrize(("value", "said"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_cells_without_a_number_are_named(value, said):
+    X, y = framed()
+    X.loc[[4, 9], "pH"] = value
+    with pytest.raises(ValueError, match=f"{said} in row 4, column 'pH'; 2 rows have such cells"):
+        SparseARD().fit(X, y)
+    sound, _ = framed()
+    with pytest.raises(ValueError, match=f"{said} in row 4, column 'pH'"):
+        SparseARD().fit(sound, y).predict(X)
+    y[7] = value
+    with pytest.raises(ValueError, match=f"y contains NaN or infinity: {said} in row 7; in this row only"):
+        SparseARD().fit(sound, y)
+
+
+def test_variances_that_are_no_numbers_are_refused():
+    X, y = framed()
+    with pytest.raises(ValueError, match="pH is no number"):
+        SparseARD().fit(X * 1e200, y)
+
+
+def test_a_constant_target_is_told_of():
+    X, _ = framed()
+    with pytest.warns(ConstantTargetWarning, match="nothing to explain"):
+        model = SparseARD().fit(X, np.full(30, 2.5))
+    assert model.warnings_ == [
+        "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
+    ]
+    assert not model.support_.any()
+
+
+def test_warnings_stay_with_the_model(tmp_path):
+    X, y = twins(gap=0.01)
+    with pytest.warns(AlternativesWarning) as told:
+        model = SparseARD().fit(X, y)
+    ardea.save(model, tmp_path / "model.ardea")
+    assert ardea.load(tmp_path / "model.ardea").warnings_ == model.warnings_ == [str(told[0].message)]

@@ -1,0 +1,120 @@
+"""Sub-sampling and random projections: the same for any blocks, the right C, the errors that theory asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ardea import ARD, SparseARD
+from ardea.estimators.projections import DenseSigns, Given, RowSample, SparseSigns, project
+
+ROWS, COLUMNS = 2000, 6
+KINDS = [RowSample, SparseSigns, DenseSigns]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, COLUMNS)) + 3
+    return X, np.column_stack([X[:, 1] - 2 * X[:, 4] + 5, X[:, 0]]) + 0.5 * rng.normal(size=(ROWS, 2))
+
+
+def matrix_of(projection, rows=ROWS):
+    """Return C: what the projection makes of the unit vectors."""
+    return projection.finish(projection.apply(0, np.eye(rows)))
+
+
+def gram(rows):
+    factor = rows.compression.factor
+    return factor.T @ factor
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cuts", [[1], [700, 701, 1500], list(range(40, ROWS, 40))])
+def test_blocks_do_not_matter(data, kind, cuts):
+    X, Y = data
+    whole = project([(X, Y)], kind(300, seed=3))
+    cut = project(zip(np.split(X, cuts), np.split(Y, cuts), strict=True), kind(300, seed=3))
+    np.testing.assert_allclose(gram(cut), gram(whole), rtol=1e-10, atol=1e-9)
+    assert cut.shape == whole.shape == (300, COLUMNS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_the_product_with_C(data, kind):
+    X, Y = data
+    C = matrix_of(kind(300, seed=1))
+    rows = C @ np.column_stack([np.ones(ROWS), X, Y])
+    np.testing.assert_allclose(gram(project([(X, Y)], kind(300, seed=1))), rows.T @ rows, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_C_have_unit_norm_and_are_nearly_orthogonal(kind):
+    """Exactly orthogonal where they have nothing in common; for dense signs up to √(1/m)."""
+    C = matrix_of(kind(50, seed=2))
+    product = C @ C.T
+    np.testing.assert_allclose(product.diagonal(), 1.0, rtol=1e-12)
+    off = product - np.diag(product.diagonal())
+    assert np.abs(off).max() < (5 / np.sqrt(ROWS) if kind is DenseSigns else 1e-12)
+
+
+def test_sample_is_uniform_and_without_replacement():
+    counts = sum(matrix_of(RowSample(5, seed=seed), 20).sum(axis=0) for seed in range(2000))
+    assert matrix_of(RowSample(5), 20).sum() == 5
+    # Each row is in 2000·5/20 = 500 samples, with deviation √(500·.75) = 19.
+    assert np.abs(counts - 500).max() < 4 * 19.4
+
+
+def test_all_rows_are_kept_where_there_are_fewer(data):
+    X, Y = data
+    model = SparseARD().fit(project([(X, Y)], RowSample(ROWS + 1)), None)
+    np.testing.assert_allclose(model.coef_, SparseARD().fit(X, Y).coef_, rtol=1e-8, atol=1e-12)
+
+
+def test_model_of_a_sample_is_that_of_its_rows(data):
+    X, Y = data
+    chosen = matrix_of(RowSample(150, seed=4)).argmax(axis=1)
+    model = ARD().fit(project([(X, Y)], RowSample(150, seed=4)), None)
+    np.testing.assert_allclose(model.coef_, ARD().fit(X[chosen], Y[chosen]).coef_, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("as_matrix", [np.asarray, sparse.csr_array])
+def test_a_matrix_of_ones_own(data, as_matrix):
+    """An orthogonal C of all rows changes nothing: the same coefficients, intercept and noise."""
+    X, Y = data
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(300, 300)))[0]
+    blocks = [(X[:120], Y[:120]), (X[120:300], Y[120:300])]
+    model = SparseARD().fit(project(blocks, Given(as_matrix(Q))), None)
+    reference = SparseARD().fit(X[:300], Y[:300])
+    for name in ("coef_", "intercept_", "noise_variance_", "coef_std_"):
+        np.testing.assert_allclose(getattr(model, name), getattr(reference, name), rtol=1e-7, atol=1e-12)
+    with pytest.raises(ValueError, match="300 columns, but there are more rows"):
+        project([(X, Y)], Given(as_matrix(Q)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_grow_as_the_root_of_rows_lost_and_noise_keeps_its_meaning(kind):
+    """With n of m rows, standard errors are √(m/n) times as large, and cover the truth."""
+    rng = np.random.default_rng(5)
+    X, noise = rng.normal(size=(8000, 3)) + 1, 0.5
+    y = X @ [1.0, -2.0, 0.5] + 4 + noise * rng.normal(size=8000)
+    whole = ARD().fit(X, y)
+    models = [ARD().fit(project([(X, y)], kind(500, seed=seed)), None) for seed in range(30)]
+    ratio = np.mean([model.coef_std_ / whole.coef_std_ for model in models], axis=0)
+    np.testing.assert_allclose(ratio, np.sqrt(8000 / 500), rtol=0.05)
+    assert np.mean([model.noise_variance_ for model in models]) == pytest.approx(noise**2, rel=0.05)
+    t = np.array([(model.coef_ - [1.0, -2.0, 0.5]) / model.coef_std_ for model in models])
+    assert 0.7 < np.sqrt(np.mean(t**2)) < 1.3
+
+
+def test_what_cannot_be_projected(data):
+    X, Y = data
+    with pytest.raises(ValueError, match="at least one"):
+        project([], RowSample(3))
+    with pytest.raises(ValueError, match="equally many rows"):
+        project([(X, Y[:-1])], RowSample(3))
+    with pytest.raises(ValueError, match="rows 0 to 1999 hold NaN"):
+        project([(np.where(X > 5, np.nan, X), Y)], RowSample(3))
+    for kind in KINDS:
+        with pytest.raises(ValueError, match="n must be"):
+            kind(0)

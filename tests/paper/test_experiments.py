@@ -1,0 +1,341 @@
+"""The machinery of `reproduce`: records that survive anything, resumption, outputs from records alone, messages."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from joblib import parallel_config
+
+from ardea.paper import command, experiment, records, runner
+from ardea.paper.__main__ import main
+from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+from ardea.paper.experiment import Experiment, ExperimentError
+from ardea.paper.outputs import draw_again, figure_files
+from ardea.paper.records import TrialResult, TrialStore, from_csv, summary, to_csv, write_whole
+from ardea.paper.runner import folder_of, run, store_of
+from ardea.progress import Progress
+
+STUDIES = [f"orthogonal-{method}" for method in ("vi", "r", "r-scaled", "m", "l", "map")]
+NAMES = [*STUDIES, "fpfn-curve", "rho", "kappa", "merits", "linear", "fourier", "lorenz63", "lorenz96", "ks"]
+CALLS: list[int] = []
+
+
+def counted_trial(settings, number):
+    CALLS.append(number)
+    return [{"method": "a", "value": number * settings.sizes["factor"]}, {"method": "b", "value": 0.5}]
+
+
+def stopped_at_three(settings, number):
+    if number == 3 and not (settings.sizes["stop"] and CALLS.count(3)):
+        CALLS.append(3)
+        raise KeyboardInterrupt
+    return counted_trial(settings, number)
+
+
+def draw_dots(rows, figure):
+    figure.subplots().plot(rows.column("value"), "o")
+
+
+@pytest.fixture
+def toy():
+    CALLS.clear()
+    return Experiment(
+        name="toy",
+        label="fig:toy",
+        what="a toy",
+        sizes={"quick": {"trials": 5, "factor": 2, "stop": True}, "paper": {"trials": 7, "factor": 2, "stop": True}},
+        trial=counted_trial,
+        keys=("method",),
+        metrics=("value",),
+        table=lambda rows: f"{len(rows)} rows",
+        draw=draw_dots,
+        core_seconds={("quick", "corrected"): 1, ("paper", "corrected"): 1},
+    )
+
+
+def reproduce(*arguments, **options):
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    words = [sys.executable, "-m", "ardea.paper", "reproduce", *map(str, arguments)]
+    return subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def test_names_and_labels_are_those_of_the_paper():
+    assert [e.name for e in EXPERIMENTS] == NAMES
+    labels = [label for e in EXPERIMENTS for label in e.label.split(", ")]
+    assert len(labels) == len(set(labels)) == 16
+    assert sum(label.startswith("fig:") for label in labels) == 15
+    assert labels.count("tab:linear_example") == 1
+    for e in EXPERIMENTS:
+        assert {scale for scale, _ in e.core_seconds} == set(e.sizes) == set(experiment.SCALES)
+        assert all((scale, variant) in e.core_seconds for scale in e.sizes for variant in e.variants)
+
+
+# Records.
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "folder" / "file.json"
+    write_whole(path, "old")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(records.os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_trial_comes_back_as_it_went(tmp_path):
+    store = TrialStore(tmp_path)
+    result = TrialResult(3, 0.25, [{"method": "ARD", "l2": 0.1 + 0.2, "added": 4, "strength": float("inf")}])
+    store.save(result)
+    assert store.load(3) == result
+    assert store.load(2) is None
+    assert store.finished(5) == {3: result}
+
+
+@pytest.mark.parametrize("damage", [lambda text: text[:-20], lambda text: text.replace("4", "5"), lambda text: ""])
+def test_damage_is_seen_and_put_aside(tmp_path, damage):
+    store = TrialStore(tmp_path)
+    store.save(TrialResult(0, 0.0, [{"added": 4}]))
+    store.path(0).write_text(damage(store.path(0).read_text()))
+    assert store.load(0) is None
+    (aside,) = store.put_damaged_aside(1)
+    assert aside.exists()
+    assert not store.path(0).exists()
+
+
+def test_csv_keeps_numbers_and_words():
+    rows = [{"method": "M-STSBL", "l2": 1 / 3, "added": 2}, {"method": "ARD", "strength": float("inf")}]
+    back = from_csv(to_csv(rows))
+    assert back[0]["l2"] == pytest.approx(1 / 3, rel=1e-9)
+    assert back[0]["added"] == 2
+    assert back[1] == {"method": "ARD", "strength": float("inf")}
+
+
+def test_summary_is_mean_and_standard_error():
+    (row,) = summary(records.Records([{"k": "a", "v": 1.0}, {"k": "a", "v": 3.0}]), ("k",), ("v",))
+    assert row == {"k": "a", "n": 2, "v": 2.0, "v_se": pytest.approx(1.0)}
+
+
+def test_everything_that_changes_the_outcome_changes_the_fingerprint(toy, monkeypatch):
+    base = toy.settings("quick", "corrected")
+    others = [
+        replace(base, seed=1),
+        replace(base, part="beyond"),
+        replace(base, variant="published"),
+        replace(base, sizes=dict(base.sizes) | {"factor": 3}),
+        toy.settings("paper", "corrected"),
+    ]
+    prints = {settings.fingerprint("toy") for settings in [base, *others]} | {base.fingerprint("other")}
+    monkeypatch.setattr(experiment, "__version__", "0.0.0")
+    prints.add(base.fingerprint("toy"))
+    assert len(prints) == 8
+
+
+# Running.
+
+
+def test_outputs_and_resumption(toy, tmp_path):
+    settings = toy.settings("quick", "corrected")
+    folder = run(toy, settings, tmp_path, command="the command")
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {
+        "records.csv",
+        "table.md",
+        "figure.png",
+        "figure.svg",
+        "environment.json",
+    }
+    assert CALLS == [0, 1, 2, 3, 4]
+    rows = from_csv((folder / "records.csv").read_text())
+    assert [row["trial"] for row in rows.where(method="a")] == [0, 1, 2, 3, 4]
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["command"] == "the command"
+    assert environment["seed"] == 0
+    assert "fig:toy" in (folder / "table.md").read_text()
+    run(toy, settings, tmp_path)
+    assert CALLS == [0, 1, 2, 3, 4]
+    store_of(tmp_path, toy, settings).path(2).unlink()
+    run(toy, settings, tmp_path)
+    assert CALLS == [0, 1, 2, 3, 4, 2]
+
+
+def test_changed_settings_start_afresh_and_keep_the_old(toy, tmp_path):
+    settings = toy.settings("quick", "corrected")
+    run(toy, settings, tmp_path)
+    changed = replace(settings, sizes=dict(settings.sizes) | {"factor": 10})
+    folder = run(toy, changed, tmp_path)
+    assert from_csv((folder / "records.csv").read_text()).where(method="a")[1]["value"] == 10
+    assert store_of(tmp_path, toy, settings).finished(5)[1].rows[0]["value"] == 2
+
+
+def test_an_interruption_keeps_what_is_finished(toy, tmp_path):
+    interrupted = replace(toy, trial=stopped_at_three)
+    settings = toy.settings("quick", "corrected")
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted, settings, tmp_path)
+    assert sorted(store_of(tmp_path, toy, settings).finished(5)) == [0, 1, 2]
+    run(interrupted, settings, tmp_path)
+    assert CALLS == [0, 1, 2, 3, 3, 4]
+
+
+def test_a_full_disk_is_one_clear_line_and_loses_nothing(toy, tmp_path, monkeypatch):
+    settings = toy.settings("quick", "corrected")
+    whole = records.write_whole
+
+    def full(path, content):
+        if path.name == "00003.json":
+            raise OSError(errno.ENOSPC, "no space")
+        whole(path, content)
+
+    monkeypatch.setattr(records, "write_whole", full)
+    with pytest.raises(ExperimentError, match=r"disk is full\. Finished trials are kept") as caught:
+        run(toy, settings, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert sorted(store_of(tmp_path, toy, settings).finished(5)) == [0, 1, 2]
+    monkeypatch.undo()
+    run(toy, settings, tmp_path)
+    assert CALLS == [0, 1, 2, 3, 3, 4]
+
+
+def test_damaged_records_are_named_kept_and_run_again(toy, tmp_path, capsys):
+    settings = toy.settings("quick", "corrected")
+    run(toy, settings, tmp_path)
+    path = store_of(tmp_path, toy, settings).path(1)
+    path.write_text(path.read_text()[:10])
+    run(toy, settings, tmp_path)
+    assert CALLS == [0, 1, 2, 3, 4, 1]
+    message = capsys.readouterr().err
+    assert "damaged" in message
+    assert path.with_suffix(".json.damaged").exists()
+
+
+def comparable(folder):
+    rows = from_csv((folder / "records.csv").read_text())
+    return [{name: value for name, value in row.items() if name not in ("seconds", "milliseconds")} for row in rows]
+
+
+def test_any_backend_gives_the_same_records(tmp_path):
+    linear = experiment_named("linear")
+    settings = linear.settings("quick", "corrected")
+    one = run(linear, settings, tmp_path / "one", jobs=1)
+    two = run(linear, settings, tmp_path / "two", jobs=2)
+    with parallel_config(backend="threading", n_jobs=2):
+        three = run(linear, settings, tmp_path / "three")
+    assert comparable(one) == comparable(two) == comparable(three)
+
+
+def test_killed_and_run_twice_at_once_the_records_are_the_same(tmp_path):
+    name, scale = "orthogonal-m", ("--scale", "quick")
+    study = experiment_named(name)
+    settings = study.settings("quick", "corrected")
+    first = reproduce(name, *scale, "--out", tmp_path)
+    store, deadline = store_of(tmp_path, study, settings), time.monotonic() + 60
+    while store.count(settings.n_trials) == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert 0 < len(store.finished(settings.n_trials)) <= settings.n_trials
+    both = [reproduce(name, *scale, "--out", tmp_path) for _ in range(2)]
+    assert [process.communicate() and process.returncode for process in both] == [0, 0]
+    undisturbed = run(study, settings, tmp_path / "undisturbed")
+    assert comparable(folder_of(tmp_path, study, settings)) == comparable(undisturbed)
+
+
+# Outputs.
+
+
+def test_figures_come_from_records_alone_and_are_the_same_again(toy, tmp_path):
+    settings = toy.settings("quick", "corrected")
+    folder = run(toy, settings, tmp_path)
+    rows = from_csv((folder / "records.csv").read_text())
+    again = figure_files(toy, rows, "fig:toy (corrected)")
+    assert again == {name: (folder / name).read_bytes() for name in ("figure.svg", "figure.png")}
+    (folder / "records.csv").write_text(to_csv(rows[:4]))
+    draw_again(toy, settings, folder)
+    assert "4 rows" in (folder / "table.md").read_text()
+    assert CALLS == [0, 1, 2, 3, 4]
+
+
+def test_progress_says_how_long_it_will_take():
+    stream = io.StringIO()
+    with Progress("toy", 4, done=1, shown=True, stream=stream) as bar:
+        bar.step()
+        assert "2/4 trials" in bar.line()
+        assert bar.line().endswith(" left")
+        bar.step()
+        bar.step()
+    assert "4/4 trials" in stream.getvalue()
+    assert not Progress("toy", 4, stream=io.StringIO()).shown
+
+
+# The command.
+
+
+def test_list_says_what_is_done(tmp_path, capsys):
+    assert main(["reproduce", "rho", "--scale", "quick", "--out", str(tmp_path)]) == 0
+    assert main(["reproduce", "list", "--scale", "quick", "--out", str(tmp_path)]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert set(NAMES) <= set(lines)
+    assert " done " in lines["rho"]
+    assert " not run " in lines["linear"]
+    assert "fig:FP_FN_rho" in lines["rho"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lorentz63"], "no experiment 'lorentz63'"),
+        (["rho", "--variant", "published"], "has no published variant"),
+        (["linear", "--variant", "published", "--seed", "1"], "--seed is for the corrected variant"),
+        (["rho", "--jobs", "0"], "--jobs must not be 0"),
+    ],
+)
+def test_mistakes_are_one_clear_line(arguments, message, tmp_path, capsys):
+    assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_an_unusable_folder_is_one_clear_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert main(["reproduce", "rho", "--scale", "quick", "--out", str(tmp_path / "file" / "out")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Choose another with --out" in line
+
+
+def test_an_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run_experiment", stopped)
+    assert main(["reproduce", "rho", "--out", str(tmp_path)]) == command.INTERRUPTED
+    assert "same command goes on" in capsys.readouterr().err
+
+
+def test_without_matplotlib_the_records_and_the_table_are_there(toy, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    folder = run(toy, toy.settings("quick", "corrected"), tmp_path)
+    assert (folder / "table.md").exists()
+    assert not (folder / "figure.png").exists()
+    assert "ardea[plots]" in capsys.readouterr().err
+
+
+def test_unknown_errors_are_not_hidden(tmp_path):
+    with pytest.raises(OSError, match="strange"), runner.explained(Path(tmp_path)):
+        raise OSError(errno.EIO, "strange")

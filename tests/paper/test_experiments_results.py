@@ -1,0 +1,328 @@
+"""What the experiments find: closed forms on orthogonal columns, invariances, and the authors' published numbers.
+
+Figures marked "authors" are per-trial results that the authors of the paper published with their code
+(snagcliffs/SparseARD, MIT, saved_results/), to the digits given there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ardea import MAPSTSBL, MSTSBL, ARDvi, rates
+from ardea.core.columns import DenseColumns
+from ardea.core.noise import AuthorsRule
+from ardea.core.posterior import posterior
+from ardea.core.problem import Problem
+from ardea.dynamics.differences import difference_weights, finite_difference
+from ardea.paper import fourier, kappa, ks, linear, lorenz63, lorenz96, orthogonal, rho
+from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+from ardea.paper.outputs import figure_files
+from ardea.paper.records import Records
+from ardea.paper.replay import Learner, Outcome, cheap_to_remove, posed, published_difference, small_magnitude
+from ardea.paper.runner import timed_trial
+from ardea.paper.study import METHODS, METRICS, scores
+
+PAPER_PUBLISHED = {"scale": "paper", "variant": "published"}
+
+
+def rows_of(experiment, scale="quick", variant="corrected", part="paper", trials=None, **sizes):
+    settings = experiment.settings(scale, variant, part=part)
+    settings = replace(settings, sizes=dict(settings.sizes) | sizes)
+    numbers = range(settings.n_trials if trials is None else trials)
+    return Records({"trial": n} | row for n in numbers for row in timed_trial(experiment.trial, settings, n).rows)
+
+
+# Orthogonal columns.
+
+
+@pytest.fixture(scope="module")
+def orthogonal_rows():
+    return {study.name: rows_of(study) for study in orthogonal.ORTHOGONAL}
+
+
+@pytest.mark.parametrize("name", [study.name for study in orthogonal.ORTHOGONAL])
+def test_counts_agree_with_the_closed_forms(orthogonal_rows, name):
+    """Every column is kept independently with its own rate: the sum over trials is within 4 standard deviations."""
+    records = orthogonal_rows[name]
+    for sigma in records.distinct("sigma"):
+        for strength in records.distinct("strength"):
+            part = records.where(sigma=sigma, strength=strength)
+            for kind in ("added", "missed"):
+                found, expected = part.column(kind).sum(), part.column(f"expected_{kind}").sum()
+                assert abs(found - expected) <= 4 * np.sqrt(expected) + 1
+
+
+@pytest.mark.parametrize("name", ["orthogonal-vi", "orthogonal-r-scaled", "orthogonal-map"])
+def test_false_terms_do_not_depend_on_the_noise(orthogonal_rows, name):
+    """The cut and the statistic of a column without effect are both proportional to σ: exactly the same are kept."""
+    records = orthogonal_rows[name]
+    for trial in records.distinct("trial"):
+        for strength in records.distinct("strength"):
+            assert len(set(records.where(trial=trial, strength=strength).column("added"))) == 1
+
+
+def test_the_error_of_ard_falls_with_the_noise_and_its_false_terms_do_not(orthogonal_rows):
+    """σ → 0: ℓ² → 0 in proportion to σ, added terms stay at .3173 (d − k)."""
+    plain = orthogonal_rows["orthogonal-vi"].where(strength=1.0)
+    low, high = (plain.where(sigma=sigma).column("l2").mean() for sigma in plain.distinct("sigma")[:2])
+    ratio = plain.distinct("sigma")[0] / plain.distinct("sigma")[1]
+    assert low / high == pytest.approx(ratio, rel=0.05)
+    expected = rates.NO_PRUNING_RATE * (60 - 6)
+    assert plain.column("added").mean() == pytest.approx(expected, abs=4 * np.sqrt(expected / 4))
+
+
+def test_inflation_and_map_keep_the_same_columns(orthogonal_rows):
+    """α = 2τ + 1, also through the published code."""
+    settings = experiment_named("orthogonal-vi").settings("quick", "corrected")
+    draw = orthogonal.draw_data(settings, 0)
+    y = draw.theta @ draw.coef + 0.3 * draw.noise
+    fixed = {"noise_variance": 0.09, "fit_intercept": False}
+    inflated = ARDvi(5.0, **fixed).fit(draw.theta, y)
+    model = MAPSTSBL(2.0, **fixed).fit(draw.theta, y)
+    learner, problem = Learner(None), posed(draw.theta, y)
+    replay = learner.threshold(learner.fit(problem, 0.09, 1e-8), cheap_to_remove, 2.0, 1e-8)
+    assert np.array_equal(inflated.support_, model.support_)
+    assert np.array_equal(replay.xi != 0, model.support_)
+    assert max(column.round for column in model.trace_.dropped) == 1
+
+
+def test_magnitude_thresholding_of_orthogonal_columns_ends_after_one_round():
+    draw = orthogonal.draw_data(experiment_named("orthogonal-m").settings("quick", "corrected"), 1)
+    y = draw.theta @ draw.coef + 0.2 * draw.noise
+    model = MSTSBL(0.2, noise_variance=0.04, fit_intercept=False).fit(draw.theta, y)
+    assert {column.round for column in model.trace_.dropped} == {1}
+
+
+# Closed forms and correlated columns.
+
+
+def test_rates_over_rho_start_balanced_and_order_as_the_theory_says():
+    records = rows_of(experiment_named("rho"))
+    at_one = [row for row in records if abs(float(row["rho"]) - 1) < 1e-12]
+    assert len(at_one) == 5
+    for row in at_one:
+        assert row["fp"] == pytest.approx(row["fn"], rel=1e-9)
+    for method in records.distinct("method"):
+        part = records.where(method=method)
+        assert np.all(np.diff(part.column("fn")) <= 0)
+    assert rho.growth(records, "ARDr") == pytest.approx(-0.5, abs=0.01)
+    assert records.where(method="ARDr").column("fp")[-1] == pytest.approx(rates.NO_PRUNING_RATE, abs=1e-3)
+
+
+@pytest.mark.parametrize("variant", ["corrected", "published"])
+def test_at_condition_number_one_the_two_methods_agree_exactly(variant):
+    records = rows_of(experiment_named("kappa"), variant=variant, trials=2)
+    for sigma in kappa.SIGMAS:
+        part = records.where(sigma=sigma, kappa=1.0)
+        for rate in ("fp", "fn"):
+            assert np.array_equal(part.where(method="ARDvi").column(rate), part.where(method="MAP-STSBL").column(rate))
+
+
+def test_the_curve_is_simulated_within_its_error():
+    records = rows_of(experiment_named("fpfn-curve"), trials=2)
+    for point in records.where(kind="simulated"):
+        alpha = float(point["z"]) ** 2
+        for found, rate in (
+            (point["fp"], rates.false_positive_rate("vi", alpha)),
+            (point["fn"], rates.false_negative_rate("vi", alpha, point["xi"])),
+        ):
+            assert found == pytest.approx(float(rate), abs=4 * np.sqrt(float(rate) * (1 - float(rate)) / 300) + 1 / 300)
+
+
+# The published code.
+
+
+def test_the_grid_rule_is_the_least_cost_over_the_grid(make_random):
+    """Against one full posterior for every value of the grid."""
+    theta, y, gamma = make_random(0)
+    problem, rule = Problem(DenseColumns(theta), y, 0.0, len(y)), AuthorsRule(float(y.var()))
+    post = posterior(problem, gamma, 0.3)
+    grid = np.logspace(np.log(y.var()) - 10, np.log(y.var()), 101)
+    costs = [posterior(problem, gamma, s).log_determinant + post.rss / s for s in grid]
+    assert rule.update(problem, post) == grid[int(np.argmin(costs))]
+
+
+@pytest.fixture
+def make_random():
+    def make(seed):
+        generator = np.random.default_rng(seed)
+        theta = generator.normal(size=(20, 30))
+        gamma = np.where(generator.uniform(size=30) < 0.4, generator.exponential(size=30), 0.0)
+        return theta, theta[:, 0] + 0.1 * generator.normal(size=20), gamma
+
+    return make
+
+
+def test_the_greedy_search_removes_while_the_total_is_negative():
+    """With costs 0.1, 0.1, 1.5 and τ = 1 the third goes too: 1.7 < 3. One at a time it would stay."""
+    problem = Problem(DenseColumns(np.eye(3)), np.zeros(3), 0.0, 3)
+    xi = np.sqrt(np.array([0.1, 0.1, 1.5]))
+    fit = Outcome(problem, xi, np.ones(3), 1.0)
+    assert cheap_to_remove(fit, 1.0, rounds=2).tolist() == [True, True, True]
+    assert cheap_to_remove(fit, 1.0, rounds=1).tolist() == [True, True, False]
+
+
+def test_thresholding_as_published_restarts_without_columns_that_were_zero():
+    generator = np.random.default_rng(3)
+    theta = generator.normal(size=(30, 8))
+    y = theta[:, 1] + 0.01 * generator.normal(size=30)
+    learner = Learner(float(np.var(y)))
+    first = learner.fit(posed(theta, y), 1.0, 1e-8)
+    last = learner.threshold(first, small_magnitude, 1e-12, 1e-8)
+    # m > d: the rule divides by m − d + Σ, so with fewer columns the noise comes out smaller or larger, never equal.
+    assert np.array_equal(last.xi != 0, first.xi != 0)
+    assert last.noise != first.noise
+
+
+@pytest.mark.parametrize("derivative", [1, 2, 3, 4])
+def test_published_differences_are_ours_inside_and_exact_on_low_polynomials(derivative):
+    t = np.linspace(0, 1, 40)
+    step = t[1]
+    values = np.column_stack([t**4, np.sin(3 * t)])
+    published, own = (
+        difference(values, step, derivative=derivative) for difference in (published_difference, finite_difference)
+    )
+    inside = slice(5, -5)
+    assert published[inside] == pytest.approx(own[inside], rel=1e-6, abs=1e-6)
+    falling = np.prod(np.arange(4, 4 - derivative, -1.0))
+    rounding = np.abs(difference_weights(np.arange(min(derivative + 6, 9)), derivative)).sum() * np.finfo(float).eps
+    assert published[:, 0] == pytest.approx(falling * t ** (4 - derivative), abs=rounding / step**derivative)
+
+
+# l2, added, missed of the authors, trial by trial.
+AUTHORS_LINEAR_1 = {
+    "ARD": (0.8799099529, 45, 2),
+    "ARDvi": (0.4100891625, 19, 3),
+    "ARDr": (0.8799099529, 45, 2),
+    "M-STSBL": (0.4943585481, 4, 4),
+    "L-STSBL": (0.7907103532, 20, 4),
+    "MAP-STSBL": (0.7558762813, 25, 2),
+}
+AUTHORS_KS_1 = {
+    "ARD": (1.74980815, 7, 0),
+    "ARDvi": (1.789509712, 1, 1),
+    "ARDr": (1.732050808, 1, 3),
+    "M-STSBL": (1.808774195, 0, 2),
+    "L-STSBL": (1.774107805, 1, 1),
+    "MAP-STSBL": (1.774107732, 1, 1),
+}
+AUTHORS_LORENZ63_0 = {
+    (0, "ARD"): (0.1040890618, 0, 0),
+    (1, "ARD"): (16.34008625, 5, 0),
+    (1, "ARDvi"): (2.373284092, 1, 0),
+    (1, "M-STSBL"): (1.132360993, 0, 0),
+    (1, "MAP-STSBL"): (16.05469195, 3, 0),
+    (2, "ARD"): (0.3938873849, 4, 0),
+    (2, "ARDr"): (0.02138620682, 3, 0),
+    (2, "L-STSBL"): (0.008613933631, 0, 0),
+}
+AUTHORS_LORENZ96_0 = {
+    "ARD": (0.2405217246, 35, 0),
+    "ARDvi": (0.5449363034, 0, 0),
+    "ARDr": (0.2694995007, 0, 0),
+    "M-STSBL": (0.2679358137, 0, 0),
+    "L-STSBL": (0.2679358136, 0, 0),
+    "MAP-STSBL": (0.2679358131, 0, 0),
+}
+
+
+def check_equal_to_the_authors(row, figures):
+    l2, added, missed = figures
+    assert row["l2"] == pytest.approx(l2, abs=1e-3)
+    assert (row["added"], row["missed"]) == (added, missed)
+
+
+def published_trial(experiment, number):
+    return timed_trial(experiment.trial, experiment.settings(**PAPER_PUBLISHED), number).rows
+
+
+def test_linear_replays_the_authors_trial():
+    rows = published_trial(linear.LINEAR, 1)
+    assert {row["method"] for row in rows} == set(METHODS)
+    for row in rows:
+        check_equal_to_the_authors(row, AUTHORS_LINEAR_1[row["method"]])
+
+
+@pytest.mark.slow
+def test_lorenz63_replays_the_authors_trial():
+    rows = {(row["dimension"], row["method"]): row for row in published_trial(lorenz63.LORENZ63, 0)}
+    for key, figures in AUTHORS_LORENZ63_0.items():
+        check_equal_to_the_authors(rows[key], figures)
+
+
+@pytest.mark.slow
+def test_ks_replays_the_authors_trial():
+    for row in published_trial(ks.KS, 1):
+        check_equal_to_the_authors(row, AUTHORS_KS_1[row["method"]])
+
+
+@pytest.mark.slow
+def test_lorenz96_replays_the_authors_dimension():
+    for row in published_trial(lorenz96.LORENZ96, 0):
+        check_equal_to_the_authors(row, AUTHORS_LORENZ96_0[row["method"]])
+
+
+def test_the_authors_grid_lies_below_the_true_noise():
+    """FINDINGS: in every linear trial the largest σ² of the grid is smaller than the truth."""
+    settings = linear.LINEAR.settings(**PAPER_PUBLISHED)
+    for number in range(5):
+        (problem,) = linear.data(settings, number)
+        clean = problem.theta @ problem.coef
+        true = (linear.NOISE_SHARE * np.std(clean)) ** 2
+        assert 10 ** np.log(np.var(problem.y)) < true
+
+
+# Data and bookkeeping.
+
+
+def test_both_variants_see_the_same_linear_data():
+    corrected, published = (linear.LINEAR.settings("quick", variant) for variant in ("corrected", "published"))
+    (a,), (b,) = linear.data(corrected, 2), linear.data(published, 2)
+    assert np.array_equal(a.theta, b.theta)
+    assert np.array_equal(a.y, b.y)
+
+
+def test_seeds_change_the_data():
+    settings = fourier.FOURIER.settings("quick", "corrected")
+    (a,), (b,) = fourier.data(settings, 0), fourier.data(replace(settings, seed=1), 0)
+    assert not np.array_equal(a.y, b.y)
+
+
+def test_the_linear_design_has_the_condition_number_asked_for():
+    (problem,) = linear.data(linear.LINEAR.settings("quick", "corrected"), 0)
+    assert np.linalg.cond(problem.theta) == pytest.approx(linear.CONDITION)
+    assert problem.truth.sum() == 6
+
+
+def test_all_rows_of_the_field_hold_the_samples():
+    settings = ks.KS.settings("quick", "corrected")
+    (sample,), (whole,) = ks.data(settings, 0), ks.data(settings, 2)
+    assert whole.theta.shape == (128 * 60, 25)
+    rows = {tuple(row) for row in whole.theta[:, :7].round(9)}
+    assert all(tuple(row) in rows for row in sample.theta[:20, :7].round(9))
+    assert whole.coef.tolist() == [0] * 6 + [-1] + [0] * 3 + [-1] + [0] * 9 + [-1] + [0] * 4
+
+
+def test_scores_count_terms():
+    found = scores(np.array([1.0, 0.0, 2.0]), np.array([1.0, 1.0, 0.0]))
+    assert (found["added"], found["missed"], found["l1"]) == (1, 1, 3.0)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
+def test_every_experiment_runs_and_draws_at_quick_scale(experiment):
+    parts = ["paper"] + ["beyond"] * experiment.beyond
+    trials = None if experiment.name in ("rho", "ks") else 1
+    records = Records(row for part in parts for row in rows_of(experiment, part=part, trials=trials))
+    for row in records:
+        assert {*experiment.keys} <= row.keys()
+    assert {*experiment.metrics} <= records[0].keys()
+    assert "| " in experiment.table(records)
+    images = figure_files(experiment, records, experiment.label)
+    assert images["figure.png"].startswith(b"\x89PNG")
+    assert b"<svg" in images["figure.svg"]
+    if experiment.beyond:
+        assert "SparseARD" in records.distinct("method")
+        assert {*METRICS} <= records[-1].keys()

@@ -1,0 +1,244 @@
+"""Pictures: what is drawn is what the model says."""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import stats
+
+from ardea import ARD, ARDSearch, ARDvi, SparseARD, rates
+from ardea.dynamics import Discovery, systems
+from ardea.dynamics.libraries import Polynomials
+from ardea.show import plots
+from conftest import sparse_data
+
+matplotlib.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def no_open_figures():
+    """Close what a test has drawn."""
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return sparse_data(seed=1)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return SparseARD().fit(data.X, data.y)
+
+
+@pytest.fixture(scope="module")
+def search(data):
+    return ARDSearch(ARDvi(), strengths=[1, 2, 4, 8, 16]).fit(data.X, data.y)
+
+
+@pytest.fixture(scope="module")
+def motion():
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    return t, x, Discovery(Polynomials(2)).fit(x, t, feature_names=["p", "q"])
+
+
+def test_coefficients_are_the_refit_with_its_intervals(model):
+    ax = model.plot_coefficients(level=0.9)
+    interval = model.credible_interval(0.9, kind="refit")[model.support_]
+    (points, caps, (bars,)) = ax.containers[0]
+    drawn = np.array([segment[:, 0] for segment in bars.get_segments()])
+    np.testing.assert_allclose(drawn, interval)
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"x{j}" for j in np.flatnonzero(model.support_)]
+    np.testing.assert_allclose(points.get_xdata(), interval.mean(axis=1))
+    assert len(caps) == 2
+
+
+def test_coefficients_in_very_different_units_are_drawn_in_standard_errors(data):
+    unit = np.ones(data.X.shape[1])
+    unit[np.flatnonzero(data.coef)[0]] = 1e6
+    ax = SparseARD().fit(data.X * unit, data.y).plot_coefficients()
+    reference = SparseARD().fit(data.X, data.y)
+    terms = reference._terms[0]
+    t = terms.coefficients(terms.refit) / np.where(reference.support_, terms.standard_deviations(terms.refit), 1)
+    np.testing.assert_allclose(ax.containers[0][0].get_xdata(), t[reference.support_], rtol=1e-6)
+    assert "standard error" in ax.get_xlabel()
+
+
+def test_prediction_band_holds_the_share_it_tells(model, data):
+    ax = model.plot_prediction(data.X, data.y, level=0.8)
+    mean, std = model.predict(data.X, return_std=True)
+    inside = np.mean(np.abs(data.y - mean) <= stats.norm.ppf(0.9) * std)
+    assert ax.get_title().startswith(f"{100 * inside:.3g} % of {data.y.size} rows")
+
+
+def test_residuals_are_in_units_of_their_deviation(model, data):
+    axes = model.plot_residuals(data.X, data.y)
+    assert axes.shape == (3,)
+    mean, std = model.predict(data.X, return_std=True)
+    np.testing.assert_allclose(axes[0].lines[0].get_ydata(), (data.y - mean) / std)
+    np.testing.assert_allclose(axes[1].lines[1].get_ydata(), np.sort((data.y - mean) / std))
+
+
+def test_autocorrelation_of_a_cosine():
+    """A long cosine is correlated with itself as cos(ω·lag), up to the rows that fall off the end."""
+    series = np.cos(0.3 * np.arange(20000))
+    for lag in (1, 5, 10):
+        assert plots.rows.autocorrelation(series, lag) == pytest.approx(np.cos(0.3 * lag), abs=2e-3)
+
+
+def test_trace_shows_every_step_and_the_certificate(model):
+    ax = model.plot_trace()
+    drawn = np.concatenate(
+        [line.get_ydata() for line in ax.lines if len(line.get_xdata()) > 2 or line.get_marker() == "o"]
+    )
+    np.testing.assert_array_equal(drawn, model.trace_.cost)
+    assert f"{model.kkt_gap_:.1e} ≤" in ax.get_title()
+
+
+def test_paths_show_the_models_and_the_choice(search):
+    ax = search.plot_path()
+    order = np.argsort(search.path_["strength"])
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), search.path_["k"][order])
+    ax = plots.plot_path_coefficients(search)
+    chosen = np.flatnonzero(search.best_estimator_.support_)
+    names = {text.get_text() for text in ax.texts}
+    assert names == {f"x{j}" for j in chosen}
+    dark = [line for line in ax.lines if line.get_color() == plots.canvas.DARK and len(line.get_xdata()) == 5]
+    assert len(dark) == chosen.size
+
+
+def test_a_path_without_strengths_is_refused(data):
+    with pytest.raises(ValueError, match="no strengths"):
+        plots.plot_path(ARDSearch(ARD()).fit(data.X, data.y))
+
+
+def test_operating_curves_pass_through_the_marked_rate():
+    ax = plots.plot_operating_curves([3.0], false_positive_rate=0.01)
+    marks = [line for line in ax.lines if line.get_marker() == "o"]
+    expected = rates.false_negative_rate("map", rates.strength_for("map", 0.01), 3.0)
+    np.testing.assert_allclose(marks[0].get_ydata(), expected)
+
+
+def test_labels_keep_their_order_and_distance():
+    rng = np.random.default_rng(0)
+    heights = rng.normal(size=30)
+    placed = plots.canvas.apart(heights, 0.2)
+    assert np.all(np.diff(np.sort(placed)) >= 0.2 - 1e-12)
+    np.testing.assert_array_equal(np.argsort(placed), np.argsort(heights))
+    far = np.arange(5.0)
+    np.testing.assert_array_equal(plots.canvas.apart(far, 0.5), far)
+
+
+def test_equations_have_one_panel_each(motion):
+    _, _, model = motion
+    axes = model.plot_coefficients()
+    for ax, equation in zip(axes.flat, model.equations_, strict=True):
+        np.testing.assert_allclose(ax.containers[0][0].get_xdata(), equation.coefficients)
+
+
+def test_whitened_residuals_have_unit_size(motion):
+    _, _, model = motion
+    for residual, equation in zip(plots.dynamics.equation_residuals(model), model.equations_, strict=True):
+        # Σr² = N − k by construction; that they are standard normal is the theory of the whitening.
+        assert stats.kstest(residual, "norm").pvalue > 1e-3
+        assert residual @ residual == pytest.approx(equation.degrees)
+    assert model.plot_residuals().shape[1] == 2
+
+
+def test_simulation_draws_run_and_bands(motion):
+    t, x, model = motion
+    axes = model.plot_simulation(x[0], t[:50], n_samples=30, x=x[:50], random_state=0)
+    run = model.simulate(x[0], t[:50])
+    bands = model.simulate(x[0], t[:50], n_samples=30, random_state=0)
+    for i, ax in enumerate(axes):
+        np.testing.assert_allclose(ax.lines[-1].get_ydata(), run[:, i])
+        edge = ax.collections[0].get_paths()[0].vertices
+        assert edge[:, 1].min() == pytest.approx(bands.lower[:, i].min())
+        assert edge[:, 1].max() == pytest.approx(bands.upper[:, i].max())
+
+
+def test_a_simulation_at_dates_is_drawn_at_dates_and_names_its_unit_else():
+    system = systems.lotka_volterra()
+    t, x = system.noisy(0.01, seed=0)
+    when = np.datetime64("2024-05-31T12:00", "ms") + np.round(3.6e6 * t).astype("timedelta64[ms]")
+    model = Discovery(Polynomials(2)).fit(x, when, time_unit="h")
+    by_date = model.plot_simulation(x[0], when[:40], n_samples=3, x=x[:40], random_state=0)
+    by_number = model.plot_simulation(x[0], (t - t[0])[:40], n_samples=3, random_state=0)
+    assert by_date[0].lines[-1].get_xdata()[0] == when[0]
+    np.testing.assert_allclose(by_date[0].lines[-1].get_ydata(), by_number[0].lines[-1].get_ydata(), rtol=1e-4)
+    assert [axes[-1].get_xlabel() for axes in (by_date, by_number)] == ["t", "t (h)"]
+
+
+def test_the_legend_leaves_room_for_the_power_of_ten_of_the_axis(motion):
+    t, x, _ = motion
+    model = Discovery(Polynomials(2)).fit(1e8 * x, t)
+    (ax, *_) = model.plot_simulation(1e8 * x[0], t[:50], n_samples=3, x=1e8 * x[:50], random_state=0)
+    ax.figure.canvas.draw()
+    power = ax.yaxis.get_offset_text()
+    assert power.get_text()
+    assert not power.get_window_extent().overlaps(ax.get_legend().get_window_extent())
+
+
+def test_an_uncertain_start_widens_the_bands(motion):
+    t, x, model = motion
+    narrow, wide = (
+        model.simulate(x[0], t[:30], n_samples=40, random_state=0, x0_std=std) for std in (np.zeros(2), np.full(2, 0.1))
+    )
+    np.testing.assert_allclose(narrow.lower[0], x[0])
+    assert np.all(wide.upper[0] - wide.lower[0] > 0.2)
+
+
+def test_phase_portraits(motion):
+    t, x, model = motion
+    ax = model.plot_phase(x[0], t[:40], n_samples=5, random_state=0)
+    run = model.simulate(x[0], t[:40])
+    np.testing.assert_allclose(ax.lines[-1].get_xdata()[:: plots.dynamics.SUBSTEPS], run[:, 0], atol=1e-6)
+    with pytest.raises(ValueError, match="x0 and t"):
+        model.plot_phase()
+    _, n = systems.logistic_map().simulate()
+    line = Discovery(discrete_time=True).fit(n, 1.0).plot_phase(x=n)
+    grid, f = line.lines[0].get_data()
+    np.testing.assert_allclose(f, 3.8 * grid * (1 - grid), atol=1e-6)
+
+
+def test_given_axes_are_used_and_returned(model, data):
+    figure, ax = plt.subplots()
+    assert model.plot_coefficients(ax) is ax
+    assert model.plot_trace(ax) is ax
+    with pytest.raises(ValueError, match="3 Axes"):
+        model.plot_residuals(data.X, data.y, ax)
+    assert plots.figure_of(ax) is figure
+
+
+def test_offscreen_figures_belong_to_no_window(model):
+    with plots.offscreen():
+        ax = model.plot_coefficients()
+        assert plt.get_fignums() == []
+        assert plots.figure_bytes(ax, "svg").startswith(b"<?xml")
+
+
+def test_names_are_never_read_as_formulas(data):
+    """Two dollar signs around nonsense would make matplotlib fail."""
+    model = SparseARD().fit(data.X, data.y)
+    model.feature_names_in_ = np.array([f"a$\\frac{{$_{j}" for j in range(data.X.shape[1])], dtype=object)
+    figure = plots.figure_of(model.plot_coefficients(targets=["$\\bad$"]))
+    figure.canvas.draw()
+
+
+def test_everything_is_grey(model, data, search):
+    for axes in (model.plot_coefficients(), model.plot_prediction(data.X, data.y), plots.plot_path(search)):
+        figure = plots.figure_of(axes)
+        figure.canvas.draw()
+        picture = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+        assert np.ptp(picture, axis=-1).max() == 0
+
+
+def test_without_matplotlib_the_extra_is_named(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"ardea\[plots\]"):
+        model.plot_coefficients()
