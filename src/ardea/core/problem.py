@@ -27,12 +27,15 @@ class Problem:
         Squared norm of y outside them.
     n_rows : float
         m: sum of the weights, less the number of flat directions projected out.
+    floor : float
+        Residual sum of squares that rounding or truncation leaves: nothing below it tells models apart.
     """
 
     columns: Columns
     target: Array
     rest: float
     n_rows: float
+    floor: float = 0.0
 
     @property
     def n_columns(self) -> int:
@@ -79,6 +82,7 @@ class Problem:
             triangle[:k, k],
             self.rest + float(triangle[k, k] ** 2),
             self.n_rows,
+            self.floor,
         )
 
 
