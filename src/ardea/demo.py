@@ -193,7 +193,7 @@ def lorenz_text(lorenz: LorenzDemo) -> str:
 def draw_lorenz(lorenz: LorenzDemo, path: str | os.PathLike[str], seed: int = 0) -> None:
     """Draw data and the found model with bands into a file (needs the extra `plots`)."""
     from ardea.show import plots
-    from ardea.show.report.writing import write_whole
+    from ardea.tables.writing import write_whole
 
     t, x = lorenz.t[SHOWN], lorenz.x[SHOWN]
     kind = os.path.splitext(path)[1].lstrip(".") or "png"

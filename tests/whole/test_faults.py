@@ -35,8 +35,8 @@ from ardea.dynamics import systems
 from ardea.paper import outputs, runner
 from ardea.paper.experiment import Experiment, ExperimentError
 from ardea.paper.records import from_csv
-from ardea.persistence.writing import ENDING, whole_file, write_whole
 from ardea.progress import Progress
+from ardea.tables.writing import ENDING, whole_file, write_whole
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 LIMIT = 120  # seconds; nothing here takes a tenth of it on a quiet machine

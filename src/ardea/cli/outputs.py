@@ -17,7 +17,7 @@ from ardea.estimators.search import ARDSearch
 from ardea.persistence import save
 from ardea.show.report.described import described
 from ardea.show.report.drawings import can_draw
-from ardea.show.report.writing import write_whole
+from ardea.tables.writing import write_whole
 from ardea.versions import __version__
 
 FIGURE_FORMATS = ("png", "svg")

@@ -21,7 +21,7 @@ from ardea.dynamics.discovery import Discovery
 from ardea.persistence import load
 from ardea.readers import DEFAULT_MEMORY, bytes_of
 from ardea.show.report.described import column_names, estimator_of
-from ardea.show.report.writing import write_whole
+from ardea.tables.writing import write_whole
 
 EPILOG = """\
 DATA is CSV (also .tsv, .txt, .gz) or NPY; Parquet with ardea[frames]. Its columns are found by name: their order does

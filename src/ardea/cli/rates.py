@@ -165,7 +165,7 @@ def as_record(rate: float, options: argparse.Namespace) -> dict[str, Any]:
 
 def _draw(rate: float, options: argparse.Namespace) -> None:
     from ardea.show import plots
-    from ardea.show.report.writing import write_whole
+    from ardea.tables.writing import write_whole
 
     kind = options.plot.suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):

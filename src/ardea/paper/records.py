@@ -1,6 +1,6 @@
 """Records on disk: one file per trial, written whole or not at all; and the rows of many trials as one table.
 
-A trial's file is there completely or not at all, whatever kills the process (`ardea.persistence.writing`); two runs
+A trial's file is there completely or not at all, whatever kills the process (`ardea.tables.writing`); two runs
 into one folder write the same file twice. It carries a checksum: a damaged file is put aside and its trial run again.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ardea.core.columns import Array
-from ardea.persistence import writing
+from ardea.tables import writing
 
 Value = str | int | float
 Row = dict[str, Value]

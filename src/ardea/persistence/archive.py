@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.persistence.refusal import ModelFileError
-from ardea.persistence.writing import whole_file
+from ardea.tables.writing import whole_file
 from ardea.versions import __version__
 
 FORMAT, FORMAT_VERSION = "ardea model", 1

@@ -12,7 +12,7 @@ from ardea.dynamics.discovery import Discovery
 from ardea.show.report import motion, regression
 from ardea.show.report.fingerprint import of_arrays, of_file
 from ardea.show.report.page import Section, code, document, escaped, listing, table
-from ardea.show.report.writing import write_whole
+from ardea.tables.writing import write_whole
 from ardea.versions import __version__
 
 PAPER = "S. H. Rudy and T. P. Sapsis: Sparse Methods for Automatic Relevance Determination. arXiv:2005.08741, 2020."

@@ -1,0 +1,1 @@
+"""Files: tables, series and fields read from them, and files written whole or not at all."""
