@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import comb
 
@@ -69,8 +68,8 @@ def test_default_degree_falls_above_ten_states():
 def test_names_are_unique(library):
     names = library.names(["x", "y", "z"])
     assert len(set(names)) == len(names) == library.n_terms(3)
-    latex = library.latex_names(["x", "y", "z"])
-    assert len(set(latex)) == len(latex) == library.n_terms(3)
+    words = library.vocabulary(["x", "y", "z"])
+    assert len({words.latex(j) for j in range(len(names))}) == len(names)
 
 
 def test_any_choice_of_columns_equals_the_columns_of_all(library):
@@ -202,22 +201,50 @@ def test_leibniz_rule_on_products_of_terms():
         np.testing.assert_allclose(left, right, rtol=1e-13)
 
 
-def test_a_term_is_the_product_of_anything_that_multiplies():
-    assert Term.monomial([0, 0, 1]).sympy([Fraction(1, 2), Fraction(3)]) == Fraction(3, 4)
-
-
 def test_symbolic_functions_say_what_they_need(monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
     with pytest.raises(ImportError, match=r"ardea\[symbolic\]"):
-        Fourier(1).terms(1)[0].sympy(["x"])
+        Fourier(1).vocabulary(["x"]).sympy(0)
 
 
 def test_symbolic_functions():
     sympy = pytest.importorskip("sympy")
-    x, y = sympy.symbols("x y")
-    assert [term.sympy([x]) for term in Fourier(2).terms(1)[2:]] == [sympy.sin(2 * x), sympy.cos(2 * x)]
-    assert Custom([np.exp]).terms(1)[0].sympy([x]) == sympy.exp(x)
-    assert Custom([np.hypot]).terms(2)[0].sympy([x, y]) == sympy.Function("hypot")(x, y)
+    x, y, t = sympy.symbols("x y t")
+    waves = Fourier(2).vocabulary(["x"])
+    assert [waves.sympy(j) for j in (2, 3)] == [sympy.sin(2 * x), sympy.cos(2 * x)]
+    assert Custom([np.exp]).vocabulary(["x"]).sympy(0) == sympy.exp(x)
+    assert Custom([np.hypot]).vocabulary(["x", "y"]).sympy(0) == sympy.Function("hypot")(x, y)
+    assert Polynomials(3).vocabulary(["x", "y"]).sympy(7) == x**2 * y
+    u = sympy.Function("u")(x, t)
+    assert FieldTerms(1, 1).vocabulary().sympy(3) == u * sympy.Derivative(u, x)
+
+
+def test_code_of_terms_has_their_values(library):
+    """What stands in the code is what the library computes; states bear names that Python reads, whatever they are."""
+    X = RNG.normal(size=(5, 3))
+    values = library.evaluate(X)
+    for names, known in ((["x", "y", "np"], ["x0", "x1", "x2"]), (["a", "b", "c"], ["a", "b", "c"])):
+        words = library.vocabulary(names)
+        scope = {"np": np, **dict(zip(known, X.T, strict=True))}
+        for j in range(len(words.names)):
+            try:
+                code = words.python(j)
+            except ValueError:
+                continue  # a function without a name
+            np.testing.assert_allclose(np.broadcast_to(eval(code, scope), 5), values[:, j], rtol=1e-13)
+
+
+def test_code_of_field_terms_takes_derivatives_as_variables():
+    words = FieldTerms(2, 2).vocabulary(["u", "v"], ["x", "y"])
+    assert words.python(words.names.index("v^2 u_xy")) == "v**2 * u_xy"
+    assert words.python(words.constant) == "1.0"
+
+
+def test_the_constant_is_known_by_its_structure():
+    assert Polynomials(2).vocabulary(["1", "y"]).constant == 0
+    assert Polynomials(2, include_constant=False).vocabulary(["1", "y"]).constant is None
+    assert FieldTerms(1, 1).vocabulary().constant == 0
+    assert (Fourier(1) + Polynomials(1)).vocabulary(["x"]).constant == 2
 
 
 # Fields
@@ -246,8 +273,9 @@ def test_number_of_field_terms(n_fields, n_axes):
 def test_names_of_several_fields_and_axes():
     names = FieldTerms(2, 2).names(["u", "v"], ["x", "y"])
     assert {"1", "u v", "u v_xx", "v^2 u_xy", "v_y"} <= set(names)
-    assert FieldTerms(1, 1).latex_names(["u1"]) == ["1", "u_{1}", "{u_{1}}_{x}", "u_{1} {u_{1}}_{x}"]
-    assert FieldTerms(2, 2).latex_names()[-1] == "u^{2} u_{xx}"
+    words = FieldTerms(1, 1).vocabulary(["u1"])
+    assert [words.latex(j) for j in range(4)] == ["1", "u_{1}", "{u_{1}}_{x}", "u_{1} {u_{1}}_{x}"]
+    assert FieldTerms(2, 2).vocabulary().latex(8) == "u^{2} u_{xx}"
 
 
 def test_values_of_field_terms():

@@ -8,20 +8,65 @@ multiply (all products of a term of one with a term of the other). `FieldTerms` 
 from __future__ import annotations
 
 import inspect
+import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ardea.dynamics.products import Gradients, Products, Term, UserFunction, Values, Wave, latex_symbol
+from ardea.dynamics.products import Gradients, Products, Term, UserFunction, Values, Wave, import_sympy, latex_symbol
 
 # Above this many states the default degree drops from 3 to 2.
 MANY_STATES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Wording:
+    """How the terms of a library are written once its states, or its fields and axes, have names.
+
+    Attributes
+    ----------
+    terms : tuple of Term or FieldTerm
+        The candidate terms.
+    spelling : tuple of sequences of str
+        The names of the states; or the names of the fields and those of the axes.
+
+    Examples
+    --------
+    >>> words = (Polynomials(2) + Fourier(1)).vocabulary(["x", "y"])
+    >>> words.names[4], words.latex(3), words.python(6), words.constant
+    ('x y', 'x^{2}', 'np.sin(x)', 0)
+    """
+
+    terms: tuple[Any, ...]
+    spelling: tuple[Sequence[str], ...]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of all terms: `1`, `x`, `x^2 y`, `x sin(y)`."""
+        return [term.name(*self.spelling) for term in self.terms]
+
+    @property
+    def constant(self) -> int | None:
+        """Which term is the constant 1, if there is one."""
+        return next((j for j, term in enumerate(self.terms) if term.is_constant), None)
+
+    def latex(self, j: int) -> str:
+        """Return a term in LaTeX."""
+        return str(self.terms[j].latex(*self.spelling))
+
+    def sympy(self, j: int) -> Any:
+        """Return a term as a SymPy expression."""
+        return self.terms[j].sympy(*self.spelling)
+
+    def python(self, j: int) -> str:
+        """Return a term in Python; names that Python cannot read become x0, x1, … (fields u0, axes x0)."""
+        return str(self.terms[j].python(*map(_python_names, self.spelling, ("x", "a"))))
 
 
 class Library(ABC):
@@ -47,13 +92,12 @@ class Library(ABC):
         feature_names : sequence of str
             One name per state; `default_feature_names` gives `x0`, `x1`, ….
         """
-        names = _checked_names(feature_names)
-        return [term.name(names) for term in _terms(self, len(names))]
+        return self.vocabulary(feature_names).names
 
-    def latex_names(self, feature_names: Sequence[str]) -> list[str]:
-        """Return the terms in LaTeX."""
+    def vocabulary(self, feature_names: Sequence[str]) -> Wording:
+        """Return how the terms are written for states of these names."""
         names = _checked_names(feature_names)
-        return [term.latex(names) for term in _terms(self, len(names))]
+        return Wording(_terms(self, len(names)), (names,))
 
     def evaluate(self, X: ArrayLike, terms: Sequence[int] | None = None) -> Values:
         """Return Θ(X).
@@ -339,6 +383,31 @@ class FieldTerm:
             parts.append(f"{base}_{{{self._axes(axis_names)}}}")
         return " ".join(parts) or "1"
 
+    def sympy(self, field_names: Sequence[str], axis_names: Sequence[str]) -> Any:
+        """Return the SymPy expression of functions u(x, …, t)."""
+        sympy = import_sympy()
+        space = [sympy.Symbol(name) for name in axis_names]
+        fields = [sympy.Function(name)(*space, sympy.Symbol("t")) for name in field_names]
+        product: Any = sympy.Integer(1)
+        for function, exponent in zip(fields, self.exponents, strict=True):
+            product = product * function**exponent
+        if self.field is not None:
+            order = [(axis, n) for axis, n in zip(space, self.orders, strict=True) if n]
+            product = product * sympy.Derivative(fields[self.field], *order)
+        return product
+
+    def python(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
+        """Return the product in Python, derivatives as variables: `u**2 * u_xx`."""
+        parts = [name + (f"**{e}" if e > 1 else "") for name, e in zip(field_names, self.exponents, strict=True) if e]
+        if self.field is not None:
+            parts.append(f"{field_names[self.field]}_{self._axes(axis_names)}")
+        return " * ".join(parts) or "1.0"
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether this is the term 1."""
+        return self.field is None and not any(self.exponents)
+
     def _axes(self, axis_names: Sequence[str]) -> str:
         return "".join(axis * order for axis, order in zip(axis_names, self.orders, strict=True))
 
@@ -385,13 +454,12 @@ class FieldTerms:
 
     def names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
         """Return the names of the terms: `1`, `u`, `u^2`, `u_x`, `u u_x`, `u^2 u_xxxx`."""
-        fields, axes = _checked_names(field_names), _checked_names(axis_names)
-        return [term.name(fields, axes) for term in self.terms(len(fields), len(axes))]
+        return self.vocabulary(field_names, axis_names).names
 
-    def latex_names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
-        """Return the terms in LaTeX."""
+    def vocabulary(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> Wording:
+        """Return how the terms are written for fields and space axes of these names."""
         fields, axes = _checked_names(field_names), _checked_names(axis_names)
-        return [term.latex(fields, axes) for term in self.terms(len(fields), len(axes))]
+        return Wording(self.terms(len(fields), len(axes)), (fields, axes))
 
     def evaluate(
         self,
@@ -512,6 +580,12 @@ def _checked_names(names: Sequence[str]) -> list[str]:
     if not names or len(set(names)) != len(names):
         raise ValueError(f"names must be given and differ from each other, got {names}")
     return names
+
+
+def _python_names(names: Sequence[str], letter: str) -> list[str]:
+    """Return the names if Python reads all of them as variables, else a letter and their number."""
+    plain = all(name.isidentifier() and not keyword.iskeyword(name) and name.isascii() for name in names)
+    return list(names) if plain and "np" not in names else [f"{letter}{i}" for i in range(len(names))]
 
 
 def _check_count(name: str, value: Any, lowest: int) -> None:

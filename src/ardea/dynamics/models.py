@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.libraries import FieldTerms, Library
-from ardea.dynamics.products import import_sympy, latex_symbol
+from ardea.dynamics.products import latex_symbol
 from ardea.dynamics.simulation import (
     Bands,
     RightHandSide,
@@ -74,7 +74,8 @@ class StateModel:
     @property
     def latex_terms(self) -> list[str]:
         """The same in LaTeX."""
-        return self.library.latex_names(self.names)
+        words = self.library.vocabulary(self.names)
+        return [words.latex(j) for j in range(len(words.names))]
 
     def left(self, name: str) -> str:
         """Return the left-hand side of an equation as text."""
@@ -87,9 +88,8 @@ class StateModel:
 
     def sympy_terms(self, support: Sequence[int]) -> list[Any]:
         """Return terms as SymPy expressions."""
-        symbols = [import_sympy().Symbol(name) for name in self.names]
-        terms = self.library.terms(len(symbols))
-        return [terms[j].sympy(symbols) for j in support]
+        words = self.library.vocabulary(self.names)
+        return [words.sympy(j) for j in support]
 
     @cached_property
     def right_hand_side(self) -> RightHandSide:
@@ -164,7 +164,8 @@ class FieldModel:
     @property
     def latex_terms(self) -> list[str]:
         """The same in LaTeX."""
-        return self.library.latex_names(self.fields, self.axes)
+        words = self.library.vocabulary(self.fields, self.axes)
+        return [words.latex(j) for j in range(len(words.names))]
 
     def left(self, name: str) -> str:
         """Return the left-hand side of an equation as text."""
@@ -176,21 +177,8 @@ class FieldModel:
 
     def sympy_terms(self, support: Sequence[int]) -> list[Any]:
         """Return terms as SymPy expressions of functions u(x, …, t)."""
-        sympy = import_sympy()
-        space = [sympy.Symbol(name) for name in self.axes]
-        fields = [sympy.Function(name)(*space, sympy.Symbol("t")) for name in self.fields]
-        terms = self.library.terms(len(self.fields), len(self.axes))
-        expressions = []
-        for j in support:
-            term = terms[j]
-            product: Any = sympy.Integer(1)
-            for field, exponent in zip(fields, term.exponents, strict=True):
-                product = product * field**exponent
-            if term.field is not None:
-                order = [(axis, n) for axis, n in zip(space, term.orders, strict=True) if n]
-                product = product * sympy.Derivative(fields[term.field], *order)
-            expressions.append(product)
-        return expressions
+        words = self.library.vocabulary(self.fields, self.axes)
+        return [words.sympy(j) for j in support]
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return u_t of fields on the grid, derivatives by differences of sixth order (one-sided at the ends)."""

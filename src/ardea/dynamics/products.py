@@ -43,6 +43,10 @@ class Function(ABC):
         """Return the SymPy expression of SymPy arguments."""
 
     @abstractmethod
+    def python(self, *arguments: str) -> str:
+        """Return a call in Python, with NumPy as `np`."""
+
+    @abstractmethod
     def partial(self, argument: int) -> tuple[float, Function]:
         """Return c and g with ∂f/∂(argument) = c·g."""
 
@@ -68,6 +72,11 @@ class Atom:
         """Return the SymPy form."""
         arguments = [symbols[state] for state in self.states]
         return arguments[0] if self.function is None else self.function.sympy(*arguments)
+
+    def python(self, feature_names: Sequence[str]) -> str:
+        """Return the Python form."""
+        arguments = [feature_names[state] for state in self.states]
+        return arguments[0] if self.function is None else self.function.python(*arguments)
 
     def derivative(self, state: int) -> list[tuple[float, Term]]:
         """Return ∂/∂x_state as a sum of coefficient times term."""
@@ -125,6 +134,11 @@ class Term:
         return {atom.states[0]: exponent for atom, exponent in self.atoms if atom.function is None}
 
     @property
+    def is_constant(self) -> bool:
+        """Whether this is the term 1."""
+        return not self.atoms
+
+    @property
     def degree(self) -> int:
         """Number of factors."""
         return sum(exponent for _, exponent in self.atoms)
@@ -163,12 +177,19 @@ class Term:
         parts = [_latex_power(atom.latex(feature_names), exponent) for atom, exponent in self.atoms]
         return " ".join(parts) or "1"
 
-    def sympy(self, symbols: Sequence[Any]) -> Any:
-        """Return the product of the symbols given (SymPy symbols, or anything that multiplies)."""
-        product: Any = 1
+    def sympy(self, feature_names: Sequence[str]) -> Any:
+        """Return the SymPy expression of symbols with these names."""
+        sympy = import_sympy()
+        symbols = [sympy.Symbol(name) for name in feature_names]
+        product: Any = sympy.Integer(1)
         for atom, exponent in self.atoms:
             product = product * atom.sympy(symbols) ** exponent
         return product
+
+    def python(self, feature_names: Sequence[str]) -> str:
+        """Return the product in Python: `1.0`, `x**2 * np.sin(y)`."""
+        parts = [atom.python(feature_names) + (f"**{e}" if e > 1 else "") for atom, e in self.atoms]
+        return " * ".join(parts) or "1.0"
 
 
 def latex_symbol(name: str) -> str:
@@ -349,6 +370,11 @@ class Wave(Function):
         """Return the SymPy form."""
         return getattr(import_sympy(), self.kind)(self.frequency * arguments[0])
 
+    def python(self, *arguments: str) -> str:
+        """Return np.sin(2 * x)."""
+        angle = arguments[0] if self.frequency == 1 else f"{self.frequency} * {arguments[0]}"
+        return f"np.{self.kind}({angle})"
+
     def partial(self, argument: int) -> tuple[float, Function]:
         """Return k, cos(kx) for sin(kx) and −k, sin(kx) for cos(kx)."""
         if self.kind == "sin":
@@ -403,6 +429,13 @@ class UserFunction(Function):
         if head in _SYMPY_FUNCTIONS and len(arguments) == 1:
             return getattr(sympy, _SYMPY_FUNCTIONS[head])(*arguments)
         return sympy.Function(head if head.isidentifier() else self.generic_name)(*arguments)
+
+    def python(self, *arguments: str) -> str:
+        """Return a call of NumPy's function, else of a function that bears the name of the one given."""
+        head = getattr(self.function, "__name__", "")
+        if not head.isidentifier():
+            raise ValueError(f"{self.generic_name} stands for a function without a name, which code cannot call")
+        return f"{'np.' * isinstance(self.function, np.ufunc)}{head}({', '.join(arguments)})"
 
     def partial(self, argument: int) -> tuple[float, Function]:
         """Return the derivative given, else a numerical one."""
