@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ardea import ARD, SparseARD
-from ardea.estimators.projections import DenseSigns, Given, RowSample, SparseSigns, project
+from ardea import ARD, ARDvi, SparseARD
+from ardea.estimators.projections import DenseSigns, OwnMatrix, RowSample, SparseSigns, project
+from ardea.rates import strength_for
 
 ROWS, COLUMNS = 2000, 6
 KINDS = [RowSample, SparseSigns, DenseSigns]
@@ -48,14 +49,42 @@ def test_it_is_the_product_with_C(data, kind):
     np.testing.assert_allclose(gram(project([(X, Y)], kind(300, seed=1))), rows.T @ rows, rtol=1e-10, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_C_have_unit_norm_and_are_nearly_orthogonal(kind):
-    """Exactly orthogonal where they have nothing in common; for dense signs up to √(1/m)."""
-    C = matrix_of(kind(50, seed=2))
-    product = C @ C.T
-    np.testing.assert_allclose(product.diagonal(), 1.0, rtol=1e-12)
-    off = product - np.diag(product.diagonal())
-    assert np.abs(off).max() < (5 / np.sqrt(ROWS) if kind is DenseSigns else 1e-12)
+def own_matrix(n, seed=0):
+    """Return a matrix whose rows are far from orthogonal, and of different norms."""
+    rng = np.random.default_rng(seed)
+    return OwnMatrix((rng.normal(size=(n, ROWS)) + 0.5 * rng.normal(size=ROWS)) * rng.uniform(0.1, 10, size=(n, 1)))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, own_matrix])
+@pytest.mark.parametrize("n", [50, 1500])
+def test_rows_of_C_are_orthonormal(kind, n):
+    """So noise that is white before the projection is white after it, with the same variance."""
+    C = matrix_of(kind(n, seed=2))
+    np.testing.assert_allclose(C @ C.T, np.eye(len(C)), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [DenseSigns, lambda n: OwnMatrix(np.vstack([np.eye(n // 2, 40)] * 2))])
+def test_dependent_rows_of_C_are_left_out(kind):
+    """60 combinations of 40 rows hold 40 rows, and 60 that are twice 30 hold 30."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    rows = project([(X, X[:, 0])], kind(60))
+    assert rows.shape == ((40, 3) if kind is DenseSigns else (30, 3))
+    kept = X if kind is DenseSigns else X[:30]
+    np.testing.assert_allclose(gram(rows)[1:4, 1:4], kept.T @ kept, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [RowSample, SparseSigns, DenseSigns, own_matrix])
+def test_false_positives_are_as_many_as_asked_for(kind):
+    """Half of 100 rows of pure noise, one column, σ² known: a share of .05 within three binomial deviations."""
+    rate, draws, rng = 0.05, 1500, np.random.default_rng(1)
+    model = ARDvi(alpha=float(strength_for("vi", rate)), noise_variance=1.0, fit_intercept=False)
+    matrix = None if kind is not own_matrix else own_matrix(50).matrix[:, :100]
+    found = 0
+    for seed in range(draws):
+        projection = kind(50, seed=seed) if matrix is None else OwnMatrix(matrix)
+        blocks = [(rng.normal(size=(100, 1)), rng.normal(size=100))]
+        found += int(model.fit(project(blocks, projection), None).support_.sum())
+    assert abs(found - rate * draws) < 3 * np.sqrt(draws * rate * (1 - rate))
 
 
 def test_sample_is_uniform_and_without_replacement():
@@ -84,12 +113,12 @@ def test_a_matrix_of_ones_own(data, as_matrix):
     X, Y = data
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(300, 300)))[0]
     blocks = [(X[:120], Y[:120]), (X[120:300], Y[120:300])]
-    model = SparseARD().fit(project(blocks, Given(as_matrix(Q))), None)
+    model = SparseARD().fit(project(blocks, OwnMatrix(as_matrix(Q))), None)
     reference = SparseARD().fit(X[:300], Y[:300])
     for name in ("coef_", "intercept_", "noise_variance_", "coef_std_"):
         np.testing.assert_allclose(getattr(model, name), getattr(reference, name), rtol=1e-7, atol=1e-12)
     with pytest.raises(ValueError, match="300 columns, but there are more rows"):
-        project([(X, Y)], Given(as_matrix(Q)))
+        project([(X, Y)], OwnMatrix(as_matrix(Q)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,12 +11,13 @@ projection          C                                                      cost 
 ==================  =====================================================  ==============================
 `RowSample(n)`      n different unit vectors, uniformly (the paper's)      m numbers drawn, n rows copied
 `SparseSigns(n)`    every row of Θ goes to one of n rows, with a sign      m·d
-`DenseSigns(n)`     ±1 everywhere                                          m·n·d, more than compression
-`Given(C)`          any matrix, dense or sparse                            as C @ Θ
+`DenseSigns(n)`     ±1 everywhere                                          m·n·(n + d), more than compression
+`OwnMatrix(C)`      any matrix, dense or sparse                            C @ Θ and CCᵀ
 ==================  =====================================================  ==============================
 
-Rows of C have unit norm (`Given`: as given), so σ² keeps its meaning. The column of ones is projected with Θ, so an
-intercept stays exact.
+The projected noise has covariance σ²CCᵀ. Where CCᵀ is not the identity, the rows are whitened in the end: with
+CCᵀ = UΛUᵀ they become Λ^(−1/2)UᵀC[1 Θ y], whose noise is white with variance σ² again. Combinations of rows of C that
+vanish (λ = 0) say nothing and are left out. The column of ones is projected with Θ, so an intercept stays exact.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from ardea.core.compression import Compression
 from ardea.core.factor import triangle
 from ardea.estimators.inputs import CompressedRows, checked_positive
 
+# Entries of C that DenseSigns holds at once, a convention: 8 MB.
+PIECE_OF_C = 2**20
+
 
 @dataclass(frozen=True)
 class Part:
@@ -43,8 +47,8 @@ class Part:
     ----------
     rows : ndarray of shape (n, width)
         C_b times the rows of [1 Θ Y].
-    marks : ndarray of shape (n,)
-        One number for every row kept: its key (`RowSample`) or the squared norm of that row of C so far.
+    marks : ndarray of shape (n,) or (n, n)
+        The key of every row kept (`RowSample`), or CCᵀ so far: its diagonal where the rows of C are orthogonal.
     """
 
     rows: Array
@@ -63,16 +67,19 @@ class Projection(ABC):
         return Part(one.rows + other.rows, one.marks + other.marks)
 
     def finish(self, part: Part) -> Array:
-        """Return C[1 Θ Y] with unit rows of C; rows that nothing went to are left out."""
-        used = part.marks > 0
-        return np.asarray(part.rows[used] / np.sqrt(part.marks[used])[:, None])
+        """Return C[1 Θ Y], whitened by CCᵀ."""
+        rows, gram = part.rows, part.marks
+        if gram.ndim == 2:
+            gram, vectors = np.linalg.eigh(gram)
+            rows = vectors.T @ rows
+        # Eigenvalues below this are rounding error of CCᵀ; a diagonal is exact, and rows that nothing went to are 0.
+        used = gram > len(gram) * np.finfo(float).eps * gram.max()
+        return np.asarray(rows[used] / np.sqrt(gram[used])[:, None])
 
 
 @dataclass(frozen=True)
-class RowSample(Projection):
-    """n rows chosen uniformly without replacement; all rows where there are fewer.
-
-    Every row draws a number, and the n smallest win: the same rows, however the data are cut into blocks.
+class RandomProjection(Projection):
+    """A projection that is drawn.
 
     Parameters
     ----------
@@ -87,6 +94,13 @@ class RowSample(Projection):
 
     def __post_init__(self) -> None:
         checked_positive("n", self.n, whole=True)
+
+
+class RowSample(RandomProjection):
+    """n rows chosen uniformly without replacement; all rows where there are fewer.
+
+    Every row draws a number, and the n smallest win: the same rows, however the data are cut into blocks.
+    """
 
     def apply(self, start: int, rows: Array) -> Part:
         """Return the rows of the block with the smallest keys."""
@@ -107,23 +121,8 @@ class RowSample(Projection):
         return Part(part.rows[kept], part.marks[kept])
 
 
-@dataclass(frozen=True)
-class SparseSigns(Projection):
-    """Every row is added to, or taken from, one of n rows, both at random (a count sketch).
-
-    Parameters
-    ----------
-    n : int
-        Number of rows to keep.
-    seed : int
-        Seed.
-    """
-
-    n: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        checked_positive("n", self.n, whole=True)
+class SparseSigns(RandomProjection):
+    """Every row is added to, or taken from, one of n rows, both at random (a count sketch)."""
 
     def apply(self, start: int, rows: Array) -> Part:
         """Return the sums."""
@@ -134,38 +133,25 @@ class SparseSigns(Projection):
         return Part(C @ rows, np.bincount(place, minlength=self.n).astype(float))
 
 
-@dataclass(frozen=True)
-class DenseSigns(Projection):
-    """n sums of all rows with random signs.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows to keep.
-    seed : int
-        Seed.
-    """
-
-    n: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        checked_positive("n", self.n, whole=True)
+class DenseSigns(RandomProjection):
+    """n sums of all rows with random signs."""
 
     def apply(self, start: int, rows: Array) -> Part:
         """Return the sums, made from as many rows at a time as keep C small."""
-        total = np.zeros((self.n, rows.shape[1]))
-        step = max(1, 2**20 // self.n)
+        total, gram = np.zeros((self.n, rows.shape[1])), np.zeros((self.n, self.n))
+        step = max(1, PIECE_OF_C // self.n)
         for first in range(0, len(rows), step):
             part = rows[first : first + step]
-            signs = _numbers(self.seed, (start + first) * self.n, len(part) * self.n).reshape(len(part), self.n) < 0.5
-            total += np.where(signs, 1.0, -1.0).T @ part
-        return Part(total, np.full(self.n, float(len(rows))))
+            drawn = _numbers(self.seed, (start + first) * self.n, len(part) * self.n).reshape(len(part), self.n)
+            signs = np.where(drawn < 0.5, 1.0, -1.0)
+            total += signs.T @ part
+            gram += signs.T @ signs
+        return Part(total, gram)
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Projection):
-    """A matrix of one's own. Its rows should be orthonormal, else the noise is not white.
+class OwnMatrix(Projection):
+    """A matrix of one's own.
 
     Parameters
     ----------
@@ -177,15 +163,14 @@ class Given(Projection):
 
     def apply(self, start: int, rows: Array) -> Part:
         """Return the columns of C that belong to the rows, times the rows."""
-        if start + len(rows) > self.matrix.shape[1]:
+        stop = start + len(rows)
+        if stop > self.matrix.shape[1]:
             raise ValueError(f"The matrix has {self.matrix.shape[1]} columns, but there are more rows than that.")
-        C = self.matrix.tocsc() if sparse.issparse(self.matrix) else np.asarray(self.matrix, dtype=float)
-        product = C[:, start : start + len(rows)] @ rows
-        return Part(np.asarray(product), np.ones(self.matrix.shape[0]))
-
-    def finish(self, part: Part) -> Array:
-        """Return the rows as they are."""
-        return part.rows
+        if sparse.issparse(self.matrix):
+            C = self.matrix.tocsc()[:, start:stop]
+            return Part(C @ rows, (C @ C.T).toarray())
+        C = np.asarray(self.matrix, dtype=float)[:, start:stop]
+        return Part(C @ rows, C @ C.T)
 
 
 def project(blocks: Iterable[tuple[Any, Any]], projection: Projection, *, names: Any = None) -> CompressedRows:
@@ -204,7 +189,7 @@ def project(blocks: Iterable[tuple[Any, Any]], projection: Projection, *, names:
     Returns
     -------
     CompressedRows
-        n_samples and the weight of all rows are the number of rows of C.
+        n_samples and the weight of all rows are the number of rows that are left.
 
     Examples
     --------
