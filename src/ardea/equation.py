@@ -1,216 +1,285 @@
-"""The fitted terms in the user's units: posterior, intervals, draws, prediction variance, and the table of them."""
+"""One fitted equation: left side, kept terms, numbers with their uncertainty, rivals; and how it is written.
+
+Every estimator, search and discovery has a list of these, `equations_`. Whatever shows or stores a model reads only
+that. All numbers of an equation follow from its :class:`KeptTerms`, the smallest set of values that determines them,
+so that no two of them can disagree.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import linalg, stats
 from sklearn import get_config
 
-from ardea.core.columns import Array, DenseColumns, Index
-from ardea.core.problem import Coordinates, Problem
-from ardea.core.result import Fit
-from ardea.estimators.operators import Operator
+from ardea.core.columns import Array
+from ardea.methods.kept import Estimate, KeptTerms
+from ardea.names import Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
 
-SMALL_BLOCK = 2**14
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A difference of criteria below this leaves the choice between two models open: odds of exp(6/2) = 20 to 1.
+CLOSE = 6.0
 IntervalKind = Literal["posterior", "refit"]
+LeftKind = Literal["value", "rate", "next", "field"]
+LEFT_TEXT: dict[LeftKind, str] = {"value": "{}", "rate": "({})'", "next": "({})[k+1]", "field": "({})_t"}
+LEFT_LATEX: dict[LeftKind, str] = {"value": "{}", "rate": "\\dot{{{}}}", "next": "{}_{{k+1}}", "field": "{}_t"}
 
 
 @dataclass(frozen=True)
-class Gaussian:
-    """Gaussian of the penalised coefficients ξ_a, and of the flat ones given them.
+class Left:
+    """The left-hand side: a value, a rate of change, the next value of a map, or the rate of change of a field.
 
-    With H the loadings of Θ_a on the flat columns F, β | ξ ~ N(Hy − Hξ, σ²(FᵀF)⁻¹): centring, in general form.
+    Examples
+    --------
+    >>> Left("x", "rate").text, Left("y").text, Left("u", "field").latex
+    ("(x)'", 'y', 'u_t')
     """
 
-    mean: Array
-    covariance: Array
-    noise: float
-    degrees: float
+    name: str
+    kind: LeftKind = "value"
+
+    @property
+    def text(self) -> str:
+        """As text."""
+        return LEFT_TEXT[self.kind].format(printable(self.name))
+
+    @property
+    def latex(self) -> str:
+        """In LaTeX."""
+        return LEFT_LATEX[self.kind].format(latex_name(self.name))
 
 
 @dataclass(frozen=True)
-class SupportRows:
-    """The problem of the active columns alone, dense, for least squares on the support when asked for."""
+class Rival:
+    """Another model of the same equation, and by how much its criterion is larger (negative: smaller).
 
-    part: Problem
-    unit: Array
-    noise_unit: float
-    known_noise: float | None
+    Examples
+    --------
+    >>> Rival(("x y",), 0.83).compared
+    'x y (0.8 worse)'
+    """
 
-    def least_squares(self) -> Gaussian | None:
-        """Return Student's t with m − k degrees where σ² was learned, else a Gaussian."""
-        degrees = self.part.n_rows - self.unit.size
-        if degrees < 0 or (degrees == 0 and self.known_noise is None):
-            return None
-        every = np.arange(self.unit.size)
-        mean, rss = self.part.least_squares(every)
-        noise = rss / degrees if self.known_noise is None else self.known_noise
-        inverse = np.linalg.pinv(self.part.columns.take(every))
-        covariance = noise * (inverse @ inverse.T) * np.outer(self.unit, self.unit)
-        known = self.known_noise is not None
-        return Gaussian(mean * self.unit, covariance, noise * self.noise_unit, np.inf if known else degrees)
+    terms: tuple[str, ...]
+    excess: float
+
+    @property
+    def compared(self) -> str:
+        """Its terms, and where it stands."""
+        rounded = round(self.excess, 1)
+        where = f"{-rounded:.1f} better" if rounded < 0 else f"{abs(rounded):.1f} worse"
+        return f"{', '.join(map(printable, self.terms)) or 'no term'} ({where})"
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What a fit says of one target, in the user's units.
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """One fitted equation.
 
     Attributes
     ----------
-    n_features : int
-        Number of columns of X.
-    active : ndarray of int
-        Penalised columns with a non-zero coefficient.
-    kept : ndarray of int
-        Columns with a flat prior (`always_keep`).
-    intercept : bool
-        Whether the first flat column is the constant one.
-    loadings : ndarray of shape (p, k)
-        Least-squares coefficients of the active columns on the flat ones.
-    target_loadings : ndarray of shape (p,)
-        The same for y.
-    inverse_gram : ndarray of shape (p, p)
-        (FᵀWF)⁻¹.
-    posterior : Gaussian
-        The ARD posterior of the active coefficients.
-    support_rows : SupportRows
-        What a refit without the prior needs.
+    left : Left
+        What it is for.
+    vocabulary : Vocabulary
+        How the candidate terms are written.
+    kept : KeptTerms
+        The values from which all numbers follow.
+    rivals : tuple of Rival
+        The next best models, closest first.
+    equivalents : tuple of tuples of str
+        Models without one of these terms that explain the data as well: the data do not decide between them.
     """
 
-    n_features: int
-    active: Index
-    kept: Index
-    intercept: bool
-    loadings: Array
-    target_loadings: Array
-    inverse_gram: Array
-    posterior: Gaussian
-    support_rows: SupportRows
+    left: Left
+    vocabulary: Vocabulary
+    kept: KeptTerms
+    rivals: tuple[Rival, ...] = ()
+    equivalents: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
-    def refit(self) -> Gaussian | None:
-        """With a flat prior on the active columns too: least squares on the support; None with too few rows."""
-        return self.support_rows.least_squares()
+    def support(self) -> tuple[int, ...]:
+        """Candidates kept, in order."""
+        return tuple(int(j) for j in self.kept.support)
 
-    def _flat_mean(self, gaussian: Gaussian) -> Array:
-        return np.asarray(self.target_loadings - self.loadings @ gaussian.mean)
-
-    @property
-    def intercept_value(self) -> float:
-        """Posterior mean of the intercept, 0 without one."""
-        return float(self._flat_mean(self.posterior)[0]) if self.intercept else 0.0
+    @cached_property
+    def terms(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.vocabulary.names[j] for j in self.support)
 
     @property
-    def support(self) -> Index:
-        """All columns with a non-zero coefficient, in order."""
-        return np.sort(np.concatenate([self.active, self.kept])) if self.kept.size else self.active
+    def name(self) -> str:
+        """The target, state or field that the equation is for."""
+        return self.left.name
 
-    def coefficients(self, gaussian: Gaussian) -> Array:
-        """Return the mean of every column's coefficient (d,), exact zeros off the support."""
-        coefficients = np.zeros(self.n_features)
-        coefficients[self.active] = gaussian.mean
-        coefficients[self.kept] = self._flat_mean(gaussian)[int(self.intercept) :]
-        return coefficients
+    @property
+    def n_candidates(self) -> int:
+        """Number of terms to choose from."""
+        return len(self.vocabulary.names)
 
-    def covariance(self, gaussian: Gaussian) -> Array:
-        """Return the covariance of the support's coefficients, in column order."""
-        if self.kept.size == 0:
-            return gaussian.covariance
-        flat = self.loadings[int(self.intercept) :]
-        cross = -flat @ gaussian.covariance
-        own = gaussian.noise * self.inverse_gram[int(self.intercept) :, int(self.intercept) :]
-        joint = np.block([[gaussian.covariance, cross.T], [cross, own - cross @ flat.T]])
-        order = np.argsort(np.concatenate([self.active, self.kept]), kind="stable")
-        return joint[np.ix_(order, order)]
+    @cached_property
+    def posterior(self) -> Estimate:
+        """Posterior of the kept terms: the numbers that are shown everywhere."""
+        return self.kept.with_flat(self.kept.posterior)
 
-    def standard_deviations(self, gaussian: Gaussian) -> Array:
-        """Return the standard deviation of every column's coefficient (d,), zero off the support."""
-        deviations = np.zeros(self.n_features)
-        deviations[self.support] = np.sqrt(self.covariance(gaussian).diagonal())
-        return deviations
+    @cached_property
+    def refit(self) -> Estimate | None:
+        """Least squares on the kept terms; None with too few rows."""
+        return None if self.kept.refit is None else self.kept.with_flat(self.kept.refit)
 
-    def interval(self, level: float, kind: IntervalKind) -> Array:
-        """Return lower and upper ends (d, 2): zeros off the support."""
-        gaussian = self.posterior
-        if kind == "refit":
-            if self.refit is None:
-                raise ValueError(
-                    f"The refit interval needs more rows than terms; this model keeps {self.support.size} terms. "
-                    "Use kind='posterior', or a sparser model."
-                )
-            gaussian = self.refit
-        tail = 0.5 + level / 2
-        quantile = stats.t.ppf(tail, gaussian.degrees) if np.isfinite(gaussian.degrees) else stats.norm.ppf(tail)
-        centre, half = self.coefficients(gaussian), quantile * self.standard_deviations(gaussian)
-        return np.column_stack([centre - half, centre + half])
+    @property
+    def coefficients(self) -> Array:
+        """Posterior means of the kept terms."""
+        return self.posterior.mean
 
-    def sample(self, n: int, generator: np.random.Generator | np.random.RandomState) -> Array:
-        """Return n posterior draws of all coefficients (n, d), exact zeros off the support."""
-        covariance = self.covariance(self.posterior)
-        # In units of each deviation, so that coefficients of very different size are drawn alike.
-        deviation = np.sqrt(covariance.diagonal())
-        safe = np.where(deviation > 0, deviation, 1.0)
-        values, vectors = linalg.eigh(covariance / np.outer(safe, safe))
-        half = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws = np.zeros((n, self.n_features))
-        noise = generator.standard_normal((n, values.size))
-        draws[:, self.support] = self.coefficients(self.posterior)[self.support] + noise @ half.T * deviation
-        return draws
+    @property
+    def std(self) -> Array:
+        """Their standard deviations."""
+        return self.posterior.std
 
-    def prediction_variance(self, X: Any) -> Array:
-        """Return the variance of a new observation at every row of X: noise, coefficients, intercept."""
-        kept, active = _dense(columns_of(X, self.kept)), _dense(columns_of(X, self.active))
-        flat = np.column_stack([np.ones((X.shape[0], int(self.intercept))), kept])
-        gaussian = self.posterior
-        centred = active - flat @ self.loadings
-        spread = np.einsum("ij,jk,ik->i", centred, gaussian.covariance, centred, optimize=True)
-        spread += gaussian.noise * np.einsum("ij,jk,ik->i", flat, self.inverse_gram, flat, optimize=True)
-        return np.asarray(gaussian.noise + np.maximum(spread, 0.0))
+    @property
+    def covariance(self) -> Array:
+        """Their covariance."""
+        return self.posterior.covariance
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the posterior, infinite for a Gaussian."""
+        return self.posterior.degrees
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise."""
+        return float(np.sqrt(self.posterior.noise_variance))
+
+    @property
+    def intercept(self) -> float | None:
+        """Posterior mean of the intercept; None where there is none."""
+        return self.kept.intercept(self.kept.posterior)[0] if self.kept.flat.intercept else None
+
+    @property
+    def intercept_std(self) -> float | None:
+        """Its standard deviation."""
+        return self.kept.intercept(self.kept.posterior)[1] if self.kept.flat.intercept else None
+
+    def estimate(self, kind: IntervalKind = "posterior") -> Estimate:
+        """Return the posterior, or least squares on the kept terms."""
+        if kind == "posterior":
+            return self.posterior
+        if self.refit is None:
+            raise ValueError(
+                f"The refit interval needs more rows than terms; this model keeps {len(self.support)} terms. "
+                "Use kind='posterior', or a sparser model."
+            )
+        return self.refit
+
+    def interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
+        """Return the ends of the intervals of the kept terms, shape (k, 2)."""
+        return self.estimate(kind).interval(level)
+
+    def spread(self, values: Any, fill: float = 0.0) -> Array:
+        """Return values of the kept terms as an array over all candidates, `fill` elsewhere."""
+        spread = np.full((self.n_candidates, *np.shape(values)[1:]), fill)
+        spread[list(self.support)] = values
+        return spread
+
+    def close_rivals(self, within: float = CLOSE) -> list[Rival]:
+        """Return the models that the data do not clearly rule out."""
+        return [rival for rival in self.rivals if rival.excess < within]
+
+    # Writing
+
+    def formula(self, precision: int | None = None) -> str:
+        """Return the equation as text; see `right_hand_side`."""
+        return f"{self.left.text} = {self.right_hand_side(precision)}"
+
+    def right_hand_side(self, precision: int | None = None) -> str:
+        """Return the terms as text; numbers to two digits of their standard deviation, or `precision` decimals."""
+        names = [None if j == self.vocabulary.constant else printable(self.vocabulary.names[j]) for j in self.support]
+        return self._sum(names, " ", precision)
+
+    def with_intervals(self, level: float = 0.95) -> str:
+        """Return the terms as text with intervals: `(-9.988 ± 0.020) x + (1.5000 ± 0.0020) y`."""
+        parts = [] if self.intercept is None else [rounded(self.intercept, self.intercept_std or 0.0)]
+        rows = zip(self.support, self.coefficients, self.posterior.half_widths(level), strict=True)
+        for j, value, width in rows:
+            number = f"({rounded(value, width)} ± {rounded(width, width)})" if width > 0 else rounded(value, 0.0)
+            constant = j == self.vocabulary.constant
+            parts.append(number if constant else f"{number} {printable(self.vocabulary.names[j])}")
+        return " + ".join(parts) or "0"
+
+    def latex(self) -> str:
+        """Return the equation in LaTeX."""
+        names = [None if j == self.vocabulary.constant else self.vocabulary.latex(j) for j in self.support]
+        return f"{self.left.latex} = {self._sum(names, chr(92) + ', ', None)}"
+
+    def sympy(self) -> Any:
+        """Return the right-hand side as a SymPy expression; numbers keep all digits (needs the extra `symbolic`)."""
+        sympy = import_sympy()
+        if len(set(self.terms)) != len(self.terms):
+            raise ValueError("Two kept columns have the same name: rename them, or fit arrays without names.")
+        pairs = zip(self.support, self.coefficients.tolist(), strict=True)
+        parts = [sympy.Float(value) * self.vocabulary.sympy(j) for j, value in pairs]
+        return sympy.Add(*parts, *([] if self.intercept is None else [sympy.Float(self.intercept)]))
+
+    def python(self, name: str = "predict") -> str:
+        """Return the source of a plain function of the variables; see `python_function`."""
+        return python_function([self], name)
+
+    def table(self, level: float = 0.95, kind: IntervalKind = "posterior") -> dict[str, list[Any]]:
+        """Return the kept terms as columns of a table: name, coefficient, standard deviation, ends of the interval."""
+        estimate = self.estimate(kind)
+        low, high = estimate.interval(level).T
+        percent = f"{100 * level:g}%"
+        columns = (estimate.mean, estimate.std, low, high)
+        titles = ("coef", "std", f"{percent} low", f"{percent} high")
+        return {"term": list(self.terms)} | {
+            title: column.tolist() for title, column in zip(titles, columns, strict=True)
+        }
+
+    def _sum(self, names: Sequence[str | None], times: str, precision: int | None) -> str:
+        """Join signed numbers and terms: `-1.5 x + 2.0 y - 3.0`."""
+        rows = [*zip(self.coefficients.tolist(), self.std.tolist(), names, strict=True)]
+        if self.intercept is not None:
+            rows.insert(0, (self.intercept, self.intercept_std or 0.0, None))
+        text = ""
+        for value, error, name in rows:
+            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+            size = rounded(abs(value), error) if precision is None else f"{abs(value):.{precision}f}"
+            text += sign + (size if name is None else f"{size}{times}{name}")
+        return text or "0"
 
 
-def columns_of(X: Any, index: Index) -> Any:
-    """Return some columns of an array, a sparse matrix or an operator."""
-    return X.take(index) if isinstance(X, Operator) else X[:, index]
+def python_function(equations: Sequence[Equation], name: str = "predict") -> str:
+    """Return the source of a plain function of the variables in some equations; it needs no package.
+
+    Arguments bear the names of the variables where all of these are valid and different names in Python, else x and
+    their position. Several equations give a tuple. Numbers are written with all digits. Nothing but numbers and names
+    gets into the code, whatever the variables are called.
+    """
+    if not is_plain_name(name):
+        raise ValueError(f"name={name!r} is not a valid name for a function in Python.")
+    vocabulary = equations[0].vocabulary
+    arguments = vocabulary.arguments(sorted({j for equation in equations for j in equation.support}))
+    # !a leaves no character that could end a comment.
+    remarks = [f"    # {ours}: {theirs!a}" for ours, theirs in arguments.items() if ours != theirs]
+    sums = [_python_sum(equation) for equation in equations]
+    body = [f"    return {sums[0]}"]
+    if len(sums) > 1:
+        body = ["    return (", *(f"        {one}," for one in sums), "    )"]
+    return "\n".join([f"def {name}({', '.join(arguments)}):", *remarks, *body]) + "\n"
 
 
-def _dense(block: Any) -> Array:
-    return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
-
-
-def terms_of(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, *, noise_known: bool) -> Terms:
-    """Carry one fit back to the user's units."""
-    post, flat = fit.posterior, coordinates.flat
-    unit = coordinates.coefficient_unit(target)[post.active]
-    noise_unit = float(coordinates.targets[target]) ** 2
-    rows, k = problem.columns.shape[0], post.active.size
-    # A compressed copy keeps fitted models small; a small one is not worth the QR.
-    part = (
-        problem.restrict(post.active)
-        if rows * k > SMALL_BLOCK
-        else replace(problem, columns=problem.columns.restrict(post.active))
-    )
-    support_rows = SupportRows(
-        part=replace(part, columns=DenseColumns(part.columns.take(np.arange(k)))),
-        unit=unit,
-        noise_unit=noise_unit,
-        known_noise=fit.noise if noise_known else None,
-    )
-    covariance = post.covariance * unit[:, None] * unit
-    return Terms(
-        n_features=problem.n_columns,
-        active=post.active,
-        kept=flat.kept,
-        intercept=flat.intercept,
-        loadings=flat.loadings[:, post.active],
-        target_loadings=flat.target_loadings[:, target],
-        inverse_gram=flat.inverse_gram,
-        posterior=Gaussian(post.mean * unit, covariance, post.noise * noise_unit, np.inf),
-        support_rows=support_rows,
-    )
+def _python_sum(equation: Equation) -> str:
+    """Write b + c*x − d*y; numbers by repr, which gives the same bits when read."""
+    text = "" if equation.intercept is None else repr(equation.intercept)
+    for j, value in zip(equation.support, equation.coefficients.tolist(), strict=True):
+        sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+        factor = "" if j == equation.vocabulary.constant else f" * {equation.vocabulary.python(j)}"
+        text += f"{sign}{abs(value)!r}{factor}"
+    return text or "0.0"
 
 
 @dataclass(frozen=True)
@@ -228,25 +297,20 @@ class Summary:
     columns: dict[str, list[Any]]
     caption: str
 
-    def to_frame(self) -> Any:
-        """Return the table as a pandas DataFrame (needs the extra `frames`)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'ardea[frames]'.") from error
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame."""
+        import pandas as pd
+
         return pd.DataFrame(self.columns)
 
     def __str__(self) -> str:
-        header = list(self.columns)
-        rows = [
-            [value if isinstance(value, str) else f"{value:.4g}" for value in row]
-            for row in zip(*self.columns.values(), strict=True)
-        ]
-        widths = [max(len(name), *(len(row[i]) for row in rows), 0) for i, name in enumerate(header)]
-        rule = "  ".join("-" * width for width in widths)
-        left = [isinstance(values[0], str) if values else False for values in self.columns.values()]
-        lines = [_aligned(header, widths, left), rule, *(_aligned(row, widths, left) for row in rows)]
-        return "\n".join([self.caption, "", *(line.rstrip() for line in lines)] if rows else [self.caption])
+        frame = self.to_frame()
+        if frame.empty:
+            return self.caption
+        for title in frame.columns[[frame[title].map(type).eq(str).all() for title in frame.columns]]:
+            shown = frame[title].map(printable)
+            frame[title] = shown.str.ljust(max(len(title), shown.str.len().max()))
+        return f"{self.caption}\n\n" + frame.to_string(index=False, float_format="{:.4g}".format)
 
     __repr__ = __str__
 
@@ -271,11 +335,3 @@ class ShowsTerms:
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         shown = {"text/plain": repr(self)}
         return shown | {"text/html": self._repr_html_inner()} if get_config()["display"] == "diagram" else shown
-
-
-def _aligned(cells: list[str], widths: list[int], left: list[bool]) -> str:
-    padded = [
-        cell.ljust(width) if to_left else cell.rjust(width)
-        for cell, width, to_left in zip(cells, widths, left, strict=True)
-    ]
-    return "  ".join(padded)

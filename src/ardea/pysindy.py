@@ -15,10 +15,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.columns import Array
-from ardea.equation import Gaussian, Terms
+from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import SparseARD
 from ardea.estimators.search import ARDSearch
+from ardea.methods.kept import Estimate
 
 try:
     from pysindy.optimizers import BaseOptimizer
@@ -142,24 +143,24 @@ class ARDOptimizer(BaseOptimizer):
         if isinstance(estimator, ARDSearch):
             searches = [clone(estimator).fit(x, np.ascontiguousarray(target)) for target in y.T]
             self.estimator_: Any = searches
-            self._terms: list[Terms] = [search.best_estimator_._terms[0] for search in searches]
+            self.equations_: list[Equation] = [search.best_estimator_.equations_[0] for search in searches]
         else:
             self.estimator_ = clone(estimator).fit(x, y)
-            self._terms = self.estimator_._terms
-        self._gaussians: list[Gaussian] = [terms.posterior for terms in self._terms]
+            self.equations_ = self.estimator_.equations_
+        self._estimates: list[Estimate] = [equation.posterior for equation in self.equations_]
         self._set_coefficients()
 
     def _unbias(self, x: Array, y: Array) -> None:
         """Replace the posterior by least squares on the support."""
-        refits = [terms.refit for terms in self._terms]
+        refits = [equation.refit for equation in self.equations_]
         if any(refit is None for refit in refits):
             raise ValueError("unbias=True needs more rows than terms: use unbias=False, a sparser model, or more rows.")
-        self._gaussians = [refit for refit in refits if refit is not None]
+        self._estimates = [refit for refit in refits if refit is not None]
         self._set_coefficients()
 
     def _set_coefficients(self) -> None:
-        pairs = zip(self._terms, self._gaussians, strict=True)
-        self.coef_ = np.array([terms.coefficients(gaussian) for terms, gaussian in pairs])
+        pairs = zip(self.equations_, self._estimates, strict=True)
+        self.coef_ = np.array([equation.spread(estimate.mean) for equation, estimate in pairs])
         self.history_.append(self.coef_)
 
     def _set_uncertainty(self) -> None:
@@ -168,13 +169,13 @@ class ARDOptimizer(BaseOptimizer):
         self.ind_ = np.zeros(self.coef_.shape, dtype=bool)
         self.coef_std_ = np.zeros(self.coef_.shape)
         self.coef_covariance_: list[Array] = []
-        for row, (terms, gaussian) in enumerate(zip(self._terms, self._gaussians, strict=True)):
-            support = terms.support
-            covariance = terms.covariance(gaussian) * np.outer(unit[support], unit[support])
+        for row, (equation, estimate) in enumerate(zip(self.equations_, self._estimates, strict=True)):
+            support = list(equation.support)
+            covariance = estimate.covariance * np.outer(unit[support], unit[support])
             self.ind_[row, support] = True
             self.coef_std_[row, support] = np.sqrt(covariance.diagonal())
             self.coef_covariance_.append(covariance)
-        self.noise_variance_ = np.array([gaussian.noise for gaussian in self._gaussians])
+        self.noise_variance_ = np.array([estimate.noise_variance for estimate in self._estimates])
 
     @property
     def complexity(self) -> int:

@@ -487,7 +487,7 @@ def test_summary_lists_the_kept_terms(estimator, kind):
     np.testing.assert_allclose(frame["coef"], frame[["90% low", "90% high"]].mean(axis=1), rtol=1e-9)
     text = str(table)
     assert text.startswith(f"{type(model).__name__}: {S.sum()} of {S.size} terms kept")
-    assert len(text.splitlines()) == S.sum() + 4
+    assert len(text.splitlines()) == S.sum() + 3
 
 
 def test_summary_of_several_targets_names_them(estimator):

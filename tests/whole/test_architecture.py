@@ -17,7 +17,7 @@ FORBIDDEN_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tool
 
 # The rooms from the bottom up: a module imports from its own room and from those below. Single modules are rooms too.
 ROOMS = [
-    {"core", "versions", "progress"},
+    {"core", "versions", "progress", "names"},
     {"rates", "priors"},
     {"methods"},
     {"equation", "tables", "readers"},

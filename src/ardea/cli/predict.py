@@ -88,7 +88,7 @@ def predicted(model: Any, table: Columns, level: float) -> dict[str, Array]:
     """Return prediction, standard deviation and ends of the interval of every row, NaN where cells are empty."""
     fitted = estimator_of(model)
     names = column_names(fitted)
-    kept = sorted({int(j) for terms in fitted._terms for j in terms.support})
+    kept = sorted({int(j) for one in fitted.equations_ for j in one.support})
     _check_names([names[j] for j in kept], table)
     n_rows = len(next(iter(table.values.values())))
     # Columns that were dropped have coefficients of zero: nothing depends on what stands there.
@@ -99,7 +99,7 @@ def predicted(model: Any, table: Columns, level: float) -> dict[str, Array]:
     if infinite:
         raise Failure(f"{table.path}: column {infinite[0]!r} holds infinities.")
     whole = ~np.isnan(X).any(axis=1)
-    shape = (n_rows,) if fitted._one_target else (n_rows, len(fitted._terms))
+    shape = (n_rows,) if fitted._one_target else (n_rows, len(fitted.equations_))
     mean, std = np.full(shape, np.nan), np.full(shape, np.nan)
     if whole.any():
         from ardea.show.plots.rows import predictions

@@ -26,11 +26,13 @@ from ardea.core.pose import SparseSource, pose_array, pose_implicit
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.ranges import merged_ranges, ranges_of
 from ardea.core.result import Fit, Status, Trace
-from ardea.equation import IntervalKind, ShowsTerms, Summary, Terms, columns_of, terms_of
+from ardea.equation import Equation, IntervalKind, Left, ShowsTerms, Summary, python_function
 from ardea.estimators.advice import Advice, CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
 from ardea.estimators.inputs import CompressedRows, checked_keep, checked_positive, explained_where_unsound, is_lazy
 from ardea.estimators.operators import Operator, OperatorSource
+from ardea.methods.kept import kept_terms
 from ardea.methods.task import Task
+from ardea.names import ColumnNames, default_names
 
 # Copies of the kept columns are made of so many bytes of rows at a time.
 PREDICTED_BYTES = 2**24
@@ -55,7 +57,7 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         "n_iter_",
         "trace_",
         "warnings_",
-        "_terms",
+        "equations_",
     )
 
     def __init__(
@@ -116,16 +118,18 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         return to_arviz(self, n_draws, random_state)
 
     def to_sympy(self) -> Any:
-        """Return the model as a SymPy expression; see :func:`ardea.exports.to_sympy`."""
-        from ardea.exports import to_sympy
+        """Return the prediction as a SymPy expression of the kept columns; a list of them for several targets.
 
-        return to_sympy(self)
+        Symbols are named by the columns. Coefficients keep all digits. Needs the extra `symbolic`.
+        """
+        check_is_fitted(self)
+        expressions = [one.sympy() for one in self.equations_]
+        return expressions[0] if self._one_target else expressions
 
     def to_python(self, name: str = "predict") -> str:
-        """Return the source of a plain function of the few terms; see :func:`ardea.exports.to_python`."""
-        from ardea.exports import to_python
-
-        return to_python(self, name)
+        """Return the source of a plain function of the kept columns; see :func:`ardea.equation.python_function`."""
+        check_is_fitted(self)
+        return python_function(self.equations_, name)
 
     def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
         """Write one self-contained HTML page about the model; see :func:`~ardea.show.report.report_page`."""
@@ -350,49 +354,46 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         self.warnings_: list[str] = []
         for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             self._tell(problem, fit, coordinates, t)
-        self._terms: list[Terms] = [
-            terms_of(problem, fit, coordinates, t, noise_known=known)
+        targets = ["y"] if self._one_target else list(default_names(len(fits), "y"))
+        vocabulary = ColumnNames(self._names())
+        self.equations_ = [
+            Equation(Left(targets[t]), vocabulary, kept_terms(problem, fit, coordinates, t, noise_known=known))
             for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
         ]
         self._check_units()
-        self._set_attributes(problems, fits, coordinates)
+        self.kkt_gap_ = self._stacked([f.kkt_gap for f in fits])
+        self.n_iter_ = self._stacked([f.n_iter for f in fits])
+        traces = [
+            _trace_in_units(fit.trace, problem, coordinates, t, self._rule_unit_power())
+            for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
+        ]
+        self.trace_ = traces[0] if self._one_target else traces
+        self._set_attributes()
 
     def _check_units(self) -> None:
         """Refuse coefficients whose variance is no number, rather than report a standard deviation of zero."""
-        for terms in self._terms:
-            variance = terms.posterior.covariance.diagonal()
+        for kept in (equation.kept for equation in self.equations_):
+            variance = kept.posterior.covariance.diagonal()
             lost = ~np.isfinite(variance) | (variance == 0)
-            if lost.any() and terms.posterior.noise > 0:
-                names = ", ".join(self._names()[j] for j in terms.active[lost][:3])
+            if lost.any() and kept.posterior.noise_variance > 0:
+                names = ", ".join(self._names()[j] for j in kept.active[lost][:3])
                 raise ValueError(
                     f"The variance of the coefficients of {names} is no number: give these columns, or y, in another "
                     "unit (numbers within 1e±150 of each other)."
                 )
 
-    def _set_attributes(self, problems: Sequence[Problem], fits: Sequence[Fit], coordinates: Coordinates) -> None:
-        terms = self._terms
-        self.coef_ = self._stacked([t.coefficients(t.posterior) for t in terms])
-        self.intercept_ = self._stacked([t.intercept_value for t in terms])
-        self.coef_std_ = self._stacked([t.standard_deviations(t.posterior) for t in terms])
-        self.support_ = self._stacked([_mask(t.support, t.n_features) for t in terms])
-        self.noise_variance_ = self._stacked([t.posterior.noise for t in terms])
-        covariances = [t.covariance(t.posterior) for t in terms]
+    def _set_attributes(self) -> None:
+        """Set what follows from the equations alone."""
+        equations = self.equations_
+        self.coef_ = self._stacked([one.spread(one.coefficients) for one in equations])
+        self.intercept_ = self._stacked([one.intercept or 0.0 for one in equations])
+        self.coef_std_ = self._stacked([one.spread(one.std) for one in equations])
+        self.support_ = self._stacked([one.spread(np.ones(len(one.support))) > 0 for one in equations])
+        self.noise_variance_ = self._stacked([one.posterior.noise_variance for one in equations])
+        covariances = [one.covariance for one in equations]
         self.covariance_ = covariances[0] if self._one_target else covariances
-        units = [coordinates.coefficient_unit(t) for t in range(len(fits))]
-        self.prior_variance_ = self._stacked(
-            [_with_flat((np.sqrt(f.gamma) * u) ** 2, coordinates) for f, u in zip(fits, units, strict=True)]
-        )
-        scales = coordinates.targets
-        self.log_evidence_ = self._stacked(
-            [_log_evidence(p, f, s) for p, f, s in zip(problems, fits, scales, strict=True)]
-        )
-        self.kkt_gap_ = self._stacked([f.kkt_gap for f in fits])
-        self.n_iter_ = self._stacked([f.n_iter for f in fits])
-        power = self._rule_unit_power()
-        traces = [
-            _trace_in_units(f.trace, p, u, s, power) for f, p, u, s in zip(fits, problems, units, scales, strict=True)
-        ]
-        self.trace_ = traces[0] if self._one_target else traces
+        self.prior_variance_ = self._stacked([one.kept.prior_variances(self.n_features_in_) for one in equations])
+        self.log_evidence_ = self._stacked([one.kept.log_evidence for one in equations])
 
     def _stacked(self, values: list[Any]) -> Any:
         return values[0] if self._one_target else np.array(values)
@@ -463,8 +464,8 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
 
     def _predicted(self, X: Any, return_std: bool) -> tuple[Array, Array, Array]:
         """Return mean, standard deviation (empty unless asked for) and the ranges of the kept columns, of some rows."""
-        mean = predicted_mean(self._terms, self._one_target, X)
-        std = predicted_std(self._terms, self._one_target, X) if return_std else np.empty_like(mean[:0])
+        mean = predicted_mean(self.equations_, self._one_target, X)
+        std = predicted_std(self.equations_, self._one_target, X) if return_std else np.empty_like(mean[:0])
         if isinstance(X, Operator):
             return mean, std, np.empty((2, 0))
         return mean, std, ranges_of(X[:, np.flatnonzero(self._get_support_mask())])
@@ -472,10 +473,10 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
     def _predict_lazily(self, X: Any, return_std: bool) -> Any:
         from ardea.distributed.predict import predicted
 
-        n_targets = None if self._one_target else len(self._terms)
+        n_targets = None if self._one_target else len(self.equations_)
         names = getattr(self, "feature_names_in_", None)
         mean, std = (
-            predicted(partial(function, self._terms, self._one_target), X, self.n_features_in_, names, n_targets)
+            predicted(partial(function, self.equations_, self._one_target), X, self.n_features_in_, names, n_targets)
             for function in (predicted_mean, predicted_std)
         )
         return (mean, std) if return_std else mean
@@ -496,11 +497,8 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         ndarray of shape (n_features, 2), or (n_targets, n_features, 2)
         """
         check_is_fitted(self)
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
-        if kind not in {"posterior", "refit"}:
-            raise ValueError(f"kind={kind!r} is not known: choose 'posterior' or 'refit'.")
-        return np.asarray(self._stacked([terms.interval(level, kind) for terms in self._terms]))
+        _check_interval(level, kind)
+        return np.asarray(self._stacked([one.spread(one.interval(level, kind)) for one in self.equations_]))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw coefficients from the posterior.
@@ -519,7 +517,8 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         check_is_fitted(self)
         n = int(checked_positive("n", n, whole=True))
         generator = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
-        return np.asarray(self._stacked([terms.sample(n, generator) for terms in self._terms]))
+        draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
+        return np.asarray(self._stacked(draws))
 
     def summary(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Summary:
         """Return the kept terms with their intervals as a table that prints.
@@ -529,49 +528,64 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         level, kind
             As for `credible_interval`.
         """
-        intervals = self.credible_interval(level, kind).reshape(len(self._terms), -1, 2)
-        names = self._names()
-        table: dict[str, list[Any]] = {} if self._one_target else {"target": []}
-        percent = f"{100 * level:g}%"
-        table |= {"term": [], "coef": [], "std": [], f"{percent} low": [], f"{percent} high": []}
-        for t, terms in enumerate(self._terms):
-            gaussian = terms.refit if kind == "refit" and terms.refit is not None else terms.posterior
-            coefficients, deviations = terms.coefficients(gaussian), terms.standard_deviations(gaussian)
-            for j in terms.support:
-                row = [names[j], float(coefficients[j]), float(deviations[j]), *map(float, intervals[t, j])]
-                row = row if self._one_target else [f"y{t}", *row]
-                for column, value in zip(table.values(), row, strict=True):
-                    column.append(value)
-        total = sum(terms.support.size for terms in self._terms)
-        sigma = ", ".join(f"{np.sqrt(terms.posterior.noise):.4g}" for terms in self._terms[:5])
-        possible = len(self._terms) * self.n_features_in_
+        check_is_fitted(self)
+        _check_interval(level, kind)
+        parts = [equation.table(level, kind) for equation in self.equations_]
+        table = {title: [cell for part in parts for cell in part[title]] for title in parts[0]}
+        if not self._one_target:
+            lefts = [one.name for one in self.equations_ for _ in one.support]
+            table = {"target": lefts} | table
+        kept = sum(len(one.support) for one in self.equations_)
+        sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
+        possible = len(self.equations_) * self.n_features_in_
         intervals_of = "posterior intervals, shrunk a little; kind='refit' for a report"
         if kind == "refit":
             intervals_of = "intervals of least squares on the kept terms"
-        caption = f"{type(self).__name__}: {total} of {possible} terms kept, noise σ = {sigma}; {intervals_of}"
-        return Summary(table, caption)
+        return Summary(
+            table, f"{type(self).__name__}: {kept} of {possible} terms kept, noise σ = {sigma}; {intervals_of}"
+        )
 
-    def _names(self) -> list[str]:
+    def _names(self) -> Sequence[str]:
         """Return the names of the columns, x0, x1, … where there are none."""
         names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(map(str, names))
+        return default_names(self.n_features_in_) if names is None else tuple(map(str, names))
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return np.asarray(np.atleast_2d(self.support_).any(axis=0))
 
 
-def predicted_mean(terms: Sequence[Terms], one_target: bool, X: Any) -> Array:
+def _check_interval(level: Any, kind: Any) -> None:
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
+    if kind not in {"posterior", "refit"}:
+        raise ValueError(f"kind={kind!r} is not known: choose 'posterior' or 'refit'.")
+
+
+def predicted_mean(equations: Sequence[Equation], one_target: bool, X: Any) -> Array:
     """Return the mean of every target at the rows of X."""
-    means = [columns_of(X, t.support) @ t.coefficients(t.posterior)[t.support] + t.intercept_value for t in terms]
+    means = [_columns(X, one.kept.support) @ one.coefficients + (one.intercept or 0.0) for one in equations]
     stacked = np.column_stack(means)
     return stacked[:, 0] if one_target else stacked
 
 
-def predicted_std(terms: Sequence[Terms], one_target: bool, X: Any) -> Array:
+def predicted_std(equations: Sequence[Equation], one_target: bool, X: Any) -> Array:
     """Return the standard deviation of a new observation of every target at the rows of X."""
-    deviations = np.sqrt(np.column_stack([t.prediction_variance(X) for t in terms]))
+    variances = [
+        one.kept.prediction_variance(_dense(_columns(X, one.kept.active)), _dense(_columns(X, one.kept.flat.kept)))
+        for one in equations
+    ]
+    deviations = np.sqrt(np.column_stack(variances))
     return deviations[:, 0] if one_target else deviations
+
+
+def _columns(X: Any, index: Index) -> Any:
+    """Return some columns of an array, a sparse matrix or an operator."""
+    return X.take(index) if isinstance(X, Operator) else X[:, index]
+
+
+def _dense(block: Any) -> Array:
+    return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
 
 
 def _ranges_where_sound(X: Any, y: Any) -> Array | None:
@@ -588,25 +602,10 @@ def _ranges_where_sound(X: Any, y: Any) -> Array | None:
         return ranges if np.isfinite(ranges).all() and np.isfinite(y.sum()) else None
 
 
-def _mask(index: Index, size: int) -> NDArray[np.bool_]:
-    mask = np.zeros(size, dtype=bool)
-    mask[index] = True
-    return mask
-
-
-def _with_flat(gamma: Array, coordinates: Coordinates) -> Array:
-    """Return prior variances with infinity for the columns whose prior is flat."""
-    gamma[coordinates.flat.kept] = np.inf
-    return gamma
-
-
-def _log_evidence(problem: Problem, fit: Fit, scale: float) -> float:
-    """Return −½(m ln 2π + log|Σ_y| + yᵀΣ_y⁻¹y) in the user's units of y."""
-    return float(-0.5 * (problem.n_rows * (np.log(2 * np.pi) + 2 * np.log(scale)) + fit.posterior.cost))
-
-
-def _trace_in_units(trace: Trace, problem: Problem, unit: Array, scale: float, power: int) -> Trace:
-    scales = unit**power
+def _trace_in_units(trace: Trace, problem: Problem, coordinates: Coordinates, target: int, power: int) -> Trace:
+    """Return the trace in the user's units."""
+    scales = coordinates.coefficient_unit(target) ** power
+    scale = coordinates.targets[target]
     dropped = tuple(
         replace(d, statistic=float(d.statistic * scales[d.column]), threshold=float(d.threshold * scales[d.column]))
         for d in trace.dropped

@@ -42,11 +42,13 @@ from ardea.core.columns import Array
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.reweighted import COLLAPSE_SHARE
-from ardea.equation import ShowsTerms, Terms, columns_of, terms_of
-from ardea.estimators.base import BaseARD
+from ardea.equation import Equation, Left, ShowsTerms
+from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.family import LSTSBL, ARDvi
 from ardea.estimators.inputs import CompressedRows, checked_keep, checked_positive
 from ardea.estimators.operators import Operator
+from ardea.methods.kept import kept_terms
+from ardea.names import ColumnNames, default_names
 from ardea.progress import Progress
 
 LARGEST_SHARE = 0.25
@@ -81,10 +83,11 @@ class Entry:
         """Which penalised columns are kept."""
         return self.fit.gamma > 0
 
-    def terms(self) -> Terms:
+    def equation(self) -> Equation:
         """Return the model in the user's units."""
         known = self.candidate.model.noise_variance is not None
-        return terms_of(self.problem, self.fit, self.coordinates, 0, noise_known=known)
+        names = ColumnNames(default_names(self.problem.n_columns))
+        return Equation(Left("y"), names, kept_terms(self.problem, self.fit, self.coordinates, 0, noise_known=known))
 
 
 class Path(dict[str, Any]):
@@ -315,7 +318,7 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         paths = self._resampled(data, [np.setdiff1d(np.arange(X.shape[0]), block) for block in blocks])
         errors = np.array(
             [
-                [_error(entry.terms(), X, Y, weight, block) for entry in path]
+                [predicted_error(entry.equation(), X, Y, weight, block) for entry in path]
                 for path, block in zip(paths, blocks, strict=True)
             ]
         )
@@ -462,13 +465,11 @@ def _table(entries: list[Entry]) -> dict[str, Any]:
         "ebic": misfit + k * np.log(m) + 2 * choices,
         "ebic2": misfit + 2 * (k * np.log(m) + 2 * choices),
         "support": np.array([entry.support for entry in entries]),
-        "coef": np.array([terms.coefficients(terms.posterior) for terms in (entry.terms() for entry in entries)]),
+        "coef": np.array([one.spread(one.coefficients) for one in (entry.equation() for entry in entries)]),
     }
 
 
-def _error(terms: Terms, X: Any, Y: Array, weight: Array | None, rows: NDArray[np.intp]) -> float:
+def predicted_error(equation: Equation, X: Any, Y: Array, weight: Array | None, rows: NDArray[np.intp]) -> float:
     """Return the mean squared error on some rows."""
-    support = terms.support
-    fitted = columns_of(X[rows], support) @ terms.coefficients(terms.posterior)[support] + terms.intercept_value
-    square = (Y[rows, 0] - fitted) ** 2
+    square = (Y[rows, 0] - predicted_mean([equation], True, X[rows])) ** 2
     return float(square.mean() if weight is None else np.average(square, weights=weight[rows]))

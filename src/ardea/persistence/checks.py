@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from ardea.core.compression import Compression
-from ardea.core.result import Trace
-from ardea.equation import Terms
 from ardea.estimators.base import BaseARD
 from ardea.estimators.search import ARDSearch, Path
 from ardea.persistence.refusal import ModelFileError, require
@@ -29,13 +27,7 @@ def check_regressor(model: BaseARD, where: str) -> None:
         raise ModelFileError(f"{where} lacks what every fitted model has. The file is damaged; get it again.")
     targets = _check_stream(state["_stream"], d, where) if "_stream" in state else None
     if "coef_" in state:
-        terms = state.get("_terms")
-        require(isinstance(terms, list) and terms, where, "a fitted model")
-        for number, one_target in enumerate(terms or []):
-            _check_terms(one_target, d, f"{where}._terms[{number}]")
-        require(targets in {None, len(terms or [])}, where, "a model of as many targets as its stream")
-        targets = len(terms or [])
-        _check_solution(model, d, one, terms or [], where)
+        targets = len(state["equations_"])
     require(not one or targets == 1, where, "a model of one target")
     names = state.get("feature_names_in_")
     sound = names is None or (isinstance(names, np.ndarray) and names.dtype == object and names.shape == (d,))
@@ -58,47 +50,6 @@ def _check_stream(stream: Any, d: int, where: str) -> int:
     require(sound, f"{where}._stream", f"a stream of {d} columns")
     _check_ranges(stream.ranges, d, f"{where}._stream")
     return stream.n_targets
-
-
-def _check_terms(terms: Any, d: int, where: str) -> None:
-    """Check that the parts of one target fit together."""
-    if not isinstance(terms, Terms):
-        raise ModelFileError(f"{where} is not the terms of a target. The file is damaged; get it again.")
-    k, p = terms.active.size, terms.target_loadings.size
-    rows = terms.support_rows.part
-    shapes = [
-        (terms.active, (k,)),
-        (terms.kept, (p - terms.intercept,)),
-        (terms.loadings, (p, k)),
-        (terms.target_loadings, (p,)),
-        (terms.inverse_gram, (p, p)),
-        (terms.posterior.mean, (k,)),
-        (terms.posterior.covariance, (k, k)),
-        (terms.support_rows.unit, (k,)),
-        (rows.columns.take(np.arange(k)), (rows.target.size, k)),
-        (rows.target, (rows.target.size,)),
-    ]
-    require(all(part.shape == shape for part, shape in shapes), where, f"made for {k} terms")
-    every = np.concatenate([terms.active, terms.kept])
-    inside = terms.n_features == d and every.size == np.unique(every).size and np.all((every >= 0) & (every < d))
-    require(inside, where, f"made for {d} columns")
-
-
-def _check_solution(model: BaseARD, d: int, one: bool, terms: list[Terms], where: str) -> None:
-    """Check that the public attributes have the shapes that the terms give them."""
-    first = () if one else (len(terms),)
-    shapes = dict.fromkeys(("coef_", "support_", "prior_variance_", "coef_std_"), (*first, d))
-    shapes |= dict.fromkeys(("intercept_", "noise_variance_", "log_evidence_", "kkt_gap_", "n_iter_"), first)
-    state = vars(model)
-    for name, shape in shapes.items():
-        sound = name in state and np.shape(state[name]) == shape and np.asarray(state[name]).dtype.kind in "fib"
-        require(sound, f"{where}.{name}", f"of shape {shape}")
-    covariances = [state.get("covariance_")] if one else state.get("covariance_")
-    traces = [state.get("trace_")] if one else state.get("trace_")
-    sizes = [(part.support.size, part.support.size) for part in terms]
-    require(isinstance(covariances, list) and [np.shape(c) for c in covariances] == sizes, where, "whole (covariance_)")
-    sound = isinstance(traces, list) and len(traces) == len(terms) and all(isinstance(trace, Trace) for trace in traces)
-    require(sound, where, "whole (trace_)")
 
 
 def check_search(search: ARDSearch, where: str) -> None:

@@ -17,14 +17,13 @@ from ardea.core.columns import DenseColumns
 from ardea.core.compression import Compression
 from ardea.core.problem import Problem
 from ardea.core.result import Dropped, Trace
-from ardea.equation import Gaussian, SupportRows, Terms
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch, Path
 from ardea.persistence.checks import check_regressor, check_search
 from ardea.persistence.refusal import ModelFileError, require
 
 # Attributes of regressors that do not end with an underscore; requests for metadata concern fitting and are not stored.
-PRIVATE_ATTRIBUTES = frozenset({"_one_target", "_ranges", "_terms", "_stream", "_sklearn_output_config"})
+PRIVATE_ATTRIBUTES = frozenset({"_one_target", "_ranges", "_stream", "_sklearn_output_config"})
 NOT_STORED = frozenset({"_metadata_request"})
 
 
@@ -62,9 +61,7 @@ FIELD_CHECKS: dict[str, Callable[[Any], bool]] = {
     "float": _is_number,
     "float | None": lambda value: value is None or _is_number(value),
     "Columns": lambda value: isinstance(value, DenseColumns),
-    "Gaussian": lambda value: isinstance(value, Gaussian),
     "Problem": lambda value: isinstance(value, Problem),
-    "SupportRows": lambda value: isinstance(value, SupportRows),
     "tuple[Dropped, ...]": is_tuple_of(Dropped),
     "tuple[str, ...]": is_tuple_of(str),
     "tuple[int, ...]": is_tuple_of(int),
@@ -163,7 +160,7 @@ def _is_attribute(cls: type, name: str, private: frozenset[str]) -> bool:
 
 
 REGRESSORS = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD)
-RECORDS = (Dropped, Trace, Gaussian, Problem, SupportRows, Terms, Compression)
+RECORDS = (Dropped, Trace, Problem, Compression)
 KINDS: dict[str, Kind] = {
     **{cls.__name__: estimator(cls, check_regressor) for cls in REGRESSORS},
     "ARDSearch": estimator(ARDSearch, check_search),

@@ -81,7 +81,7 @@ def model_html(model: Any) -> str:
     fitted = estimator_of(model)
     sums = described(model, LEVEL)
     kept, possible = sum(len(found.lines) for found in sums), len(sums) * fitted.n_features_in_
-    by_posterior = any(terms.refit is None for terms in fitted._terms)
+    by_posterior = any(terms.refit is None for terms in fitted.equations_)
     caption = [
         f"{kept} of {possible} terms kept{_noise(sums)}",
         f"certificate {np.max(fitted.kkt_gap_):.0e} (tol {fitted.tol:.0e})",

@@ -41,14 +41,14 @@ def of_estimator(fitted: BaseARD, sums: Sequence[Sum], notes: Sequence[str]) -> 
                 f"Its certificate kkt_gap is {gaps.max():.1e}, above tol = {fitted.tol:.0e}. Raise max_iter.",
             )
         )
-    for found, terms in zip(sums, fitted._terms, strict=True):
+    for found, terms in zip(sums, fitted.equations_, strict=True):
         doubts += _of_terms(found, terms, column_names(fitted))
     return doubts
 
 
 def _of_terms(found: Sum, terms: Any, names: Sequence[str]) -> list[Concern]:
     doubts: list[Concern] = []
-    rows = float(terms.support_rows.part.n_rows)
+    rows = float(terms.kept.problem.n_rows)
     k = len(found.lines)
     if k == 0:
         doubts.append((f"No column explains {found.left}.", "The constant alone is the best model for these data."))

@@ -158,21 +158,12 @@ def described(model: Any, level: float = 0.95, targets: Sequence[str] | None = N
     if isinstance(model, Discovery):
         return _equations(model, level)
     fitted = estimator_of(model)
-    n_targets = len(fitted._terms)
     if targets is None:
-        targets = ["y"] if fitted._one_target else [f"y{t}" for t in range(n_targets)]
-    names = column_names(fitted)
+        targets = [one.name for one in fitted.equations_]
     sums = []
-    for name, terms in zip(targets, fitted._terms, strict=True):
-        gaussian = terms.posterior if terms.refit is None else terms.refit
-        ends = terms.interval(level, "posterior" if terms.refit is None else "refit")
-        coefficients, deviations = terms.coefficients(gaussian), terms.standard_deviations(gaussian)
-        lines = tuple(
-            Line(names[j], float(coefficients[j]), float(deviations[j]), float(ends[j, 0]), float(ends[j, 1]))
-            for j in terms.support
-        )
-        intercept = float(terms._flat_mean(gaussian)[0]) if terms.intercept else None
-        sums.append(Sum(name, intercept, lines, float(np.sqrt(gaussian.noise)), fitted.n_features_in_))
+    for name, one in zip(targets, fitted.equations_, strict=True):
+        rows = zip(one.terms, one.coefficients.tolist(), one.std.tolist(), *one.interval(level).T.tolist(), strict=True)
+        sums.append(Sum(name, one.intercept, tuple(Line(*row) for row in rows), one.noise, one.n_candidates))
     return sums
 
 
