@@ -7,12 +7,16 @@ the evidence (:mod:`ardea.core.reweighted`), a threshold or a prior on them deci
 (:mod:`ardea.rates`).
 """
 
-from ardea import priors, rates
-from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD, advice
-from ardea.estimators.advice import CollapseWarning
-from ardea.estimators.operators import Operator
-from ardea.persistence import ModelFileError, load, save
-from ardea.versions import __version__, show_versions
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ardea import dynamics, priors, rates
+    from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD, advice
+    from ardea.estimators.advice import CollapseWarning
+    from ardea.estimators.operators import Operator
+    from ardea.persistence import ModelFileError, load, save
+    from ardea.versions import __version__, show_versions
 
 __all__ = [
     "ARD",
@@ -28,9 +32,33 @@ __all__ = [
     "SparseARD",
     "__version__",
     "advice",
+    "dynamics",
     "load",
     "priors",
     "rates",
     "save",
     "show_versions",
 ]
+# Where each name comes from: they are imported when they are first asked for, so that the command line starts at once.
+_HOMES = {
+    "ardea": ("dynamics", "priors", "rates"),
+    "ardea.estimators": ("ARD", "LSTSBL", "MAPSTSBL", "MSTSBL", "ARDr", "ARDSearch", "ARDvi", "SparseARD", "advice"),
+    "ardea.estimators.advice": ("CollapseWarning",),
+    "ardea.estimators.operators": ("Operator",),
+    "ardea.persistence": ("ModelFileError", "load", "save"),
+    "ardea.versions": ("__version__", "show_versions"),
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        for home, names in _HOMES.items():
+            if name in names:
+                found = import_module(f"{home}.{name}") if home == "ardea" else getattr(import_module(home), name)
+                globals()[name] = found
+                return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

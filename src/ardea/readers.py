@@ -31,9 +31,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ardea.core.columns import Array
-from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
-from ardea.estimators.inputs import CompressedRows
 from ardea.progress import Progress
 
 DEFAULT_MEMORY = "1 GB"

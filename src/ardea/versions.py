@@ -5,8 +5,6 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from ardea.core.compiled import loop_in_use
-
 __version__ = version("ardea")
 
 _PACKAGES = ("ardea", "numpy", "scipy", "scikit-learn", "pandas", "polars")
@@ -22,6 +20,8 @@ def show_versions() -> None:
     python        ...
     ardea         ...
     """
+    from ardea.core.compiled import loop_in_use
+
     print(f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}")
     for name in _PACKAGES:
         try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -120,4 +121,36 @@ class Compression:
             rest_rows=rows[spanned:, 1 + d :],
             total_weight=self.total_weight,
             n_samples=self.n_samples,
+        )
+
+
+@dataclass(frozen=True)
+class CompressedRows:
+    """Rows that exist only as their compression: stands in for X, with None for y.
+
+    Made by `ardea.distributed.compress` (Dask collections), `ardea.tables` (files) and `ardea.estimators.projections`.
+
+    Attributes
+    ----------
+    compression : Compression
+        The factor of [1 X Y].
+    names : tuple of str or None
+        Columns of X.
+    one_target : bool
+        Whether y had one axis.
+    """
+
+    compression: Compression
+    names: tuple[str, ...] | None = None
+    one_target: bool = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns that X had."""
+        return self.compression.n_samples, self.compression.n_features
+
+    def __getitem__(self, rows: Any) -> NoReturn:
+        raise ValueError(
+            "These rows were compressed where they lie, so single rows are no longer there. Criteria that resample "
+            "('cv', 'stability') need arrays in memory: use 'evidence', or a sample of the rows."
         )

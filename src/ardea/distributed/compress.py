@@ -25,9 +25,8 @@ from dask.highlevelgraph import HighLevelGraph
 from scipy import sparse
 
 from ardea.core.columns import Array
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows, Compression
 from ardea.distributed.rows import LazyRows, known
-from ardea.estimators.inputs import CompressedRows
 from ardea.progress import Progress
 
 FAN_IN = 8

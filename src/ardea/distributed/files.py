@@ -11,9 +11,8 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows, Compression
 from ardea.distributed.compress import computed
-from ardea.estimators.inputs import CompressedRows
 from ardea.progress import Progress
 from ardea.readers import DEFAULT_MEMORY, open_rows
 

@@ -20,7 +20,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ardea.core.columns import Array, Index
-from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, Compression
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
 from ardea.core.pose import SparseSource, pose_array, pose_implicit
 from ardea.core.problem import Coordinates, Problem
@@ -28,7 +28,7 @@ from ardea.core.ranges import merged_ranges, ranges_of
 from ardea.core.result import Fit, Status, Trace
 from ardea.equation import Equation, IntervalKind, Left, ShowsTerms, Summary, python_function
 from ardea.estimators.advice import Advice, CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
-from ardea.estimators.inputs import CompressedRows, checked_keep, checked_positive, explained_where_unsound, is_lazy
+from ardea.estimators.inputs import checked_keep, checked_positive, explained_where_unsound, is_lazy
 from ardea.estimators.operators import Operator, OperatorSource
 from ardea.methods.kept import kept_terms
 from ardea.methods.task import Task

@@ -4,49 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.columns import Array
-from ardea.core.compression import Compression
 
 MOST_NAMED = 5
-
-
-@dataclass(frozen=True)
-class CompressedRows:
-    """Rows that exist only as their compression: stands in for X, with None for y.
-
-    Made by `ardea.distributed.compress` (Dask collections), `ardea.readers` (files) and `ardea.estimators.projections`.
-
-    Attributes
-    ----------
-    compression : Compression
-        The factor of [1 X Y].
-    names : tuple of str or None
-        Columns of X.
-    one_target : bool
-        Whether y had one axis.
-    """
-
-    compression: Compression
-    names: tuple[str, ...] | None = None
-    one_target: bool = True
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns that X had."""
-        return self.compression.n_samples, self.compression.n_features
-
-    def __getitem__(self, rows: Any) -> NoReturn:
-        raise ValueError(
-            "These rows were compressed where they lie, so single rows are no longer there. Criteria that resample "
-            "('cv', 'stability') need arrays in memory: use 'evidence', or a sample of the rows."
-        )
 
 
 @contextmanager

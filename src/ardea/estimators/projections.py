@@ -31,9 +31,9 @@ import numpy as np
 from scipy import sparse
 
 from ardea.core.columns import Array
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows, Compression
 from ardea.core.factor import triangle
-from ardea.estimators.inputs import CompressedRows, checked_positive
+from ardea.estimators.inputs import checked_positive
 
 # Entries of C that DenseSigns holds at once, a convention: 8 MB.
 PIECE_OF_C = 2**20

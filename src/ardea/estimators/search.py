@@ -39,13 +39,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
 from ardea.core.columns import Array
+from ardea.core.compression import CompressedRows
 from ardea.core.problem import Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.reweighted import COLLAPSE_SHARE
 from ardea.equation import Equation, Left, ShowsTerms
 from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.family import LSTSBL, ARDvi
-from ardea.estimators.inputs import CompressedRows, checked_keep, checked_positive
+from ardea.estimators.inputs import checked_keep, checked_positive
 from ardea.estimators.operators import Operator
 from ardea.methods.kept import kept_terms
 from ardea.names import ColumnNames, default_names
