@@ -7,7 +7,7 @@
     python -m benchmarks.discovery picture           # docs/discovery_noise.png
     python -m benchmarks.discovery page              # output and tables of docs/discovery.md
 
-Draw i has noise of seed `--seed` + i. Without options: `PLAN`. Every trial is a line of `results/discovery.jsonl`; a
+Draw i has noise of seed `--seed` + i. Without options: `PLAN`. Every trial is a line of `results/discovery.jsonl.gz`; a
 run that was stopped goes on from there; trials recorded with other code that finds equations are done again.
 `table` also writes the means to `results/discovery.json`. Times are CPU times of one thread.
 
@@ -23,6 +23,7 @@ The peers (`--peers`) see the same data and terms and are tuned by the truth (`b
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import signal
@@ -52,8 +53,8 @@ from benchmarks.tables import machine_line, markdown, seconds
 
 Array = NDArray[np.float64]
 
-RECORDS = ROOT / "benchmarks" / "results" / "discovery.jsonl"
-RESULTS = RECORDS.with_suffix(".json")
+RECORDS = ROOT / "benchmarks" / "results" / "discovery.jsonl.gz"
+RESULTS = RECORDS.with_name("discovery.json")
 PAGE = ROOT / "docs" / "discovery.md"
 TABLES_BEGIN, TABLES_END = "<!-- tables -->", "<!-- end of tables -->"
 PICTURE = ROOT / "docs" / "discovery_noise.png"
@@ -271,14 +272,16 @@ def _key(record: Record) -> tuple[str, str, float, int]:
 
 def _append(record: Record) -> None:
     RECORDS.parent.mkdir(parents=True, exist_ok=True)
-    with RECORDS.open("a", encoding="utf-8") as file:
+    with gzip.open(RECORDS, "at", encoding="utf-8") as file:
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def recorded() -> list[Record]:
     """Return the last record of every trial."""
-    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
-    return list({_key(record): record for record in map(json.loads, lines)}.values())
+    if not RECORDS.exists():
+        return []
+    with gzip.open(RECORDS, "rt", encoding="utf-8") as file:
+        return list({_key(record): record for record in map(json.loads, file)}.values())
 
 
 def _saved() -> dict[str, Any]:
