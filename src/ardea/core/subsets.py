@@ -1,0 +1,348 @@
+"""Which few columns of a problem explain its target: the criteria, and the moves between supports.
+
+With m rows, d columns and k terms of residual sum of squares RSS (least squares on the support), a support is judged by
+m ln(RSS/m) plus a penalty (`penalty`); the search over supports takes the one called "ebic2" and k ≤ m/4.
+
+With Q an orthonormal basis of the support's columns, r = y − QQᵀy and u_i the unit vector in their span that is
+orthogonal to all but column i, every move by one term costs one product with the columns:
+
+    add j:            RSS − (rᵀa_j)²/‖a_j − QQᵀa_j‖²
+    drop i:           RSS + (u_iᵀy)²
+    exchange i for j: RSS + (u_iᵀy)² − (rᵀa_j + (u_iᵀy)(u_iᵀa_j))²/(‖a_j − QQᵀa_j‖² + (u_iᵀa_j)²)
+
+Columns may be in any units: nothing here depends on their norms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+from scipy.special import gammaln
+
+from ardea.core.columns import Array, DenseColumns, Index
+from ardea.core.problem import Problem
+
+Support = tuple[int, ...]
+Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
+
+# A convention: with more terms than a quarter of the rows, the noise variance cannot be learned.
+LARGEST_SHARE = 0.25
+# A column is in the span of others when this share of its norm, or less, is left outside: the square of it is 1e4 times
+# rounding error.
+DEPENDENT = 1e-10
+# Below this share, ‖a_j‖² − ‖Qᵀa_j‖² has lost four of its sixteen digits: what is left of a_j is formed and measured.
+CANCELLED = 1e-4
+# RSS/m below this share of ‖y‖²/m is rounding error of y and of the columns: models that reach it are equally good.
+ROUNDING = 1e-18
+# A move must lower the criterion by this share of it, or rounding error could lead in a circle.
+PROGRESS = 1e-9
+# How many of the best additions are neighbours, and how many of the models proposed are polished: three found the
+# exhaustive optimum in all of the random problems of the tests.
+ADDITIONS, POLISHED = 3, 3
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A support with the residual sum of squares of least squares on it, and its criterion."""
+
+    support: Support
+    criterion: float
+    rss: float
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What every move from a support does to the residual sum of squares.
+
+    Attributes
+    ----------
+    additions : ndarray of shape (d,)
+        Change when a column is added; inf where it cannot be (in the support, zero, or in the span of the support).
+    removals : ndarray of shape (k,)
+        Change when a term is dropped.
+    exchanges : ndarray of shape (k, d)
+        Change when a term is exchanged for a column; inf where it cannot be.
+    """
+
+    additions: Array
+    removals: Array
+    exchanges: Array
+
+
+def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> Problem:
+    """Return the problem of some rows without flat columns, by QR where rows are many.
+
+    Parameters
+    ----------
+    A, z : ndarray of shape (rows, d) and (rows,)
+        Columns and target.
+    n_rows : float, optional
+        Number of independent rows, where it is not that of A.
+    floor : float
+        Residual sum of squares that truncation error alone leaves.
+    """
+    rows, d = A.shape
+    m = float(rows if n_rows is None else n_rows)
+    if rows <= 2 * (d + 1):
+        return Problem(DenseColumns(A), z, 0.0, m, floor)
+    (triangle,) = linalg.qr(np.column_stack([A, z]), mode="r", overwrite_a=True, check_finite=False)
+    return Problem(DenseColumns(triangle[:d, :d]), triangle[:d, d], float(triangle[d, d] ** 2), m, floor)
+
+
+def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
+    """Return what a criterion adds for k of d terms on m rows.
+
+    ==========  =========================================================================
+    "aic"       2k
+    "bic"       k ln m
+    "ebic"      k ln m + 2 ln C(d, k)
+    "ebic2"     2(k ln m + 2 ln C(d, k))
+    "evidence"  2k + 2 ln C(d, k), for the evidence cost instead of m ln(RSS/m)
+    "aicc"      2k′ + (2k′² + 2k′)/(m − k′ − 1), k′ = k + 1, for the evidence cost too
+    ==========  =========================================================================
+
+    Examples
+    --------
+    >>> penalty("aic", 100, 20, 3), round(float(penalty("bic", 100, 20, 3)), 2)
+    (6, 13.82)
+    """
+    if name == "aic":
+        return 2 * k
+    if name == "aicc":
+        more, left = np.asarray(k + 1.0), np.asarray(n_rows - k - 2.0)
+        with np.errstate(divide="ignore"):
+            return 2 * more + np.where(left > 0, (2 * more**2 + 2 * more) / left, np.inf)
+    if name == "bic":
+        return k * np.log(n_rows)
+    choices = gammaln(n_columns + 1) - gammaln(k + 1) - gammaln(n_columns - k + 1)
+    if name == "evidence":
+        return 2 * k + 2 * choices
+    return (k * np.log(n_rows) + 2 * choices) if name == "ebic" else 2 * (k * np.log(n_rows) + 2 * choices)
+
+
+def misfit(rss: Any, n_rows: Any, floor: Any = 0.0) -> Any:
+    """Return m ln((RSS + floor)/m): what lies well below truncation or rounding error gains nothing."""
+    return n_rows * np.log((np.maximum(rss, 0.0) + np.maximum(floor, TINY)) / n_rows)
+
+
+def criterion(problem: Problem, rss: Any, k: Any, name: Criterion = "ebic2") -> Any:
+    """Return the criterion of residual sums of squares and numbers of terms."""
+    floor = max(problem.floor, ROUNDING * problem.total)
+    return misfit(rss, problem.n_rows, floor) + penalty(name, problem.n_rows, problem.n_columns, k)
+
+
+def largest(problem: Problem) -> int:
+    """Return the largest number of terms considered."""
+    return int(min(LARGEST_SHARE * problem.n_rows, problem.n_columns))
+
+
+def model(problem: Problem, support: Iterable[int]) -> Model:
+    """Return a support with its residual sum of squares and criterion."""
+    chosen = tuple(sorted(int(j) for j in support))
+    rss = _rss(problem, chosen)
+    return Model(chosen, float(criterion(problem, rss, len(chosen))), rss)
+
+
+def _rss(problem: Problem, support: Support) -> float:
+    """Return ‖y − QQᵀy‖² as the squared norm of the last rows of Hy, H the reflections of a QR of the columns."""
+    if not support:
+        return problem.total
+    target = problem.target
+    reflections, scales, _, _ = lapack.dgeqrf(problem.columns.take(np.array(support, dtype=np.intp)))
+    rotated, _, _ = lapack.dormqr("L", "T", reflections, scales, target[:, None], max(1, target.size))
+    outside = rotated[len(support) :, 0]
+    return float(outside @ outside) + problem.rest
+
+
+def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
+    """Return the nested models from a support to a single term; the cheapest term goes first.
+
+    Of columns that depend on each other only as many are kept at the start as are independent.
+    """
+    chosen, columns = _independent(problem, sorted(support))
+    if chosen.size == 0:
+        return []
+    q, triangle = np.linalg.qr(columns)
+    inverse = np.linalg.inv(triangle)
+    covariance = inverse @ inverse.T
+    loads = q.T @ problem.target
+    coefficients = inverse @ loads
+    residual = problem.target - q @ loads
+    rss = [float(residual @ residual) + problem.rest]
+    supports = [tuple(chosen.tolist())]
+    left = np.ones(chosen.size, dtype=bool)
+    while len(supports[-1]) > 1:
+        # Terms that are gone have no variance left.
+        cost = np.divide(coefficients**2, covariance.diagonal(), out=np.full(left.size, np.inf), where=left)
+        i = int(cost.argmin())
+        rss.append(rss[-1] + float(cost[i]))
+        row = covariance[i].copy()
+        coefficients -= row * (coefficients[i] / row[i])
+        covariance -= np.multiply.outer(row / row[i], row)
+        left[i] = False
+        supports.append(tuple(chosen[left].tolist()))
+    criteria = criterion(problem, np.array(rss), np.arange(chosen.size, 0, -1))
+    return [Model(*one) for one in zip(supports, criteria.tolist(), rss, strict=True)]
+
+
+def _independent(problem: Problem, support: Sequence[int]) -> tuple[Index, Array]:
+    """Return the columns of a support without those in the span of others, and their unit vectors."""
+    chosen = np.array(support, dtype=np.intp)
+    norms = np.sqrt(problem.square_norms[chosen])
+    unit = problem.columns.take(chosen) / np.where(norms > 0, norms, 1.0)
+    if chosen.size == 0:
+        return chosen, unit
+    _, triangle, order = linalg.qr(unit, mode="economic", pivoting=True, check_finite=False)
+    pivots = np.abs(triangle.diagonal())
+    independent = int((pivots > DEPENDENT * max(pivots[0], TINY)).sum())
+    kept = np.sort(order[:independent])
+    return chosen[kept], unit[:, kept]
+
+
+def forward_path(problem: Problem, length: int) -> Support:
+    """Return the terms that are added one after the other, each the best addition, whatever the criterion says."""
+    support: Support = ()
+    while len(support) < min(length, largest(problem)):
+        changes = moves(problem, support).additions
+        j = int(np.argmin(changes))
+        if not np.isfinite(changes[j]):
+            break
+        support = tuple(sorted((*support, j)))
+    return support
+
+
+def moves(problem: Problem, support: Sequence[int] | Index, among: Index | None = None) -> Moves:
+    """Return what every addition, removal and exchange does to RSS.
+
+    Parameters
+    ----------
+    problem : Problem
+        Columns and target.
+    support : sequence of int
+        Where to start from.
+    among : ndarray of int, optional
+        The columns to add or to exchange for; by default all.
+    """
+    chosen = np.asarray(support, dtype=np.intp)
+    others = np.arange(problem.n_columns) if among is None else among
+    columns = problem.columns if among is None else problem.columns.restrict(among)
+    square = columns.square_norms
+    norms = np.sqrt(np.where(square > 0, square, 1.0))
+    q, triangle = _orthonormal(problem.columns.take(chosen))
+    loads = columns.correlate(q).T / norms
+    outside = 1.0 - np.einsum("ij,ij->j", loads, loads)
+    residual = problem.target - q @ (q.T @ problem.target)
+    residual -= q @ (q.T @ residual)
+    correlation = columns.correlate(residual) / norms
+    candidate = (square > 0) & ~np.isin(others, chosen)
+    close = np.flatnonzero(candidate & (outside < CANCELLED))
+    left = columns.take(close) / norms[close] - q @ loads[:, close]
+    outside[close] = np.einsum("ij,ij->j", left, left)
+    correlation[close] = residual @ left
+    free = candidate & (outside > DEPENDENT**2)
+    additions = np.where(free, -(correlation**2) / np.where(free, outside, 1.0), np.inf)
+    if chosen.size == 0:
+        return Moves(additions, np.empty(0), np.empty((0, others.size)))
+    inverse = _inverse(triangle)
+    directions = (q @ inverse.T) / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
+    heights = directions.T @ problem.target
+    across = columns.correlate(directions).T / norms
+    room = np.where(free, outside, 0.0) + across**2
+    possible = candidate & (room > DEPENDENT**2)
+    gain = (correlation + heights[:, None] * across) ** 2 / np.where(possible, room, np.inf)
+    removals = heights**2
+    return Moves(additions, removals, np.where(possible, removals[:, None] - gain, np.inf))
+
+
+def _orthonormal(columns: Array) -> tuple[Array, Array]:
+    """Return Q and R of a few columns: LAPACK alone, since the checks around it take longer than the work."""
+    k = columns.shape[1]
+    if k == 0:
+        return columns, np.empty((0, 0))
+    reflections, scales, _, _ = lapack.dgeqrf(columns)
+    triangle = np.triu(reflections[:k])
+    q, _, _ = lapack.dorgqr(reflections, scales)
+    return q, triangle
+
+
+def _inverse(triangle: Array) -> Array:
+    """Return R⁻¹, a pseudo-inverse where a term is in the span of the others."""
+    inverse, singular = lapack.dtrtri(triangle)
+    return np.linalg.pinv(triangle) if singular else inverse
+
+
+def _without(support: Support, position: int) -> Support:
+    return support[:position] + support[position + 1 :]
+
+
+def best_move(problem: Problem, start: Model) -> Model:
+    """Return the best model one addition, removal or exchange away.
+
+    The best of each kind is fitted: RSS less a gain is rounding error where next to nothing is unexplained.
+    """
+    change, support = moves(problem, start.support), start.support
+    options: list[Support] = []
+    if len(support) < largest(problem) and np.isfinite(change.additions.min(initial=np.inf)):
+        options.append((*support, int(np.argmin(change.additions))))
+    if support:
+        options.append(_without(support, int(np.argmin(change.removals))))
+        i, j = np.unravel_index(int(np.argmin(change.exchanges)), change.exchanges.shape)
+        if np.isfinite(change.exchanges[i, j]):
+            options.append((*_without(support, int(i)), int(j)))
+    return min((model(problem, option) for option in options), key=_by_criterion, default=start)
+
+
+def neighbours(problem: Problem, chosen: Model) -> list[Model]:
+    """Return the model without each of its terms, with each exchanged for the best other, and with the best added.
+
+    These are the rivals of a chosen model: how much worse they are says how sure the choice is.
+    """
+    change, support = moves(problem, chosen.support), chosen.support
+    near = [_without(support, i) for i in range(len(support))]
+    for i, row in enumerate(change.exchanges):
+        if np.isfinite(row.min()):
+            near.append((*_without(support, i), int(np.argmin(row))))
+    if len(support) < largest(problem):
+        best = np.argsort(change.additions)[:ADDITIONS]
+        near += [(*support, int(j)) for j in best if np.isfinite(change.additions[j])]
+    return sorted((model(problem, one) for one in near), key=_by_criterion)
+
+
+def polished(problem: Problem, start: Model, met: dict[Support, Model] | None = None) -> Model:
+    """Move to the best neighbour while that lowers the criterion.
+
+    `met` remembers the best move from every support, since polishing from several starts soon follows one way.
+    """
+    met = {} if met is None else met
+    while True:
+        if start.support not in met:
+            met[start.support] = best_move(problem, start)
+        neighbour = met[start.support]
+        if neighbour.criterion >= start.criterion - PROGRESS * abs(start.criterion):
+            return start
+        start = neighbour
+
+
+def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:
+    """Return all models met, best first: the proposals, their backward paths, and the best of them polished."""
+    pool: dict[Support, Model] = {(): model(problem, ())}
+    for proposal in proposals:
+        for one in backward_path(problem, proposal):
+            if len(one.support) <= largest(problem):
+                pool.setdefault(one.support, one)
+    starts = sorted(pool.values(), key=_by_criterion)[:POLISHED]
+    met: dict[Support, Model] = {}
+    for start in {one.support: one for one in (*starts, pool[()])}.values():
+        end = polished(problem, start, met)
+        pool[end.support] = end
+    return sorted(pool.values(), key=_by_criterion)
+
+
+def _by_criterion(one: Model) -> float:
+    return one.criterion

@@ -1,0 +1,140 @@
+"""Subsets of a problem: every move against brute force, paths, and the criteria."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from scipy.special import comb
+
+from ardea.core.subsets import backward_path, best_move, forward_path, model, moves, neighbours, penalty, posed, select
+
+
+def drawn(seed=0, n=40, d=9, noise=0.3):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, d)) @ (np.eye(d) + 0.4 * rng.normal(size=(d, d))) * 10.0 ** rng.integers(-3, 4, d)
+    xi = np.zeros(d)
+    xi[[1, 4, 6]] = [2.0, -1.0, 1.5] / np.linalg.norm(A[:, [1, 4, 6]], axis=0) * np.sqrt(n)
+    return A, A @ xi + noise * rng.normal(size=n)
+
+
+def rss_of(A, z, support):
+    columns = A[:, list(support)]
+    return float(np.sum((z - columns @ np.linalg.lstsq(columns, z, rcond=None)[0]) ** 2)) if support else float(z @ z)
+
+
+def ebic2(A, z, support):
+    n, d, k = len(z), A.shape[1], len(support)
+    return n * np.log(rss_of(A, z, support) / n) + 2 * (k * np.log(n) + 2 * np.log(comb(d, k)))
+
+
+@pytest.mark.parametrize("support", [(), (3,), (1, 4), (0, 1, 4, 6)])
+def test_the_criterion_is_that_of_least_squares(support):
+    A, z = drawn()
+    found = model(posed(A, z), support)
+    assert found.rss == pytest.approx(rss_of(A, z, support), rel=1e-9)
+    assert found.criterion == pytest.approx(ebic2(A, z, support), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [15, 200])
+@pytest.mark.parametrize("support", [(), (3,), (1, 4), (0, 1, 4)])
+def test_the_best_move_is_the_best_of_all_neighbours(n, support):
+    A, z = drawn(1, n=n)
+    problem, d = posed(A, z), A.shape[1]
+    near = [set(support) ^ {j} for j in range(d)]
+    near += [set(support) - {i} | {j} for i in support for j in range(d) if j not in support]
+    near = [tuple(sorted(s)) for s in near if len(s) <= n // 4]
+    best = min(near, key=lambda s: ebic2(A, z, s))
+    assert best_move(problem, model(problem, support)).support == best
+
+
+def test_compressing_long_problems_changes_nothing():
+    A, z = drawn(2, n=500)
+    compressed = posed(A, z)
+    assert compressed.columns.shape[0] == A.shape[1]
+    for support in ((), (1, 4), (0, 2, 5, 6)):
+        assert model(compressed, support).rss == pytest.approx(rss_of(A, z, support), rel=1e-9)
+        assert model(compressed, support).criterion == pytest.approx(ebic2(A, z, support), rel=1e-9)
+
+
+@pytest.mark.parametrize("support", [(), (3,), (6, 1, 4)])
+@pytest.mark.parametrize("among", [None, np.array([8, 4, 2])])
+def test_every_move_changes_rss_as_least_squares_does(support, among):
+    A, z = drawn(9)
+    change = moves(posed(A, z), support, among)
+    start, columns = rss_of(A, z, support), range(9) if among is None else among
+    for place, j in enumerate(columns):
+        added = np.inf if j in support else rss_of(A, z, (*support, j)) - start
+        assert change.additions[place] == pytest.approx(added, rel=1e-8)
+        for i, term in enumerate(support):
+            others = [one for one in support if one != term]
+            exchanged = np.inf if j in support else rss_of(A, z, (*others, j)) - start
+            assert change.exchanges[i, place] == pytest.approx(exchanged, rel=1e-8)
+    removed = [rss_of(A, z, [one for one in support if one != term]) - start for term in support]
+    np.testing.assert_allclose(change.removals, removed, rtol=1e-8)
+
+
+def test_the_forward_path_adds_the_best_term_first():
+    A, z = drawn(10)
+    support = ()
+    for length in range(1, 5):
+        best = min(set(range(9)) - set(support), key=lambda j, held=support: rss_of(A, z, (*held, j)))
+        support = tuple(sorted((*support, best)))
+        assert forward_path(posed(A, z), length) == support
+
+
+def test_penalties_are_those_of_their_names():
+    m, d, k = 80, 12, np.array([0, 3])
+    choices = np.log(comb(d, k))
+    assert penalty("aic", m, d, k).tolist() == [0, 6]
+    np.testing.assert_allclose(penalty("bic", m, d, k), k * np.log(m))
+    np.testing.assert_allclose(penalty("ebic", m, d, k), k * np.log(m) + 2 * choices)
+    np.testing.assert_allclose(penalty("ebic2", m, d, k), 2 * (k * np.log(m) + 2 * choices))
+    np.testing.assert_allclose(penalty("evidence", m, d, k), 2 * k + 2 * choices)
+    np.testing.assert_allclose(penalty("aicc", m, d, k), 2 * (k + 1) + 2 * (k + 1) * (k + 2) / (m - k - 2))
+    assert penalty("aicc", 4, d, 3) == np.inf
+
+
+def test_the_backward_path_removes_the_cheapest_term_first():
+    A, z = drawn(3)
+    path = backward_path(posed(A, z), range(9))
+    assert [len(one.support) for one in path] == list(range(9, 0, -1))
+    for larger, smaller in pairwise(path):
+        cheapest = min(combinations(larger.support, len(larger.support) - 1), key=lambda s: rss_of(A, z, s))
+        assert smaller.support == cheapest
+        assert smaller.rss == pytest.approx(rss_of(A, z, cheapest), rel=1e-6)
+
+
+def test_dependent_columns_do_not_break_the_path():
+    A, z = drawn(4)
+    A = np.column_stack([A, A[:, 0] + A[:, 1], np.zeros(len(z))])
+    path = backward_path(posed(A, z), range(11))
+    assert len(path[0].support) == 9
+    assert all(np.isfinite(one.rss) for one in path)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_selection_finds_the_exhaustive_optimum(seed):
+    A, z = drawn(seed, n=60, noise=0.6)
+    found = select(posed(A, z), [tuple(range(9))])[0]
+    everything = [s for k in range(10) for s in combinations(range(9), k)]
+    assert found.support == min(everything, key=lambda s: ebic2(A, z, s))
+
+
+def test_rescaling_columns_changes_no_choice():
+    A, z = drawn(5)
+    first, second = (posed(B, 7.0 * z) for B in (A, A * 10.0 ** np.arange(-4, 5)))
+    assert [one.support for one in select(first, [(0, 1, 4, 6)])] == [
+        one.support for one in select(second, [(0, 1, 4, 6)])
+    ]
+
+
+def test_a_target_of_zero_has_the_empty_model():
+    A, _ = drawn(8)
+    assert select(posed(A, np.zeros(40)), [(1, 2)])[0].support == ()
+
+
+def test_neighbours_are_sorted_and_near():
+    A, z = drawn(7)
+    near = neighbours(posed(A, z), model(posed(A, z), (1, 4, 6)))
+    assert [one.criterion for one in near] == sorted(one.criterion for one in near)
+    assert all(len(set(one.support) ^ {1, 4, 6}) in (1, 2) for one in near)
