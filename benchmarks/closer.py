@@ -23,8 +23,7 @@ from scipy.special import gammaln
 
 from ardea import ARD, SparseARD, rates
 from ardea.core.evidence import slopes_and_scores
-from ardea.core.posterior import posterior
-from ardea.core.result import Fit
+from ardea.core.result import Fit, posterior
 from ardea.methods.task import Task
 from ardea.methods.thresholds import MaximumAPosteriori, embed, sequential
 from ardea.progress import Progress

@@ -90,9 +90,8 @@ def lars(X: Array, y: Array, weights: Array, max_iter: int) -> Array:
 
 def ardea_lasso(X: Array, y: Array, weights: Array, max_iter: int) -> Array:
     """Active set of Ardea; it is finite and has its own bound on the number of faces."""
-    from ardea.core.columns import DenseColumns
-    from ardea.core.problem import Problem
-    from ardea.core.weighted_lasso import weighted_lasso
+    from ardea.core.lasso import weighted_lasso
+    from ardea.core.problem import DenseColumns, Problem
 
     return weighted_lasso(Problem(DenseColumns(X), y, 0.0, y.size), weights).coefficients
 

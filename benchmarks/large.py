@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from ardea import SparseARD
-from ardea.core.columns import Array
 from ardea.core.compression import Compression
+from ardea.core.problem import Array
 from ardea.distributed.compress import FAN_IN
 from ardea.estimators.projections import DenseSigns, Projection, RowSample, SparseSigns, project
 from benchmarks.process import machine, save_json

@@ -99,7 +99,7 @@ def _cpu_model() -> str:
 def _outer_loop() -> str:
     """Return which of Ardea's two loops is in use."""
     try:
-        from ardea.core.compiled import loop_in_use
+        from ardea.core.loop import loop_in_use
     except ImportError:
         return "not known"
     return str(loop_in_use())

@@ -8,8 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ardea.core.columns import DenseColumns
-from ardea.core.problem import Problem
+from ardea.core.problem import DenseColumns, Problem
 
 
 def as_problem(theta, y) -> Problem:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ardea.core.columns import Array, Index
+from ardea.core.problem import Array, Index
 from ardea.dynamics import Discovery, systems
 from ardea.estimators.advice import CollapseWarning
 from ardea.estimators.base import BaseARD

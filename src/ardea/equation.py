@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn import get_config
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.methods.kept import Estimate, KeptTerms
 from ardea.names import Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
 

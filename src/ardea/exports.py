@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.estimators.base import BaseARD
 from ardea.estimators.search import ARDSearch
 from ardea.methods.kept import KeptTerms

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 
 
 class Prior:

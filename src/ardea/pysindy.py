@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import SparseARD

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 
 Method = Literal["vi", "r", "m", "l", "map"]
 METHODS: tuple[Method, ...] = ("vi", "r", "m", "l", "map")

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ardea.core.columns import Array
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
+from ardea.core.problem import Array
 from ardea.progress import Progress
 
 DEFAULT_MEMORY = "1 GB"

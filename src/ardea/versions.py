@@ -20,7 +20,7 @@ def show_versions() -> None:
     python        ...
     ardea         ...
     """
-    from ardea.core.compiled import loop_in_use
+    from ardea.core.loop import loop_in_use
 
     print(f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}")
     for name in _PACKAGES:

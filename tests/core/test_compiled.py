@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, CollapseWarning, SparseARD, show_versions
-from ardea.core import compiled
+from ardea.core import loop
 from ardea.priors import CappedLinear
 
-pytestmark = pytest.mark.skipif(compiled._loop is None, reason="installed without a compiler")
+pytestmark = pytest.mark.skipif(loop.compiled is None, reason="installed without a compiler")
 
 MODELS = [
     ARD(),
@@ -91,7 +91,7 @@ def test_threads_give_what_one_thread_gives():
 
 
 def test_versions_name_the_loop_in_use(monkeypatch, capsys):
-    for loop in ("compiled", "numpy"):
-        monkeypatch.setenv("ARDEA_LOOP", loop)
+    for name in ("compiled", "numpy"):
+        monkeypatch.setenv("ARDEA_LOOP", name)
         show_versions()
-        assert f"outer loop    {loop}" in capsys.readouterr().out
+        assert f"outer loop    {name}" in capsys.readouterr().out

@@ -7,8 +7,8 @@ from scipy import optimize
 import dense_twin as twin
 from ardea.core.compression import Compression
 from ardea.core.evidence import slopes_and_scores
-from ardea.core.noise import Learned
-from ardea.core.posterior import posterior
+from ardea.core.loop import Learned
+from ardea.core.result import posterior
 
 SHAPES = [(40, 6), (12, 12), (10, 25)]
 

@@ -6,10 +6,9 @@ import pytest
 from scipy import sparse
 
 from ardea.core import compression as compression_module
-from ardea.core.columns import DenseColumns
 from ardea.core.compression import Compression
-from ardea.core.pose import SparseSource, pose_implicit
-from ardea.core.problem import Problem
+from ardea.core.implicit import SparseSource, pose_implicit
+from ardea.core.problem import DenseColumns, Problem
 from dense_twin import without_flat
 
 M, D = 90, 5

@@ -4,13 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dense_twin as twin
-from ardea.core.compiled import loop_in_use
 from ardea.core.compression import Compression
-from ardea.core.convex_step import penalised_step
-from ardea.core.noise import FLOOR_TALL, FLOOR_WIDE, AuthorsRule, Fixed, Learned
-from ardea.core.posterior import posterior
+from ardea.core.lasso import penalised_step
+from ardea.core.loop import FLOOR_TALL, FLOOR_WIDE, Fixed, Learned, loop_in_use, solve
 from ardea.core.result import Status
-from ardea.core.reweighted import Setting, solve
+from ardea.core.reweighted import Setting
 from ardea.priors import Bounds, CappedLinear, Concave, Convex, Flat, Gamma, Linear, Log, Tanh
 
 TIGHT = 1e-9
@@ -182,32 +180,6 @@ def test_learned_noise_starts_at_the_mean_square_and_stops_at_its_floor():
     fit = solve(Setting(exact, Flat(), Learned(), np.ones(5)))
     assert fit.noise >= Learned().floor(exact)
     np.testing.assert_allclose(fit.posterior.mean, 1.0, rtol=1e-6)
-
-
-def test_the_authors_rule_counts_pruned_columns_when_rows_outnumber_them():
-    theta, y = sparse_case("tall", 30, 6, 8)
-    gamma = np.array([1.0, 0.5, 0.0, 0.0, 0.2, 0.0])
-    problem = twin.as_problem(theta, y)
-    mean, covariance = twin.posterior_moments(theta, y, gamma, 0.3)
-    active = gamma > 0
-    degrees = 30 - 6 + np.sum(covariance.diagonal()[active] / gamma[active])
-    rule = AuthorsRule(float(y.var()))
-    assert rule.start(problem) == 1.0
-    np.testing.assert_allclose(
-        rule.update(problem, posterior(problem, gamma, 0.3)), np.sum((y - theta @ mean) ** 2) / degrees, rtol=1e-10
-    )
-
-
-def test_the_authors_rule_searches_a_grid_with_mixed_logarithms_when_columns_outnumber_rows():
-    theta, y = sparse_case("wide", 10, 15, 9)
-    gamma = np.where(np.arange(15) < 3, 0.5, 0.0)
-    problem = twin.as_problem(theta, y)
-    mean, _ = twin.posterior_moments(theta, y, gamma, 0.3)
-    rss, top = np.sum((y - theta @ mean) ** 2), np.log(y.var())
-    grid = 10.0 ** np.linspace(top - 10, top, 101)
-    costs = [twin.log_determinant(theta, gamma, s) + rss / s for s in grid]
-    update = AuthorsRule(float(y.var())).update(problem, posterior(problem, gamma, 0.3))
-    np.testing.assert_allclose(update, grid[np.argmin(costs)], rtol=1e-12)
 
 
 @pytest.mark.parametrize("noise", [0.2, None], ids=["known", "learned"])

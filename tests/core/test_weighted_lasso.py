@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 
 import dense_twin as twin
-from ardea.core.weighted_lasso import weighted_lasso
+from ardea.core.lasso import weighted_lasso
 
 PRECISION = 1e-9
 

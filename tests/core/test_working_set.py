@@ -5,12 +5,10 @@ import pytest
 from scipy import sparse
 
 from ardea import ARDvi, SparseARD
-from ardea.core import working_set
-from ardea.core.columns import DenseColumns
-from ardea.core.noise import Fixed, Learned
-from ardea.core.problem import Problem
-from ardea.core.reweighted import Setting, solve
-from ardea.core.working_set import solve_wide
+from ardea.core import loop
+from ardea.core.loop import Fixed, Learned, solve, solve_wide
+from ardea.core.problem import DenseColumns, Problem
+from ardea.core.reweighted import Setting
 from ardea.priors import Flat
 
 M, D, TERMS = 60, 2500, [3, 700, 2400]
@@ -46,7 +44,7 @@ def test_columns_left_out_at_first_come_in(wide, monkeypatch):
     X = X.copy()
     X[:, 9] = X[:, 3] - 0.6 * X[:, 700]
     y = 3 * X[:, 3] - 1.8 * X[:, 700] - 2.9 * X[:, 9] + 2 * X[:, 2400] + 0.01 * y
-    monkeypatch.setattr(working_set, "FIRST_RATIO", 0)
+    monkeypatch.setattr(loop, "FIRST_RATIO", 0)
     setting = Setting(Problem(DenseColumns(X), y, 0.0, M), Flat(), Fixed(1e-3), inflation=np.full(D, 12.0))
     fit = solve_wide(setting)
     assert fit.kkt_gap <= 1e-6
@@ -56,9 +54,7 @@ def test_columns_left_out_at_first_come_in(wide, monkeypatch):
 def test_few_columns_are_worked_on(wide, monkeypatch):
     X, y = wide
     sizes = []
-    monkeypatch.setattr(
-        working_set, "solve", lambda s, **options: sizes.append(s.problem.n_columns) or solve(s, **options)
-    )
+    monkeypatch.setattr(loop, "solve", lambda s, **options: sizes.append(s.problem.n_columns) or solve(s, **options))
     model = SparseARD().fit(X, y)
     np.testing.assert_array_equal(np.flatnonzero(model.support_), TERMS)
     assert max(sizes) < D // 10

@@ -14,10 +14,9 @@ from sklearn.linear_model import ARDRegression
 
 import ardea
 from ardea import ARD, ARDvi, SparseARD
-from ardea.core.columns import DenseColumns
-from ardea.core.posterior import posterior
-from ardea.core.problem import Problem
-from ardea.core.ranges import ranges_of
+from ardea.core.compression import ranges_of
+from ardea.core.problem import DenseColumns, Problem
+from ardea.core.result import posterior
 from ardea.estimators.advice import (
     HARDLY_WORSE,
     AlternativesWarning,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ardea import ARD, ARDr, ARDvi, Operator, SparseARD
-from ardea.core import compiled
+from ardea.core import loop
 from ardea.priors import Bounds, CappedLinear, Gamma, Linear, Log, Tanh
 
 
@@ -62,7 +62,7 @@ def test_the_twin_takes_over_where_the_compiled_loop_gets_no_memory(monkeypatch)
 
     X, y = wide(0.5, m=60, d=5)
     expected = ARD().fit(X, y).coef_
-    monkeypatch.setattr(compiled, "_loop", Greedy)
+    monkeypatch.setattr(loop, "compiled", Greedy)
     np.testing.assert_allclose(ARD().fit(X, y).coef_, expected, rtol=1e-8)
 
 

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import dense_twin as twin
-from ardea.core.convex_step import penalised_step
-from ardea.core.noise import Fixed
+from ardea.core.lasso import penalised_step
+from ardea.core.loop import Fixed, solve
 from ardea.core.result import Status
-from ardea.core.reweighted import Setting, solve
+from ardea.core.reweighted import Setting
 from ardea.priors import (
     Bounds,
     CappedLinear,

@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 
 import dense_twin as twin
 from ardea import rates
-from ardea.core.noise import Fixed, Learned
-from ardea.core.posterior import posterior
-from ardea.core.result import Status
-from ardea.core.reweighted import Setting, solve
+from ardea.core.loop import Fixed, Learned, solve
+from ardea.core.result import Status, posterior
+from ardea.core.reweighted import Setting
 from ardea.methods.thresholds import (
     Calibrated,
     Given,

@@ -11,17 +11,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import dense_twin as twin
 from ardea import MAPSTSBL, MSTSBL, ARDvi, rates
-from ardea.core.columns import DenseColumns
-from ardea.core.noise import AuthorsRule
-from ardea.core.posterior import posterior
-from ardea.core.problem import Problem
+from ardea.core.problem import DenseColumns, Problem
+from ardea.core.result import posterior
 from ardea.dynamics.differences import difference_weights, finite_difference
 from ardea.paper import fourier, kappa, ks, linear, lorenz63, lorenz96, orthogonal, rho
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.outputs import figure_files
 from ardea.paper.records import Records
-from ardea.paper.replay import Learner, Outcome, cheap_to_remove, posed, published_difference, small_magnitude
+from ardea.paper.replay import (
+    AuthorsRule,
+    Learner,
+    Outcome,
+    cheap_to_remove,
+    posed,
+    published_difference,
+    small_magnitude,
+)
 from ardea.paper.runner import timed_trial
 from ardea.paper.study import METHODS, METRICS, scores
 
@@ -326,3 +333,35 @@ def test_every_experiment_runs_and_draws_at_quick_scale(experiment):
     if experiment.beyond:
         assert "SparseARD" in records.distinct("method")
         assert {*METRICS} <= records[-1].keys()
+
+
+def noisy_case(m, d, seed):
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=(m, d))
+    return theta, theta[:, :2] @ [1.0, -1.5] + 0.4 * rng.normal(size=m)
+
+
+def test_the_authors_rule_counts_pruned_columns_when_rows_outnumber_them():
+    theta, y = noisy_case(30, 6, 8)
+    gamma = np.array([1.0, 0.5, 0.0, 0.0, 0.2, 0.0])
+    problem = twin.as_problem(theta, y)
+    mean, covariance = twin.posterior_moments(theta, y, gamma, 0.3)
+    active = gamma > 0
+    degrees = 30 - 6 + np.sum(covariance.diagonal()[active] / gamma[active])
+    rule = AuthorsRule(float(y.var()))
+    assert rule.start(problem) == 1.0
+    np.testing.assert_allclose(
+        rule.update(problem, posterior(problem, gamma, 0.3)), np.sum((y - theta @ mean) ** 2) / degrees, rtol=1e-10
+    )
+
+
+def test_the_authors_rule_searches_a_grid_with_mixed_logarithms_when_columns_outnumber_rows():
+    theta, y = noisy_case(10, 15, 9)
+    gamma = np.where(np.arange(15) < 3, 0.5, 0.0)
+    problem = twin.as_problem(theta, y)
+    mean, _ = twin.posterior_moments(theta, y, gamma, 0.3)
+    rss, top = np.sum((y - theta @ mean) ** 2), np.log(y.var())
+    grid = 10.0 ** np.linspace(top - 10, top, 101)
+    costs = [twin.log_determinant(theta, gamma, s) + rss / s for s in grid]
+    update = AuthorsRule(float(y.var())).update(problem, posterior(problem, gamma, 0.3))
+    np.testing.assert_allclose(update, grid[np.argmin(costs)], rtol=1e-12)

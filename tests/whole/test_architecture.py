@@ -81,7 +81,7 @@ IMPORTS = {name: imported_modules(path) for name, path in MODULES.items()}
 
 def test_the_reader_of_imports_sees_what_is_there():
     assert "ardea.rates" in IMPORTS["ardea.methods.thresholds"]
-    assert "ardea.core.problem" in IMPORTS["ardea.core.posterior"]
+    assert "ardea.core.problem" in IMPORTS["ardea.core.result"]
     assert "numpy" in IMPORTS["ardea.rates"]
     assert len(MODULES) > 10
 

@@ -29,8 +29,8 @@ from ardea.cli.console import (
 from ardea.cli.options import HelpFormatter, add_fit_options, add_output_options, add_text_options
 from ardea.cli.outputs import check_folder, header_record, print_files, print_left_out_figures, write_outputs
 from ardea.cli.tables import ARRAYS, NamedArray, read_arrays, suffix_of
-from ardea.core.columns import Array
 from ardea.core.memory import require
+from ardea.core.problem import Array
 from ardea.readers import CellError, NotNumbersError, RowFile, bytes_of, open_rows
 from ardea.show.report.described import described, estimator_of, false_terms_told
 from ardea.show.report.notes import kept_warnings

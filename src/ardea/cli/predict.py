@@ -16,7 +16,7 @@ from ardea.cli.console import Failure, print_json, print_warnings, spoken_warnin
 from ardea.cli.options import HelpFormatter, add_text_options, share
 from ardea.cli.outputs import header_record
 from ardea.cli.tables import Columns, read_columns
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.discovery import Discovery
 from ardea.persistence import load
 from ardea.readers import DEFAULT_MEMORY, bytes_of

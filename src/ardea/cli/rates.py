@@ -13,7 +13,7 @@ from ardea import rates
 from ardea.cli.console import BOLD, Failure, painted, print_json
 from ardea.cli.fit import text_table
 from ardea.cli.options import HelpFormatter, positive, whole
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 
 EPILOG = """\
 A column that explains nothing has a t-statistic (coefficient over standard error) that is N(0, 1). Every method keeps

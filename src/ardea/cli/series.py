@@ -21,7 +21,7 @@ from ardea.cli.tables import (
     read_columns,
     suffix_of,
 )
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.times import as_numbers
 from ardea.readers import bytes_of, open_rows
 

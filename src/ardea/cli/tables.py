@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.cli.console import Failure, named
-from ardea.core.columns import Array
 from ardea.core.memory import require
+from ardea.core.problem import Array
 from ardea.readers import (
     LONGEST_LINE,
     MISSING,

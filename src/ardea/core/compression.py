@@ -12,23 +12,34 @@ with a flat prior (the intercept, `always_keep`) are projected out, which integr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import NDArray
+from scipy import linalg, sparse
 
-from ardea.core.columns import Array
-from ardea.core.factor import Rows, factor_by_gram, factor_by_qr, shortened, triangle
-from ardea.core.pose import FlatRows, pose_dense
-from ardea.core.problem import Coordinates, Problem
-from ardea.core.ranges import merged_ranges, ranges_of
+from ardea.core.problem import EPS, Array, Columns, Coordinates, DenseColumns, Flat, Index, Problem, power_of_two
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000
 # Shorter blocks than this many times their width go to QR at once: it costs little, and needs no second thought.
 GRAM_HEIGHT = 8
+GRAM_CONDITION_LIMIT = 2e3
+TWO_PASS_CONDITION_LIMIT = 1e7
+# Centring a Gram matrix by subtraction may cost two digits, not more.
+CENTRING_SHARE = 1e-2
+BLOCK_BYTES = 2**20
+# Least rows of a block whose Gram product is taken.
+GRAM_ROWS = 512
+# Rows whose means serve as shift: near the column means is enough.
+SHIFT_ROWS = 64
+# A column is dependent on those before it where so little of it is left: rounding error of sums of millions of rows.
+DEPENDENT_SHARE = 1e-12
+# Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
+FOLDED_WIDTH = 2048
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,7 @@ class Compression:
     total_weight: float
     n_samples: int
     ranges: Array | None = None
+    distinct: int | None = None
 
     @classmethod
     def from_arrays(
@@ -60,19 +72,24 @@ class Compression:
     ) -> Compression:
         """Compress arrays in memory, by the Gram matrix where its conditioning allows, else by QR; in row blocks.
 
-        `ranges`, least and greatest value of every column, are computed where they are not given.
+        `ranges`, least and greatest value of every column, are computed where they are not given. Rows that repeat each
+        other are counted where they may matter: where the columns, and y, are linearly dependent.
         """
         m, d = X.shape
         total = float(m if weight is None else weight.sum())
         rows = Rows(X, Y, weight)
+        ranges = ranges_of(X) if ranges is None else ranges
         factor = None
         if d > COMPRESSION_COLUMN_LIMIT or m <= rows.width:
             factor = rows.weighted(slice(None), np.zeros(rows.width - 1))
-        elif m > GRAM_HEIGHT * rows.width:
+            return cls(factor, d, total, m, ranges, distinct_rows(X, Y, ranges))
+        if m > GRAM_HEIGHT * rows.width:
             factor = factor_by_gram(rows)
-        return cls(
-            factor_by_qr(rows) if factor is None else factor, d, total, m, ranges_of(X) if ranges is None else ranges
-        )
+        if factor is not None:
+            return cls(factor, d, total, m, ranges, m)
+        factor = factor_by_qr(rows)
+        counted = m <= 2 * rows.width or _dependent(factor)
+        return cls(factor, d, total, m, ranges, distinct_rows(X, Y, ranges) if counted else m)
 
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> Compression:
@@ -90,6 +107,11 @@ class Compression:
         """Number of right-hand sides."""
         return self.factor.shape[1] - 1 - self.n_features
 
+    @property
+    def n_distinct(self) -> int:
+        """Number of rows that differ, as far as it was counted: rows of two blocks are taken to."""
+        return self.n_samples if self.distinct is None else self.distinct
+
     def merge(self, other: Compression) -> Compression:
         """Return the compression of both sets of rows together."""
         if other.factor.shape[1] != self.factor.shape[1] or other.n_features != self.n_features:
@@ -104,6 +126,7 @@ class Compression:
             self.total_weight + other.total_weight,
             self.n_samples + other.n_samples,
             None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
+            self.n_distinct + other.n_distinct,
         )
 
     def pose(self, *, intercept: bool, keep: Sequence[int] = ()) -> tuple[list[Problem], Coordinates]:
@@ -121,6 +144,7 @@ class Compression:
             rest_rows=rows[spanned:, 1 + d :],
             total_weight=self.total_weight,
             n_samples=self.n_samples,
+            n_distinct=self.n_distinct,
         )
 
 
@@ -154,3 +178,317 @@ class CompressedRows:
             "These rows were compressed where they lie, so single rows are no longer there. Criteria that resample "
             "('cv', 'stability') need arrays in memory: use 'evidence', or a sample of the rows."
         )
+
+
+class FlatRows:
+    """The rows of the flat columns F, weighted: an orthonormal basis of their range, F⁺ and (FᵀF)⁺."""
+
+    def __init__(self, rows: Array, intercept: bool, keep: Sequence[int]) -> None:
+        self.intercept = intercept
+        self.kept: Index = np.asarray(keep, dtype=np.intp)
+        self.basis: Array = rows
+        self.unload: Array = rows.T
+        self.inverse_gram: Array = np.zeros((0, 0))
+        if rows.shape[1] == 0:
+            return
+        scale = power_of_two(np.abs(rows).max(axis=0, initial=0.0))
+        u, s, vt = np.linalg.svd(rows / scale, full_matrices=False)
+        rank = int((s > s.max(initial=0.0) * 1e-12).sum())
+        half = (vt[:rank].T / s[:rank]) / scale[:, None]
+        self.basis = u[:, :rank]
+        self.unload = half @ self.basis.T
+        self.inverse_gram = half @ half.T
+
+    def projected(self, rows: Array) -> Array:
+        """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""
+        if self.basis.shape[1] == 0:
+            return rows
+        once = rows - self.basis @ (self.basis.T @ rows)
+        twice: Array = once - self.basis @ (self.basis.T @ once)
+        return twice
+
+    def flat(self, loadings: Array, target_loadings: Array) -> Flat:
+        """Return what the coordinates remember of F."""
+        rank = self.basis.shape[1]
+        return Flat(self.kept, self.intercept, loadings, target_loadings, self.inverse_gram, rank)
+
+
+def pose_dense(
+    theta: Array,
+    targets: Array,
+    flat_rows: FlatRows,
+    *,
+    rest_rows: Array | None = None,
+    root: Array | None = None,
+    total_weight: float,
+    n_samples: int,
+    n_distinct: int,
+) -> tuple[list[Problem], Coordinates]:
+    """Pose an array Θ (rows still to be multiplied by `root` where that is given; targets already are)."""
+    share = rounding_share(n_samples)
+    m, d = theta.shape
+    matrix = np.empty((m, d), order="F")
+    scale, loadings = np.empty(d), np.empty((flat_rows.unload.shape[0], d))
+    width = max(8, BLOCK_BYTES // (8 * max(m, 1)))
+    for start in range(0, d, width):
+        part = slice(start, start + width)
+        block = np.array(theta[:, part], dtype=np.float64, order="C")  # one layout, so that sums run in one order
+        if root is not None:
+            block *= root[:, None]
+        loadings[:, part] = flat_rows.unload @ block
+        coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
+        block /= coarse
+        raw = np.einsum("ij,ij->j", block, block)
+        block = flat_rows.projected(block)
+        left = np.einsum("ij,ij->j", block, block)
+        live = left > share**2 * raw
+        unit = np.where(live, power_of_two(np.sqrt(left)), 1.0)
+        np.multiply(block, live / unit, out=matrix[:, part])
+        scale[part] = coarse * unit
+    matrix[:, flat_rows.kept] = 0.0
+    flat = flat_rows.flat(loadings, flat_rows.unload @ targets)
+    rest_rows = np.empty((0, targets.shape[1])) if rest_rows is None else rest_rows
+    sizes = free_rows(total_weight, flat.rank), free_rows(n_distinct, flat.rank)
+    problems, scales = one_per_target(DenseColumns(matrix), targets, flat_rows, rest_rows, sizes, share)
+    return problems, Coordinates(scale, scales, flat, total_weight, n_samples)
+
+
+def pose_array(
+    X: Any, Y: Array, weight: Array | None, *, intercept: bool, keep: Sequence[int] = ()
+) -> tuple[list[Problem], Coordinates]:
+    """Pose an array with d ≥ m, or too many columns for a d×d factor: Θ is kept."""
+    root = np.ones(X.shape[0]) if weight is None else np.sqrt(weight)
+    flat = np.column_stack([root[:, None][:, : int(intercept)], root[:, None] * X[:, list(keep)]])
+    return pose_dense(
+        X,
+        root[:, None] * Y,
+        FlatRows(flat, intercept, keep),
+        root=None if weight is None else root,
+        total_weight=float(root @ root),
+        n_samples=X.shape[0],
+        n_distinct=distinct_rows(X, Y, ranges_of(X)),
+    )
+
+
+def rounding_share(n_samples: int) -> float:
+    """Return the share of its raw norm below which a projected column is rounding error of a constant one."""
+    return EPS * (32 + float(np.sqrt(n_samples)))
+
+
+def free_rows(total_weight: float, rank: int) -> float:
+    """Return m less the flat directions; half of m where weights add up to less than those (the estimator warns)."""
+    return max(total_weight - rank, total_weight / 2)
+
+
+def one_per_target(
+    columns: Columns, targets: Array, flat_rows: FlatRows, rest_rows: Array, sizes: tuple[float, float], rounding: float
+) -> tuple[list[Problem], Array]:
+    """Return a problem for every target and the units of the targets; `sizes`: all rows, and those that differ."""
+    raw = np.vstack([targets, rest_rows])
+    scales = np.maximum(power_of_two(np.abs(raw).max(axis=0, initial=0.0)), np.finfo(float).tiny)
+    z = flat_rows.projected(targets / scales)
+    rest = ((rest_rows / scales) ** 2).sum(axis=0)
+    total = (z**2).sum(axis=0) + rest
+    # A target that is constant (or zero) leaves rounding error only: make it exactly zero.
+    vanishing = total <= rounding**2 * (((targets / scales) ** 2).sum(axis=0) + rest)
+    unit = np.where(vanishing, 1.0, power_of_two(np.sqrt(total)))
+    z = np.where(vanishing, 0.0, z / unit)
+    rest = np.where(vanishing, 0.0, rest / unit**2)
+    n_rows, distinct = sizes
+    problems = [
+        Problem(columns, np.ascontiguousarray(z[:, t]), float(rest[t]), n_rows, distinct=distinct)
+        for t in range(z.shape[1])
+    ]
+    return problems, scales * unit
+
+
+def ranges_of(X: Any) -> Array:
+    """Return the least and the greatest value of every column, shape (2, d); (∞, −∞) without rows.
+
+    Examples
+    --------
+    >>> ranges_of(np.array([[1.0, 5.0], [3.0, -2.0]]))
+    array([[ 1., -2.],
+           [ 3.,  5.]])
+    """
+    m, d = X.shape
+    if m == 0:
+        return np.stack([np.full(d, np.inf), np.full(d, -np.inf)])
+    if sparse.issparse(X):
+        return np.stack([X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()]).astype(float)
+    fold = max(1, FOLDED_WIDTH // max(d, 1))
+    whole = m - m % fold if X.flags.c_contiguous and m >= 2 * fold else 0
+    if whole == 0:
+        return np.stack([X.min(axis=0), X.max(axis=0)]).astype(float)
+    folded = X[:whole].reshape(-1, fold * d)
+    low, high = (extreme.reshape(fold, d) for extreme in (folded.min(axis=0), folded.max(axis=0)))
+    parts = np.stack([low.min(axis=0), high.max(axis=0)]).astype(float)
+    return parts if whole == m else merged_ranges(parts, ranges_of(X[whole:]))
+
+
+def distinct_rows(X: Any, Y: Array, ranges: Array) -> int:
+    """Return how many rows of [X Y] differ: how many values one random combination of their entries takes.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    >>> distinct_rows(X, np.zeros((3, 1)), ranges_of(X))
+    2
+    """
+    ranges = np.hstack([ranges, ranges_of(Y)])
+    with np.errstate(over="ignore", divide="ignore"):
+        width = ranges[1] - ranges[0]
+        weight = np.where(width > 0, np.random.default_rng(0).uniform(1, 2, size=width.size) / width, 0.0)
+    values = np.sort(X @ weight[: X.shape[1]] + Y @ weight[X.shape[1] :])
+    rounding = 64 * EPS * float((weight * np.abs(ranges).max(axis=0)).sum())
+    return 1 + int((np.diff(values) > rounding).sum())
+
+
+def _dependent(factor: Array) -> bool:
+    """Whether a column is a combination of the columns before it."""
+    upper = triangle(factor) if factor.shape[0] > factor.shape[1] else factor
+    return bool(np.any(np.abs(upper.diagonal()) <= DEPENDENT_SHARE * np.abs(upper).max(axis=0)))
+
+
+def merged_ranges(one: Array, other: Array) -> Array:
+    """Return the ranges of the rows of both."""
+    return np.stack([np.minimum(one[0], other[0]), np.maximum(one[1], other[1])])
+
+
+def triangle(rows: Array) -> Array:
+    """Return the upper triangle of a QR factorisation."""
+    width = rows.shape[1]
+    packed, *_ = linalg.lapack.dgeqrf(rows, lwork=64 * width)
+    return np.triu(packed[:width])
+
+
+def shortened(rows: Array) -> Array:
+    """Return the R-factor once it is half as tall as the rows, so that growing by single rows stays cheap."""
+    return triangle(rows) if rows.shape[0] > 2 * rows.shape[1] else rows
+
+
+@dataclass(frozen=True)
+class Rows:
+    """X, Y and weights in memory, read block by block."""
+
+    X: Any
+    Y: Array
+    weight: Array | None
+
+    @property
+    def width(self) -> int:
+        """Number of columns of [1 X Y]."""
+        return int(1 + self.X.shape[1] + self.Y.shape[1])
+
+    @cached_property
+    def _readable(self) -> Any:
+        return self.X.tocsr() if sparse.issparse(self.X) else self.X
+
+    def blocks(self, least_rows: int) -> Iterator[Array]:
+        """Yield √w·[1, X − shift, Y − shift] in blocks that stay in cache but are tall enough for BLAS.
+
+        All blocks share one buffer: each is gone when the next is asked for.
+        """
+        m = self.X.shape[0]
+        size = min(m, max(least_rows, BLOCK_BYTES // (8 * self.width)))
+        buffer = np.empty((size, self.width))
+        for start in range(0, m, size):
+            yield self.weighted(slice(start, start + size), self.shift, buffer)
+
+    def shifted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
+        """Return the part of [1, X − shift, Y − shift], in the buffer where one is given."""
+        block = self._readable[part]
+        d = self.X.shape[1]
+        rows = np.empty((block.shape[0], self.width)) if buffer is None else buffer[: block.shape[0]]
+        rows[:, 0] = 1.0
+        np.subtract(block.toarray() if sparse.issparse(block) else block, shift[:d], out=rows[:, 1 : 1 + d])
+        np.subtract(self.Y[part], shift[d:], out=rows[:, 1 + d :])
+        return rows
+
+    def weighted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
+        """Return the part of √w·[1, X − shift, Y − shift], in the buffer where one is given."""
+        rows = self.shifted(part, shift, buffer)
+        if self.weight is not None:
+            rows *= np.sqrt(self.weight[part])[:, None]
+        return rows
+
+    @cached_property
+    def shift(self) -> Array:
+        """Means of the first rows; where those are constant, their exact value."""
+        first = self.shifted(slice(0, SHIFT_ROWS), np.zeros(self.width - 1))[:, 1:]
+        constant = (first == first[0]).all(axis=0)
+        return np.where(constant, first[0], first.mean(axis=0))
+
+
+def factor_by_qr(rows: Rows) -> Array:
+    """Return the R-factor by QR of one block after another (the rows themselves while they are few)."""
+    held = np.empty((0, rows.width))
+    for block in rows.blocks(4 * rows.width):
+        held = shortened(np.vstack([held, block]))
+    held[:, 1:] += np.outer(held[:, 0], rows.shift)
+    return held
+
+
+def factor_by_gram(rows: Rows) -> Array | None:
+    """Return the R-factor from one or two passes of Gram products, or None where QR is needed.
+
+    1) One pass: the Gram matrix of the shifted rows, constant column included. Its Schur complement on that column is
+       the Gram matrix of the centred columns.
+    2) Cholesky, scaled to unit columns; conditioning decides whether that is enough.
+    3) Otherwise once more on Q = CR⁻¹.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = _gram(rows.blocks(GRAM_ROWS), rows.width)
+        centred = gram[1:, 1:] - gram[0, 1:, None] * (gram[0, 1:] / gram[0, 0])
+    raw, left = gram.diagonal()[1:], centred.diagonal()
+    live = raw > 0
+    in_range = np.isfinite(gram).all() and np.all((raw[live] > 1e-280) & (raw[live] < 1e280))
+    if not in_range or np.any(left[live] < CENTRING_SHARE * raw[live]):
+        return None
+    upper, condition = _scaled_cholesky(centred if live.all() else centred[np.ix_(live, live)])
+    mean_row = gram[0] / np.sqrt(gram[0, 0])
+    if upper is not None and condition > GRAM_CONDITION_LIMIT:
+        upper = _second_pass(rows, live, mean_row, upper) if condition < TWO_PASS_CONDITION_LIMIT else None
+    if upper is None:
+        return None
+    factor = np.zeros((rows.width, rows.width))
+    factor[0] = mean_row
+    factor[0, 1:] += mean_row[0] * rows.shift
+    if live.all():
+        factor[1:, 1:] = upper
+    else:
+        factor[1:, 1:][np.ix_(live, live)] = upper
+    return factor
+
+
+def _gram(blocks: Iterator[Array], width: int) -> Array:
+    """Return the upper triangle of the sum of BᵀB over the blocks, accumulated in place (zeros below)."""
+    gram = np.zeros((width, width), order="F")
+    for block in blocks:
+        gram = linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=gram, overwrite_c=1)
+    return gram
+
+
+def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
+    """Return the Cholesky factor of a Gram matrix (upper triangle given) and the condition of its unit-norm columns."""
+    if not gram.size:
+        return gram, 1.0
+    norm = np.sqrt(gram.diagonal())
+    upper, info = linalg.lapack.dpotrf(gram / (norm[:, None] * norm), clean=1)
+    if info != 0:
+        return None, np.inf
+    reciprocal, _ = linalg.lapack.dtrcon(upper)
+    return upper * norm, 1 / max(float(reciprocal), np.finfo(float).tiny)
+
+
+def _second_pass(rows: Rows, live: NDArray[np.bool_], mean_row: Array, upper: Array) -> Array | None:
+    """Return chol(QᵀQ)·R with Q = CR⁻¹."""
+    mean = mean_row[1:] / mean_row[0]
+
+    def orthonormal(block: Array) -> Array:
+        centred = (block[:, 1:] - block[:, :1] * mean)[:, live]
+        return np.asarray(linalg.blas.dtrsm(1.0, upper, centred.T, trans_a=1).T)
+
+    gram = _gram((orthonormal(block) for block in rows.blocks(GRAM_ROWS)), upper.shape[1])
+    correction, condition = _scaled_cholesky(gram)
+    return correction @ upper if correction is not None and condition < 10 else None

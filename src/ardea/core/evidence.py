@@ -13,9 +13,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from ardea.core.columns import Array, Index
-from ardea.core.posterior import Posterior
-from ardea.core.problem import EPS, Problem
+from ardea.core.problem import EPS, Array, Index, Problem
+from ardea.core.result import Posterior
 
 # Schur complements below this share of ρ_j, or with B worse conditioned than this, are evaluated as a minimum instead.
 SAFE_SHARE = 1e-3

@@ -1,16 +1,138 @@
-"""The problem a solver receives: what is left of (Theta, y) after compression, and the way back to the user's units."""
+"""The problem a solver receives: what is left of (Theta, y) after compression, and the way back to the user's units.
+
+Everything above asks only three things of a design matrix A (rows × columns): some of its columns, Aᵀv, and the
+squared norms of its columns.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.columns import ActiveColumns, Array, Columns, DenseColumns, Index
-
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 EPS = float(np.finfo(np.float64).eps)
+# A noise variance can be learned beside as many terms as this share of the rows (a convention: four rows for each).
+# Plain ARD keeps a third of all irrelevant columns, up to a third of the rows where nothing is wrong: half for it.
+LARGEST_SHARE = 0.25
+LARGEST_SHARE_OF_PLAIN_ARD = 0.5
+
+
+def power_of_two(size: Array) -> Array:
+    """Return the power of two just above each size (1 for zero): dividing by it is exact."""
+    _, exponent = np.frexp(size)
+    return np.where(size > 0, np.ldexp(1.0, exponent), 1.0)
+
+
+class Columns(Protocol):
+    """What the core needs to know of a design matrix."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def square_norms(self) -> Array:
+        """Squared norm of every column, ρ."""
+
+    def take(self, index: Index) -> Array:
+        """Return the chosen columns as a dense array."""
+
+    def correlate(self, vectors: Array) -> Array:
+        """Return Aᵀ vectors."""
+
+    def restrict(self, index: Index) -> Columns:
+        """Return the design with the chosen columns only."""
+
+
+class DenseColumns:
+    """Columns of an array in memory."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = np.asfortranarray(matrix)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.matrix.shape
+        return rows, columns
+
+    @cached_property
+    def square_norms(self) -> Array:
+        """Squared norm of every column, ρ."""
+        norms: Array = np.einsum("ij,ij->j", self.matrix, self.matrix)
+        return norms
+
+    def take(self, index: Index) -> Array:
+        """Return the chosen columns as a dense array."""
+        return self.matrix[:, index]
+
+    def correlate(self, vectors: Array) -> Array:
+        """Return Aᵀ vectors."""
+        product: Array = self.matrix.T @ vectors
+        return product
+
+    def restrict(self, index: Index) -> DenseColumns:
+        """Return the design with the chosen columns only."""
+        return DenseColumns(self.matrix[:, index])
+
+
+class ActiveColumns:
+    """Columns that have been active at least once, with their Gram rows G_j: = θ_jᵀA, each computed once.
+
+    The outer loop meets the same few columns again and again; their Gram rows make the posterior, the tangent
+    weights and the lasso cost O(k²d) instead of O(mkd), and no d×d matrix exists unless every column gets active.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        rows, width = columns.shape
+        self._columns = columns
+        self._position = np.full(width, -1, dtype=np.intp)
+        self._count = 0
+        self._vectors = np.empty((rows, 0), order="F")
+        self._gram_rows = np.empty((0, width))
+
+    def _admit(self, index: Index) -> Index:
+        new = index[self._position[index] < 0]
+        if new.size:
+            vectors = self._columns.take(new)
+            gram_rows = self._columns.correlate(vectors).T
+            needed = self._count + new.size
+            if needed > self._gram_rows.shape[0]:
+                room = min(max(2 * self._gram_rows.shape[0], needed), self._columns.shape[1])
+                self._vectors = _grown(self._vectors.T, room, self._count).T
+                self._gram_rows = _grown(self._gram_rows, room, self._count)
+            self._vectors[:, self._count : needed] = vectors
+            self._gram_rows[self._count : needed] = gram_rows
+            self._position[new] = np.arange(self._count, needed)
+            self._count = needed
+        return self._position[index]
+
+    def vectors(self, index: Index) -> Array:
+        """Return the columns themselves, rows × k."""
+        position = self._admit(index)
+        return self._vectors[:, position]
+
+    def gram_rows(self, index: Index) -> Array:
+        """Return θ_jᵀA for every chosen j, k × d."""
+        position = self._admit(index)
+        return self._gram_rows[position]
+
+    def gram(self, index: Index) -> Array:
+        """Return the Gram block of the chosen columns, k × k."""
+        position = self._admit(index)
+        return self._gram_rows[np.ix_(position, index)]
+
+
+def _grown(rows: Array, room: int, used: int) -> Array:
+    grown = np.empty((room, rows.shape[1]))
+    grown[:used] = rows[:used]
+    return grown
 
 
 @dataclass(frozen=True)
@@ -29,6 +151,8 @@ class Problem:
         m: sum of the weights, less the number of flat directions projected out.
     floor : float
         Residual sum of squares that rounding or truncation leaves: nothing below it tells models apart.
+    distinct : float
+        Number of rows that differ, less the flat directions; infinity where they were not counted.
     """
 
     columns: Columns
@@ -36,6 +160,7 @@ class Problem:
     rest: float
     n_rows: float
     floor: float = 0.0
+    distinct: float = np.inf
 
     @property
     def n_columns(self) -> int:
@@ -46,6 +171,28 @@ class Problem:
     def square_norms(self) -> Array:
         """ρ, the squared norms of the columns."""
         return self.columns.square_norms
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of columns that are not zero once the flat ones are projected out."""
+        return int((self.square_norms > 0).sum())
+
+    @property
+    def n_distinct(self) -> float:
+        """Number of rows that tell something of their own: a row of weight 3, or given three times, is one."""
+        return min(self.n_rows, self.distinct)
+
+    @property
+    def wide(self) -> bool:
+        """Whether the columns are enough to interpolate the rows."""
+        return self.n_candidates >= self.n_distinct
+
+    def too_many(self, n_terms: int, *, plain: bool = False) -> bool:
+        """Whether σ² cannot be learned beside so many terms: the one bound on the size of a model with learned noise.
+
+        `plain` is for plain ARD, which keeps a third of all irrelevant columns where nothing is wrong.
+        """
+        return n_terms > (LARGEST_SHARE_OF_PLAIN_ARD if plain else LARGEST_SHARE) * self.n_distinct
 
     @cached_property
     def correlations(self) -> Array:
@@ -83,6 +230,7 @@ class Problem:
             self.rest + float(triangle[k, k] ** 2),
             self.n_rows,
             self.floor,
+            self.distinct,
         )
 
 

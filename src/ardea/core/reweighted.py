@@ -6,7 +6,7 @@ Objective at noise s = σ² (Eqs. neg_log_likelihood and ARDr_neg_log_likelihood
 
 One majorisation step (Algs. 1–3):
     1) c = M + g′(γ)                             tangent of the concave part
-    2) ξ = arg min ‖y − Θξ‖² + Σ 2s√c_j|ξ_j|     weighted lasso (with f: :mod:`ardea.core.convex_step`)
+    2) ξ = arg min ‖y − Θξ‖² + Σ 2s√c_j|ξ_j|     weighted lasso (with f: :mod:`ardea.core.lasso`)
     3) γ_j = |ξ_j|/√c_j
     4) σ² by the noise rule
 
@@ -30,15 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core import compiled
-from ardea.core.columns import Array
-from ardea.core.convex_step import ConvexPart, penalised_step
 from ardea.core.evidence import slopes_and_scores
-from ardea.core.noise import NoiseRule
-from ardea.core.posterior import Posterior, posterior, sharpened
-from ardea.core.problem import EPS, Problem
-from ardea.core.result import Fit, Status, Trace
-from ardea.core.weighted_lasso import weighted_lasso
+from ardea.core.lasso import ConvexPart, penalised_step, weighted_lasso
+from ardea.core.problem import EPS, Array, Problem
+from ardea.core.result import Fit, Posterior, Status, Trace, posterior, sharpened
 
 # Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
 FIRST_NEWTON = 15
@@ -57,9 +52,20 @@ SCHEDULE = {
     "stall_window": STALL_WINDOW,
     "stall_share": STALL_SHARE,
 }
-# More terms than this share of the rows where d ≥ m: the learned noise has collapsed. Inflation keeps fewer terms.
-COLLAPSE_SHARE = 0.5
-COLLAPSE_SHARE_INFLATED = 0.25
+
+
+class NoiseRule(Protocol):
+    """How σ² starts and how it follows γ."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether σ² is a variable of the fit."""
+
+    def start(self, problem: Problem) -> float:
+        """Return σ² before the first step."""
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ² given the posterior at the present one."""
 
 
 class GammaPrior(Protocol):
@@ -220,7 +226,7 @@ def majorise(setting: Setting, state: State, c: Array) -> State:
 def newton(setting: Setting, state: State, here: Certificate, tol: float) -> State | None:
     """Take projected Newton steps on the active set until its conditions hold to tol; None where none is acceptable.
 
-    In relative changes p = Δδ/δ and u = Δs/s, everything comes from B⁻¹ and w (see :mod:`ardea.core.posterior`). With
+    In relative changes p = Δδ/δ and u = Δs/s, everything comes from B⁻¹ and w (see :mod:`ardea.core.result`). With
     m̂ = I − sB⁻¹, the scaled conditions are F_i = αm̂_ii − w_i² + δg′ + δf′ = 0 and F_s = 0 (noise rule).
     """
     post, cost, best = here.post, here.cost, None
@@ -366,32 +372,7 @@ def _positive_cholesky(matrix: Array) -> tuple[Array, bool]:
             damping = max(10 * damping, 1e-6 * size)
 
 
-def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
-    """Iterate from γ = `start` (default: 0) until the certificate is at most tol.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ardea.core.columns import DenseColumns
-    >>> from ardea.core.noise import Fixed
-    >>> from ardea.priors import Flat
-    >>> problem = Problem(DenseColumns(np.eye(2)), np.array([3.0, 0.5]), 0.0, 2)
-    >>> fit = solve(Setting(problem, Flat(), Fixed(1.0), inflation=np.ones(2)))
-    >>> fit.gamma.round(6)  # ARD on orthogonal columns: γ = max(y² − σ², 0)
-    array([8., 0.])
-    """
-    problem = setting.problem
-    noise = setting.noise_rule.start(problem)
-    delta = _initial_delta(setting, start)
-    started = start is not None
-    done = compiled.run(setting, delta, noise, started=started, max_iter=max_iter, tol=tol, schedule=SCHEDULE)
-    if done is not None:
-        return _judged(setting, done)
-    state = State(delta, noise, np.zeros(problem.n_columns))
-    return _judged(setting, _solve_in_numpy(setting, state, started, max_iter, tol))
-
-
-def _solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int, tol: float) -> Fit:
+def solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int, tol: float) -> Fit:
     """Run the loop in NumPy: the reference for the compiled one, and all there is without a compiler."""
     problem = setting.problem
     costs: list[tuple[float, float, int]] = []
@@ -439,24 +420,3 @@ def _settled(problem: Problem, before: State, after: State) -> bool:
     rho = problem.square_norms
     change = np.abs(after.delta - before.delta) * rho / (after.noise + after.delta * rho)
     return bool(np.max(change, initial=0.0) <= SETTLED_CHANGE)
-
-
-def _initial_delta(setting: Setting, start: Array | None) -> Array:
-    if start is None or setting.problem.total == 0:
-        delta = np.zeros(setting.problem.n_columns)
-    else:
-        delta = start / setting.inflation
-    convex = setting.prior.convex
-    if convex is not None:
-        delta = np.clip(delta, *convex.bounds)
-    return np.where(setting.problem.square_norms > 0, delta, 0.0)
-
-
-def _judged(setting: Setting, fit: Fit) -> Fit:
-    """Return the fit with its status changed to a collapse where it is one."""
-    problem = setting.problem
-    share = COLLAPSE_SHARE if np.all(setting.inflation <= 1) else COLLAPSE_SHARE_INFLATED
-    wide = problem.n_columns >= problem.n_rows
-    if setting.noise_rule.learned and wide and fit.posterior.active.size > share * problem.n_rows:
-        return replace(fit, status=Status.COLLAPSED)
-    return fit

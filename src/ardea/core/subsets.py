@@ -24,14 +24,11 @@ from scipy import linalg
 from scipy.linalg import lapack
 from scipy.special import gammaln
 
-from ardea.core.columns import Array, DenseColumns, Index
-from ardea.core.problem import Problem
+from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem
 
 Support = tuple[int, ...]
 Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
 
-# A convention: with more terms than a quarter of the rows, the noise variance cannot be learned.
-LARGEST_SHARE = 0.25
 # A column is in the span of others when this share of its norm, or less, is left outside: the square of it is 1e4 times
 # rounding error.
 DEPENDENT = 1e-10
@@ -139,7 +136,7 @@ def criterion(problem: Problem, rss: Any, k: Any, name: Criterion = "ebic2") -> 
 
 def largest(problem: Problem) -> int:
     """Return the largest number of terms considered."""
-    return int(min(LARGEST_SHARE * problem.n_rows, problem.n_columns))
+    return int(min(LARGEST_SHARE * problem.n_distinct, problem.n_columns))
 
 
 def model(problem: Problem, support: Iterable[int]) -> Model:

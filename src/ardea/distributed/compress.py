@@ -24,8 +24,8 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from scipy import sparse
 
-from ardea.core.columns import Array
 from ardea.core.compression import CompressedRows, Compression
+from ardea.core.problem import Array
 from ardea.distributed.rows import LazyRows, known
 from ardea.progress import Progress
 

@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.distributed.rows import lazy_matrix
 
 

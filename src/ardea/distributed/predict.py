@@ -8,7 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.distributed.compress import UnsoundBlock, check_finite
 from ardea.distributed.rows import lazy_matrix
 

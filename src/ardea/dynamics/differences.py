@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft, linalg, sparse
 from scipy.interpolate import BSpline
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 
 SPLINE_DEGREE = 7
 # Numbers of splines tried: 12, then 1.25 times as many each, up to a fraction of the number of points.

@@ -24,7 +24,7 @@ import numpy as np
 from numpy import fft
 from numpy.typing import NDArray
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.libraries import FieldTerm
 
 Modes = NDArray[np.complex128]

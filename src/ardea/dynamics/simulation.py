@@ -21,7 +21,7 @@ from scipy import integrate
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
-from ardea.core.columns import Array, Index
+from ardea.core.problem import Array, Index
 from ardea.dynamics import etdrk4
 from ardea.dynamics.libraries import FieldTerms, Library, default_feature_names
 from ardea.dynamics.products import Term

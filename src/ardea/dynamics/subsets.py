@@ -28,8 +28,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 from scipy.special import gammaln
 
-from ardea.core.columns import DenseColumns
-from ardea.core.problem import Problem
+from ardea.core.problem import DenseColumns, Problem
 from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import Task
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.etdrk4 import FieldEquation
 from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials, default_feature_names
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ardea.core.columns import Array, Index
-from ardea.core.posterior import Posterior
-from ardea.core.problem import Problem
+from ardea.core.problem import Array, Index, Problem
+from ardea.core.result import Posterior
 
 FEW_DEGREES = 5
 NEAR_DUPLICATE = 0.999
@@ -86,7 +85,7 @@ def near_duplicates(correlation: Array, active: Index) -> list[Pair]:
 
     Examples
     --------
-    >>> from ardea.core.columns import DenseColumns
+    >>> from ardea.core.problem import DenseColumns
     >>> columns = np.eye(3)[:, [0, 1, 0]] + [[0, 0, 0], [0, 0, 0.01], [0, 0, 0]]
     >>> problem = Problem(DenseColumns(columns), np.ones(3), 0.0, 3)
     >>> [(pair.kept, pair.other) for pair in near_duplicates(correlations(problem, np.arange(3)), np.arange(3))]

@@ -19,12 +19,18 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ardea.core.columns import Array, Index
-from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
+from ardea.core.compression import (
+    COMPRESSION_COLUMN_LIMIT,
+    CompressedRows,
+    Compression,
+    distinct_rows,
+    merged_ranges,
+    pose_array,
+    ranges_of,
+)
+from ardea.core.implicit import SparseSource, pose_implicit
 from ardea.core.memory import require
-from ardea.core.pose import SparseSource, pose_array, pose_implicit
-from ardea.core.problem import Coordinates, Problem
-from ardea.core.ranges import merged_ranges, ranges_of
+from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.result import Fit, Status, Trace
 from ardea.equation import Equation, IntervalKind, Left, ShowsTerms, Summary, python_function
 from ardea.estimators.advice import Advice, CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
@@ -174,7 +180,8 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
             return Compression.from_arrays(X, Y, weight, self._ranges).pose(intercept=self.fit_intercept, keep=keep)
         if sparse.issparse(X):
             source = SparseSource(sparse.csc_array(X))
-            return pose_implicit(source, Y, weight, intercept=self.fit_intercept, keep=keep)
+            different = distinct_rows(X, Y, self._ranges)
+            return pose_implicit(source, Y, weight, intercept=self.fit_intercept, keep=keep, n_distinct=different)
         require(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
         return pose_array(X, Y, weight, intercept=self.fit_intercept, keep=keep)
 

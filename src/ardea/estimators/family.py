@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ardea import rates
-from ardea.core.columns import Array
 from ardea.core.evidence import slopes_and_scores
-from ardea.core.noise import Learned
-from ardea.core.posterior import posterior
-from ardea.core.result import Fit, Status, worst
+from ardea.core.loop import Learned
+from ardea.core.problem import Array
+from ardea.core.result import Fit, Status, posterior, worst
 from ardea.estimators.base import BaseARD
 from ardea.estimators.inputs import checked_strength
 from ardea.methods.task import Task

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 
 MOST_NAMED = 5
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from ardea.core.columns import Array, Index
+from ardea.core.problem import Array, Index
 
 
 class Operator:

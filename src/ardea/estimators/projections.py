@@ -30,9 +30,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ardea.core.columns import Array
-from ardea.core.compression import CompressedRows, Compression
-from ardea.core.factor import triangle
+from ardea.core.compression import CompressedRows, Compression, triangle
+from ardea.core.problem import Array
 from ardea.estimators.inputs import checked_positive
 
 # Entries of C that DenseSigns holds at once, a convention: 8 MB.

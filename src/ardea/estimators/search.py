@@ -38,11 +38,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
-from ardea.core.columns import Array
 from ardea.core.compression import CompressedRows
-from ardea.core.problem import Coordinates, Problem
+from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
-from ardea.core.reweighted import COLLAPSE_SHARE
 from ardea.equation import Equation, Left, ShowsTerms
 from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.family import LSTSBL, ARDvi
@@ -52,7 +50,6 @@ from ardea.methods.kept import kept_terms
 from ardea.names import ColumnNames, default_names
 from ardea.progress import Progress
 
-LARGEST_SHARE = 0.25
 RSS_CRITERIA = ("aic", "bic", "ebic", "ebic2")
 CRITERIA = ("evidence", "aicc", *RSS_CRITERIA, "cv", "stability", "oracle")
 GRID_SIZE = 15
@@ -261,7 +258,7 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Return the criterion of every model and which of them take part."""
         problem = entries[0].problem
-        eligible = table["k"] <= LARGEST_SHARE * problem.n_rows
+        eligible = np.array([not problem.too_many(k) for k in table["k"]])
         if self.criterion in RSS_CRITERIA and problem.n_columns >= problem.n_rows:
             warnings.warn(
                 f"criterion={self.criterion!r} rests on the residual sum of squares, which fails where columns "
@@ -389,7 +386,7 @@ def _path(
         else:
             tasks[candidate.method] = model._tasks(problems, coordinates)[0]
         # Beyond a collapse weaker strengths keep more terms still; none of them takes part, so none is fitted.
-        beyond = near is not None and near.posterior.active.size > COLLAPSE_SHARE * problems[0].n_rows
+        beyond = near is not None and problems[0].too_many(near.posterior.active.size, plain=True)
         fit = near if near is not None and beyond else model._solve_one(tasks[candidate.method], near)
         entries.append(Entry(candidate, fit, problems[0], coordinates))
         if bar is not None:

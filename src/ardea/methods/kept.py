@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg, special
 
-from ardea.core.columns import Array, DenseColumns, Index
-from ardea.core.posterior import Posterior, posterior, sharpened
-from ardea.core.problem import Coordinates, Problem
-from ardea.core.result import Fit
+from ardea.core.problem import Array, Coordinates, DenseColumns, Index, Problem
+from ardea.core.result import Fit, Posterior, posterior, sharpened
 
 # Problems of so many numbers or fewer are kept as they are; larger ones are compressed to k + 1 rows. Measured: below,
 # the QR costs more than it saves.

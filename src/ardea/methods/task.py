@@ -9,12 +9,10 @@ import numpy as np
 from scipy import special
 
 from ardea import rates
-from ardea.core.columns import Array
-from ardea.core.noise import Fixed, Learned, NoiseRule
-from ardea.core.problem import Problem
+from ardea.core.loop import Fixed, Learned, at_floor, solve_wide
+from ardea.core.problem import Array, Problem
 from ardea.core.result import Fit, Status, worst
-from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED, GammaPrior, Setting
-from ardea.core.working_set import solve_wide
+from ardea.core.reweighted import GammaPrior, NoiseRule, Setting
 from ardea.methods.thresholds import Calibrated, Given, Rule, Strength, sequential
 from ardea.priors import Flat
 
@@ -50,14 +48,9 @@ class Task:
     tol: float
     _screened: dict[float, Fit] = field(default_factory=dict, init=False, repr=False)
 
-    @property
-    def n_candidates(self) -> int:
-        """Number of columns that are not zero once the intercept and `always_keep` are projected out."""
-        return int((self.problem.square_norms > 0).sum())
-
     def false_positive_rate(self, false_terms: float) -> float:
         """Return false_terms per candidate column, at most the rate of plain ARD."""
-        return float(min(false_terms / max(self.n_candidates, 1), rates.NO_PRUNING_RATE))
+        return float(min(false_terms / max(self.problem.n_candidates, 1), rates.NO_PRUNING_RATE))
 
     def _noise_rule(self, initial: float | None) -> NoiseRule:
         if self.noise_variance is None:
@@ -102,24 +95,20 @@ class Task:
             inflation=alpha,
         )
         fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
-        fit = _judged(setting, fit)
         if fit.status is Status.COLLAPSED and inflation is not None:
             setting = replace(setting, noise_scale=np.ones(problem.n_columns))
-            again = _judged(setting, solve_wide(setting, max_iter=self.max_iter, tol=self.tol))
+            again = solve_wide(setting, max_iter=self.max_iter, tol=self.tol)
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
         return fit
 
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
         problem = setting.problem
-        if not _at_floor(setting, fit):
-            return fit
-        few = COLLAPSE_SHARE_INFLATED * problem.n_rows
-        if problem.n_rows > problem.n_columns or fit.posterior.active.size > few:
+        if not at_floor(setting, fit) or not problem.wide or problem.too_many(fit.posterior.active.size):
             return fit
         lower = replace(setting, noise_rule=Learned(fit.noise, low_floor=True))
         again = solve_wide(lower, start=fit.gamma, max_iter=self.max_iter, tol=self.tol)
-        if again.posterior.active.size > few:
+        if problem.too_many(again.posterior.active.size):
             return fit
         return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
 
@@ -171,18 +160,13 @@ class Task:
         return self._screened[false_terms]
 
     @property
-    def wide(self) -> bool:
-        """Whether there are at least as many candidate columns as rows."""
-        return self.n_candidates >= self.problem.n_rows
-
-    @property
     def collapses(self) -> bool:
         """Whether plain ARD drives σ² to zero and keeps about m columns, from which no threshold comes back.
 
         It does with as many columns as rows or more. It also does with fewer, where rows repeat each other (weights
         above one, bootstrap samples), so that fewer different rows than columns are left.
         """
-        return self.wide or self.plain.status is Status.COLLAPSED
+        return self.problem.wide or self.plain.status is Status.COLLAPSED
 
     def screen_where_collapsing(self, calibrated: bool, false_terms: float) -> Fit | None:
         """Return the screened fit where plain ARD, with which calibrated methods else begin, would collapse.
@@ -225,18 +209,3 @@ class Task:
         if near is None:
             return self.run(inflation=alpha)
         return self.run(inflation=alpha, start=near.gamma, noise=near.noise)
-
-
-def _at_floor(setting: Setting, fit: Fit) -> bool:
-    """Whether a learned σ² has fallen to the least that its rule allows."""
-    rule, problem = setting.noise_rule, setting.problem
-    return isinstance(rule, Learned) and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
-
-
-def _judged(setting: Setting, fit: Fit) -> Fit:
-    """Return the fit with the status of a collapse where nothing is left of the noise and the terms are many.
-
-    The loop itself sees a collapse only where columns outnumber rows; rows that repeat each other hide it.
-    """
-    many = fit.posterior.active.size > COLLAPSE_SHARE_INFLATED * setting.problem.n_rows
-    return replace(fit, status=Status.COLLAPSED) if many and _at_floor(setting, fit) else fit

@@ -14,11 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea import rates
-from ardea.core.columns import Array, Index
-from ardea.core.posterior import Posterior
-from ardea.core.problem import Problem
-from ardea.core.result import Dropped, Fit, Status, Trace
-from ardea.core.reweighted import COLLAPSE_SHARE_INFLATED
+from ardea.core.problem import Array, Index, Problem
+from ardea.core.result import Dropped, Fit, Posterior, Status, Trace
 
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
 
@@ -244,8 +241,8 @@ def sequential(
         columns = columns[active[~verdict.drop]]
         fit = solve_on(problem.restrict(columns), fit.noise)
     if collapsed:
-        small = fit.posterior.active.size <= COLLAPSE_SHARE_INFLATED * problem.n_rows
-        fit = replace(fit, status=Status.RESCUED if small else Status.COLLAPSED)
+        large = problem.too_many(fit.posterior.active.size)
+        fit = replace(fit, status=Status.COLLAPSED if large else Status.RESCUED)
     return embed(problem.n_columns, columns, replace(fit, trace=trace, n_iter=n_iter))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ardea import rates
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.paper.claims import Check, Claim
 from ardea.paper.merits import relative_cost
 from ardea.paper.records import Records

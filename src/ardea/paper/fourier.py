@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.paper.drawing import boxes
 from ardea.paper.experiment import Experiment, Settings
 from ardea.paper.replay import COARSE, Grids

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ardea import rates
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.estimators.family import ARDvi
 from ardea.paper.drawing import line_style
 from ardea.paper.experiment import Experiment, Settings

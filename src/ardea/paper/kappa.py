@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ardea import rates
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.estimators.family import MAPSTSBL, ARDvi
 from ardea.paper.drawing import line_style
 from ardea.paper.experiment import Experiment, Settings

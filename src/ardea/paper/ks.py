@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics import Discovery, FieldTerms, systems
 from ardea.dynamics.differences import finite_difference
 from ardea.paper.drawing import boxes

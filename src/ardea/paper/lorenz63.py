@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics import Discovery, Polynomials, systems
 from ardea.dynamics.differences import finite_difference
 from ardea.paper.drawing import boxes

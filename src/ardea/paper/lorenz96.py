@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.integrate import odeint
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics import Discovery, Polynomials, systems
 from ardea.dynamics.differences import finite_difference
 from ardea.paper.drawing import boxes

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ardea import rates
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.estimators.family import LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi
 from ardea.paper.drawing import levels
 from ardea.paper.experiment import Experiment, Settings

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ardea.core.compiled import loop_in_use
+from ardea.core.loop import loop_in_use
 from ardea.paper.experiment import Experiment, Settings
 from ardea.paper.records import Records, from_csv, to_csv, write_whole
 from ardea.versions import __version__

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.tables import writing
 
 Value = str | int | float

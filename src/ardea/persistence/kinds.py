@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ardea import priors
-from ardea.core.columns import DenseColumns
 from ardea.core.compression import Compression
-from ardea.core.problem import Problem
+from ardea.core.problem import DenseColumns, Problem
 from ardea.core.result import Dropped, Trace
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch, Path

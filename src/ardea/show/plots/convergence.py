@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.core.result import Trace
 from ardea.show.plots.canvas import DARK, SOFT, one_axes
 from ardea.show.report.described import estimator_of

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.times import calendar

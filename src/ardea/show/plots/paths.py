@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.columns import Array, Index
+from ardea.core.problem import Array, Index
 from ardea.estimators.search import ARDSearch
 from ardea.show.plots.canvas import DARK, DASHES, LIGHT, SOFT, apart, as_label, one_axes, quiet
 from ardea.show.report.described import column_names, estimator_of

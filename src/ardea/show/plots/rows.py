@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.show.plots.canvas import DARK, LIGHT, MANY_POINTS, MIDDLE, POINT, SOFT, one_axes, panels, quiet
 from ardea.show.report.described import estimator_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.discovery import Discovery
 from ardea.estimators.base import BaseARD
 from ardea.show.report.described import Sum, column_names

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.estimators.search import ARDSearch
 from ardea.show.report.described import column_names, estimator_of, signed
 from ardea.show.report.page import escaped, table

@@ -1,7 +1,7 @@
 """Weighted lasso (Alg. 1, line 4), solved exactly by a warm-started active set.
 
 Objective: ½‖y − Θξ‖² + Σ_j λ_j|ξ_j| + ½Σ_j D_jξ_j² − Σ_j h_jξ_j, with λ_j = η_j/2 = σ²√c_j of the paper. The ridge D
-and the shift h are zero there; they carry the curvature of a convex prior (:mod:`ardea.core.convex_step`).
+and the shift h are zero there; they carry the curvature of a convex prior, below.
 
 Steps, from any sign pattern:
 
@@ -10,23 +10,37 @@ Steps, from any sign pattern:
 3. add columns with |correlation| > λ; stop when there are none.
 
 The objective falls at every step, so no face returns and the number of steps is finite.
+
+With a convex prior f on γ the step is (Alg. 3, line 5)
+
+    γ⁺ = arg min_γ min_ξ ‖y − Θξ‖²/σ² + Σ_j (ξ_j²/γ_j + c_jγ_j + f(γ_j))
+
+Minimising over γ first leaves a penalty h_j(ξ) = min_γ ξ²/γ + c_jγ + f(γ), convex and even, with h′ = 2|ξ|/γ* there.
+For f = 0 it is 2√c_j|ξ|, the lasso. In general h = ℓ|ξ| + a smooth convex remainder, ℓ = 2√(c + f′(0))₊: a proximal
+Newton method, whose model is a weighted lasso with a ridge, solves it with exact zeros. Where ℓ = 0 (a lower
+bound on γ, or f′(0) = −∞) there are no exact zeros.
+
+Where h is straight the ridge h″ is zero, and with more such columns than rows the model has no minimum near. As a
+minimum over γ of lines in ξ², h is concave in ξ²: its tangent there, the ridge h′/|ξ|, lies above it, so where ℓ = 0 a
+step with that ridge cannot fail. Ridges between the two are tried from Newton's upwards, then shorter steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.columns import Array, Index
-from ardea.core.problem import EPS, Problem
+from ardea.core.problem import EPS, Array, Index, Problem
 
 # A face is singular when a pivot of its unit-diagonal Gram matrix falls below this.
 SINGULAR_PIVOT = 1e-7
 RELATIVE_SLACK = 1e-10
+# Share of the way from Newton's ridge to that of the tangent in ξ².
+TRUST = (0.0, 0.01, 0.1, 1.0)
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ def weighted_lasso(
     Examples
     --------
     >>> import numpy as np
-    >>> from ardea.core.columns import DenseColumns
+    >>> from ardea.core.problem import DenseColumns
     >>> problem = Problem(DenseColumns(np.eye(3)), np.array([3.0, -2.0, 0.5]), 0.0, 3)
     >>> weighted_lasso(problem, np.array([1.0, 0.5, 1.0])).coefficients
     array([ 2. , -1.5,  0. ])
@@ -242,3 +256,74 @@ class _ActiveSet:
         excess[self.index] = np.abs(correlation[self.index] - self._penalty())
         beyond = np.maximum(excess - self.rounding, 0.0)
         return float(np.max(beyond / (finite + self.rounding + np.finfo(float).tiny), initial=0.0))
+
+
+class ConvexPart(Protocol):
+    """Convex f on γ in [lower, upper]."""
+
+    @property
+    def bounds(self) -> tuple[Array | float, Array | float]:
+        """Smallest and largest γ allowed."""
+
+    def value(self, gamma: Array) -> Array:
+        """f(γ), elementwise."""
+
+    def slope(self, gamma: Array) -> Array:
+        """f′(γ), elementwise; one-sided at a bound."""
+
+    def minimiser(self, size: Array, c: Array) -> Array:
+        """Return arg min over γ of size²/γ + cγ + f(γ), elementwise."""
+
+
+def penalised_step(
+    problem: Problem, c: Array, noise: float, convex: ConvexPart, start: Array, *, max_iter: int = 100
+) -> Array:
+    """Return ξ that minimises ½‖y − Θξ‖² + (σ²/2) Σ h_j(ξ_j)."""
+    zero_slope = np.zeros_like(c)
+    at_zero = np.broadcast_to(np.asarray(convex.bounds[0], dtype=float), c.shape) == 0
+    with np.errstate(divide="ignore"):
+        zero_slope[at_zero] = 2 * np.sqrt(np.maximum(c + convex.slope(np.zeros_like(c)), 0.0))[at_zero]
+    xi = start
+    objective = _objective(problem, xi, c, noise, convex)
+    for _ in range(max_iter):
+        size = np.abs(xi)
+        step = 1e-4 * size + 1e-8 * np.sqrt(problem.total)
+        remainder = np.maximum(_penalty_slope(size, c, convex, zero_slope) - zero_slope, 0.0)
+        beyond = _penalty_slope(size + step, c, convex, zero_slope) - zero_slope
+        curvature = np.maximum(beyond - remainder, 0.0) / step
+        for trust in TRUST:
+            ridge = noise / 2 * (curvature + trust * np.maximum(remainder / np.maximum(size, step) - curvature, 0.0))
+            shift = ridge * xi - noise / 2 * remainder * np.sign(xi)
+            candidate = weighted_lasso(problem, noise / 2 * zero_slope, xi, ridge=ridge, shift=shift).coefficients
+            lower = _objective(problem, candidate, c, noise, convex)
+            if lower < objective:
+                break
+        direction, fraction = candidate - xi, 1.0
+        while lower > objective and fraction > 1e-6:
+            fraction /= 2
+            candidate = xi + fraction * direction
+            lower = _objective(problem, candidate, c, noise, convex)
+        if not lower < objective:
+            break
+        settled = objective - lower <= 1e-13 * abs(objective)
+        xi, objective = candidate, lower
+        if settled:
+            break
+    return xi
+
+
+def _penalty_slope(size: Array, c: Array, convex: ConvexPart, zero_slope: Array) -> Array:
+    gamma = convex.minimiser(size, c)
+    slope = zero_slope.copy()
+    live = gamma > 0
+    slope[live] = 2 * size[live] / gamma[live]
+    return slope
+
+
+def _objective(problem: Problem, xi: Array, c: Array, noise: float, convex: ConvexPart) -> float:
+    index = np.flatnonzero(xi)
+    residual = problem.target - problem.active.vectors(index) @ xi[index]
+    gamma = convex.minimiser(np.abs(xi), c)
+    live = gamma > 0
+    penalty = c[live] * gamma[live] + xi[live] ** 2 / gamma[live]
+    return 0.5 * float(residual @ residual) + noise / 2 * float(penalty.sum() + convex.value(gamma).sum())

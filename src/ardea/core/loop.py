@@ -1,0 +1,280 @@
+"""The way to the outer loop: noise rules, the compiled loop or its NumPy twin, and working sets for many columns.
+
+``ARDEA_LOOP=numpy`` in the environment forces the twin (:mod:`ardea.core.reweighted`). Both give the same numbers
+(tested).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
+from ardea.core.lasso import RELATIVE_SLACK, SINGULAR_PIVOT
+from ardea.core.problem import Array, DenseColumns, Index, Problem
+from ardea.core.result import SAFE_PIVOT, Fit, Posterior, Status, Trace, posterior, sharpened
+from ardea.core.reweighted import SCHEDULE, Setting, State, certify, solve_in_numpy
+
+compiled: Any
+try:
+    compiled = import_module("ardea.core._loop")
+except ImportError:  # installed without a compiler
+    compiled = None
+
+
+# What the compiled loop must know of its twin, so that both take the same decisions.
+CONSTANTS = SCHEDULE | {
+    "safe_share": SAFE_SHARE,
+    "safe_explained": SAFE_EXPLAINED,
+    "lost_digits": LOST_DIGITS,
+    "safe_pivot": SAFE_PIVOT,
+    "safe_condition": SAFE_CONDITION,
+    "slack": RELATIVE_SLACK,
+    "singular_pivot": SINGULAR_PIVOT,
+}
+# The trace of the compiled loop has room for no more.
+MOST_STEPS = 10**6
+# Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
+FLOOR_TALL = 1e-16
+FLOOR_WIDE = 1e-6
+# σ² of a target that is zero (others have ‖y‖² near 1): ρ/σ² and multiples of it must stay numbers.
+LEAST_NOISE = 1e-100
+# A working set pays from this many columns, and this many times the rows, on.
+LEAST_COLUMNS = 2000
+LEAST_RATIO = 3
+# It begins with this many times the rows.
+FIRST_RATIO = 1
+MAX_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """σ² is known."""
+
+    value: float
+    learned: ClassVar[bool] = False
+
+    def start(self, problem: Problem) -> float:
+        """Return the known value."""
+        return self.value
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the known value."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Learned:
+    """σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns, the stationary point of L in σ².
+
+    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended. Where d ≥ m the floor is high,
+    because the joint optimum may collapse; `low_floor` says that it has been seen not to.
+    """
+
+    initial: float | None = None
+    low_floor: bool = False
+    learned: ClassVar[bool] = True
+
+    def start(self, problem: Problem) -> float:
+        """Return `initial`, or ‖y‖²/m: as if no column explained anything."""
+        start = problem.total / problem.n_rows if self.initial is None else self.initial
+        return max(start, self.floor(problem))
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ², not below the floor."""
+        degrees = problem.n_rows - post.active.size + post.n_undetermined
+        floor = self.floor(problem)
+        return max(post.rss / degrees, floor) if degrees > 0 else floor
+
+    def floor(self, problem: Problem) -> float:
+        """Return the smallest σ² allowed."""
+        share = FLOOR_TALL if self.low_floor or not problem.wide else FLOOR_WIDE
+        return max(share * problem.total / problem.n_rows, LEAST_NOISE)
+
+
+def loop_in_use() -> str:
+    """Return "compiled" or "numpy"."""
+    forced = os.environ.get("ARDEA_LOOP", "") == "numpy"
+    return "numpy" if forced or compiled is None else "compiled"
+
+
+def run_compiled(
+    setting: Setting, delta: Array, noise: float, *, started: bool, max_iter: int, tol: float
+) -> Fit | None:
+    """Run the compiled loop from δ = `delta`; None where it is not in use, or the setting needs the twin."""
+    problem, rule = setting.problem, setting.noise_rule
+    prior = setting.prior.capped_linear()
+    columns = problem.columns
+    if not isinstance(columns, DenseColumns) or not isinstance(rule, Fixed | Learned) or prior is None:
+        return None
+    if min(columns.shape) == 0 or problem.total == 0 or loop_in_use() != "compiled":
+        return None
+    d = problem.n_columns
+    lam, eta = np.zeros(d), np.full(d, np.inf)
+    lam[:], eta[:] = prior[0], prior[1]
+    loop = _built(
+        columns.matrix,
+        np.ascontiguousarray(problem.target),
+        problem.rest,
+        problem.n_rows,
+        problem.square_norms,
+        problem.correlations,
+        problem.total,
+        np.ascontiguousarray(setting.inflation, dtype=float),
+        lam,
+        eta,
+        bool(lam.any()),
+        prior[2],
+        rule.learned,
+        rule.floor(problem) if isinstance(rule, Learned) else 0.0,
+        np.ascontiguousarray(setting.noise_factors, dtype=float),
+        setting.has_cost,
+        setting.newton,
+        CONSTANTS,
+    )
+    if loop is None:
+        return None
+    most_steps = min(max_iter, MOST_STEPS)
+    outcome, delta, noise, gap, n_iter, steps = loop.run(np.ascontiguousarray(delta), noise, started, most_steps, tol)
+    if outcome == compiled.Outcome.FALLBACK:
+        return None
+    status = {
+        compiled.Outcome.CONVERGED: Status.CONVERGED,
+        compiled.Outcome.MAX_ITER: Status.MAX_ITER,
+        compiled.Outcome.STALLED: Status.STALLED,
+    }[compiled.Outcome(outcome)]
+    gamma = setting.inflation * delta
+    if np.all(setting.inflation == 1):
+        active, root, triangle, w, residual, rss, log_determinant = loop.posterior_parts()
+        post = Posterior(active, root, noise, triangle, w, residual, rss, log_determinant)
+    else:
+        post = posterior(problem, gamma, noise)
+    cost, noises, terms = steps
+    return Fit(gamma, noise, sharpened(problem, post), gap, n_iter, status, Trace(cost, noises, terms.astype(int)))
+
+
+def _built(*arguments: Any) -> Any:
+    """Return the loop with its work space, or None where that cannot be had: the twin asks for less at once."""
+    try:
+        return compiled.Loop(*arguments)
+    except MemoryError:
+        return None
+
+
+def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
+    """Iterate from γ = `start` (default: 0) until the certificate is at most tol.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ardea.core.problem import DenseColumns
+    >>> from ardea.core.loop import Fixed
+    >>> from ardea.priors import Flat
+    >>> problem = Problem(DenseColumns(np.eye(2)), np.array([3.0, 0.5]), 0.0, 2)
+    >>> fit = solve(Setting(problem, Flat(), Fixed(1.0), inflation=np.ones(2)))
+    >>> fit.gamma.round(6)  # ARD on orthogonal columns: γ = max(y² − σ², 0)
+    array([8., 0.])
+    """
+    problem = setting.problem
+    noise = setting.noise_rule.start(problem)
+    delta = _initial_delta(setting, start)
+    started = start is not None
+    fit = run_compiled(setting, delta, noise, started=started, max_iter=max_iter, tol=tol)
+    if fit is None:
+        fit = solve_in_numpy(setting, State(delta, noise, np.zeros(problem.n_columns)), started, max_iter, tol)
+    return replace(fit, status=Status.COLLAPSED) if _has_collapsed(setting, fit) else fit
+
+
+def _initial_delta(setting: Setting, start: Array | None) -> Array:
+    if start is None or setting.problem.total == 0:
+        delta = np.zeros(setting.problem.n_columns)
+    else:
+        delta = start / setting.inflation
+    convex = setting.prior.convex
+    if convex is not None:
+        delta = np.clip(delta, *convex.bounds)
+    return np.where(setting.problem.square_norms > 0, delta, 0.0)
+
+
+def at_floor(setting: Setting, fit: Fit) -> bool:
+    """Whether a learned σ² has fallen to the least that its rule allows."""
+    rule, problem = setting.noise_rule, setting.problem
+    return isinstance(rule, Learned) and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
+
+
+def _has_collapsed(setting: Setting, fit: Fit) -> bool:
+    """Whether a learned σ² cannot be trusted: too many terms, and columns enough to interpolate or no noise left."""
+    problem, nothing_left = setting.problem, at_floor(setting, fit)
+    plain = not nothing_left and bool(np.all(setting.inflation <= 1))
+    too_many = problem.too_many(fit.posterior.active.size, plain=plain)
+    return setting.noise_rule.learned and too_many and (problem.wide or nothing_left)
+
+
+def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
+    """Solve on a working set where columns far outnumber rows, else as `solve` does.
+
+    Only with inflation and without a prior on γ: plain ARD keeps a third of all columns, so that nearly all can enter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ardea.core.problem import DenseColumns
+    >>> from ardea.core.loop import Fixed
+    >>> from ardea.core.problem import Problem
+    >>> from ardea.priors import Flat
+    >>> rng = np.random.default_rng(0)
+    >>> theta = rng.normal(size=(50, 3000))
+    >>> problem = Problem(DenseColumns(theta), 3 * theta[:, 7] + 0.1 * rng.normal(size=50), 0.0, 50)
+    >>> fit = solve_wide(Setting(problem, Flat(), Fixed(0.01), inflation=np.full(3000, 16.0)))
+    >>> np.flatnonzero(fit.gamma), bool(fit.kkt_gap <= 1e-6)
+    (array([7]), True)
+    """
+    rows, d = setting.problem.columns.shape
+    prior = setting.prior.capped_linear()
+    plain = prior is not None and not np.any(prior[0]) and np.all(setting.inflation > 1)
+    if not plain or d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0:
+        return solve(setting, start=start, max_iter=max_iter, tol=tol)
+    chosen = _first_working_set(setting, start, FIRST_RATIO * rows)
+    trace, n_iter = Trace(), 0
+    for _ in range(MAX_ROUNDS):
+        fit = _solve_on(setting, chosen, start, max_iter, tol)
+        trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
+        gamma = np.zeros(d)
+        gamma[chosen] = fit.gamma
+        here = certify(setting, State(gamma / setting.inflation, fit.noise, np.zeros(d)))
+        beyond = (here.q**2 > here.c * (1 + tol)) & (setting.problem.square_norms > 0)
+        beyond[chosen] = False
+        if not beyond.any() or fit.status in {Status.MAX_ITER, Status.STALLED}:
+            break
+        if isinstance(setting.noise_rule, Learned):
+            setting = replace(setting, noise_rule=replace(setting.noise_rule, initial=fit.noise))
+        start, chosen = gamma, np.union1d(chosen, np.flatnonzero(beyond))
+    else:
+        fit = replace(fit, status=Status.MAX_ITER)
+    post = replace(fit.posterior, active=np.flatnonzero(gamma))
+    return replace(fit, gamma=gamma, posterior=post, kkt_gap=here.kkt_gap, trace=trace, n_iter=n_iter)
+
+
+def _first_working_set(setting: Setting, start: Array | None, size: int) -> Index:
+    problem = setting.problem
+    rho = problem.square_norms
+    score = problem.correlations**2 / np.where(rho > 0, rho, np.inf) / setting.inflation
+    largest = np.argpartition(-score, min(size, score.size - 1))[:size]
+    return np.union1d(largest, np.flatnonzero(start) if start is not None else largest[:0])
+
+
+def _solve_on(setting: Setting, chosen: Index, gamma: Array | None, max_iter: int, tol: float) -> Fit:
+    """Solve with the chosen columns only, from γ where it is given."""
+    part = replace(setting.problem, columns=setting.problem.columns.restrict(chosen))
+    scale = setting.noise_scale
+    inside = replace(
+        setting,
+        problem=part,
+        inflation=setting.inflation[chosen],
+        noise_scale=None if scale is None else scale[chosen],
+    )
+    return solve(inside, start=None if gamma is None else gamma[chosen], max_iter=max_iter, tol=tol)
