@@ -41,7 +41,7 @@ from threadpoolctl import threadpool_limits
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
 from ardea.dynamics.errors_in_variables import Equations, InContext
-from ardea.dynamics.fields import WeakField
+from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.states import RowScheme, checked_trajectories
 from ardea.dynamics.subsets import Support, penalty
 from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES, System
@@ -64,7 +64,7 @@ DISCOVERY, DIFFERENCES, WEAK = "Discovery", "STLSQ", "weak STLSQ"
 FIRST_SEED, PEER_DRAWS, COVERAGE_DRAWS, TOGETHER_DRAWS = 1000, 3, 100, 5
 
 SEARCHING = (
-    *("differences", "errors_in_variables", "field_columns", "field_data", "field_windows", "fields", "libraries"),
+    *("differences", "errors_in_variables", "field_equation", "field_terms", "fields", "libraries"),
     *("pieces", "products", "search", "states", "subsets", "tournament"),
 )
 # CPU seconds after which a trial counts as failed.
@@ -188,9 +188,11 @@ def at_truth(model: Discovery, truth: Array) -> Record:
     found = [equation.support for equation in model.equations_]
     statistics, excess = [], 0.0
     for equations in _distinct(model):
-        if isinstance(equations, WeakField):
+        if isinstance(equations, FieldEquation):
             fit = equations.fitted(supports[equations.field])
-            statistics.append(np.abs(fit.coefficients) / np.sqrt(equations.covariance(fit).diagonal()))
+            A = equations.system(fit)[0][:, list(fit.support)]
+            variances = np.square(np.linalg.pinv(A)).sum(axis=1) * fit.rss / (equations.n_rows - len(fit.support))
+            statistics.append(np.abs(fit.coefficients) / np.sqrt(variances))
             other = equations.fitted(found[equations.field])
             sizes = [(len(supports[equations.field]), len(found[equations.field]))]
         else:

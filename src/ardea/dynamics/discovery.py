@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from ardea.core.memory import require
 from ardea.dynamics.equations import CLOSE, FoundEquation, Rival, latex_equation, summary_line, sympy_sum
-from ardea.dynamics.field_data import FieldData, search_fields
+from ardea.dynamics.field_equation import search_fields
+from ardea.dynamics.fields import read_fields
 from ardea.dynamics.libraries import FieldTerms, Library, default_library
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.pieces import Differentiation
@@ -27,7 +28,7 @@ from ardea.dynamics.search import Effort, Found, Propose
 from ardea.dynamics.simulation import RightHandSide
 from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, search_states
 from ardea.dynamics.subsets import Model, Support, System, ard_supports, regressor_supports
-from ardea.dynamics.times import as_numbers, calendar, dates_to_times, per_unit
+from ardea.dynamics.times import calendar, dates_to_times, per_unit
 from ardea.dynamics.tournament import Contender, Tournament
 from ardea.equation import ShowsTerms
 
@@ -159,9 +160,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         self.model_: StateModel | FieldModel
         self.time_unit_: str | None
         if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-            t = x.coords[x.dims[-1]] if t is None and hasattr(x, "coords") else t
-            (t,), self.time_unit_ = as_numbers([t], time_unit)
-            searched, self.model_ = self._fit_fields(x, t, x_dot, u, feature_names, space)
+            searched, self.model_, self.time_unit_ = self._fit_fields(x, t, x_dot, u, feature_names, space, time_unit)
         else:
             searched, self.model_, self.time_unit_ = self._fit_states(x, t, x_dot, u, feature_names, time_unit)
         self.feature_names_ = self.model_.unknowns
@@ -217,15 +216,15 @@ class Discovery(ShowsTerms, BaseEstimator):
         return searched, StateModel(library, all_names, zeros, reach, bool(self.discrete_time)), unit
 
     def _fit_fields(
-        self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any
-    ) -> tuple[Searched, FieldModel]:
+        self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
+    ) -> tuple[Searched, FieldModel, str | None]:
         if x_dot is not None or u is not None or self.discrete_time or self.form != "weak":
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
-        data = FieldData.checked(x, t, space, names)
+        data, unit = read_fields(x, t, space, names, time_unit)
         library = FieldTerms() if self.library is None else self.library
         searched = search_fields(data, library, self._propose, self._effort())
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return searched, FieldModel(library, data.fields, data.axes, zeros, data.space, data.reach)
+        return searched, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit
 
     def _effort(self) -> Effort:
         return Effort(self.n_jobs, bool(self.verbose))

@@ -1,0 +1,441 @@
+"""Equations of fields, ∂_t u_g = Σ ξ_i θ_i with θ_i = m(u) ∂^β u_f, in weak form, whitened, for a given support.
+
+1. *Smooth.* Least-squares splines along every axis give û and the noise level s of every field.
+2. *Windows.* Test functions φ on a lattice of centres; both are the business of `fields`.
+3. *Columns* ⟨φ, θ_i(û)⟩ and target y = −⟨∂_t φ, û_g⟩, by parts (`field_terms`). All come from the same û, for which
+   integration by parts is an identity, so no term is favoured by how it is written.
+4. *Noise.* To first order an error e of the fields changes a row, y − Σ ξ_i column_i, by Σ_f ⟨w_f, e_f⟩ with
+   w_f = −Σ_j A_fj ∂^j φ, less ∂_t φ for the equation's own field. What is left in û of white noise is its projection P
+   on the splines, so the rows' noise has covariance C = Σ_f s_f² W_f P_f W_fᵀ = RRᵀ.
+5. *Passes* at a fixed support, from ξ = 0 and ê = 0: û_c = û − ê; A = R⁻¹G(û_c), z = R⁻¹(y(û_c) + Σ W_f ê_f); ξ by
+   least squares; ê_f = s_f² P_f W_fᵀ R⁻ᵀ(z − Aξ); until ξ settles. √(‖z − Aξ‖²/N) is then the noise of the fields in
+   units of s: much above 1, the library lacks something.
+
+The sums over û are taken once on the whole grid. What a pass changes is smooth: ê, W, and the difference of the sums at
+û_c and at û live on the thinned grid of `place_windows`. Sums against unit-norm test functions are √D times smaller
+there (D the product of the thinning factors).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from ardea.core.columns import Array
+from ardea.dynamics.field_terms import Monomial, Orders, WeakSum, noise_weights, weak_form
+from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
+from ardea.dynamics.libraries import FieldTerms
+from ardea.dynamics.search import Effort, Found, Propose
+from ardea.dynamics.states import Searched
+from ardea.dynamics.subsets import Support, System
+from ardea.dynamics.tournament import Contender, Tournament
+
+# From orders j of the test function to A_j on the thinned grid.
+Weights = dict[Orders, Array]
+# Per field, ê as spline coefficients.
+Errors = dict[int, Array]
+
+# Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and where
+# N ln RSS still falls by more than this in a pass, it goes on falling.
+MAX_PASSES, STILL_FALLING = 8, 5.0
+# Convention: fitted values that move by less than this share have settled; it is far below their standard errors.
+SETTLED = 1e-3
+# Convention: C gets this share of its diagonal added, against rounding; far below any noise that is known.
+JITTER = 1e-6
+# How much of ln RSS counts below the level of the noise. Measured: with 1, rough terms win at 100 % noise.
+BELOW_NOISE = 0.25
+# Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
+TRUNCATION = 1e-5
+# Two models cannot be told apart when their N ln RSS differ by less than this times √N. Derived: with whitenings of
+# their own, the difference of two equally good models has a standard deviation of up to 2√N.
+MARGIN = 3.0
+# Convention: how many models without a certain term of the best one are fitted, to see whether they are rivals.
+TRIED_RIVALS = 2
+
+
+def columns_of(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> Array:
+    """Return the columns Σ c ⟨∂^α φ, monomial⟩ of several terms; every monomial is tested once."""
+    wanted: dict[Monomial, dict[Orders, list[tuple[int, float]]]] = {}
+    for column, form in enumerate(forms):
+        for (orders, monomial), coefficient in form.items():
+            wanted.setdefault(monomial, {}).setdefault(orders, []).append((column, coefficient))
+    columns = np.zeros((windows.n_functions, len(forms)))
+    for monomial, uses in wanted.items():
+        in_time = windows.tested_in_time(np.broadcast_to(jets.monomial(monomial), windows.grid))
+        for orders, members in uses.items():
+            tested = windows.tested_in_space(in_time, orders)
+            for column, coefficient in members:
+                columns[:, column] += coefficient * tested
+    return columns
+
+
+class NoiseCovariance:
+    """Covariance W P Wᵀ of the rows for errors of one field that lie in a space of splines.
+
+    With a the centre of a test function in space and c that in time, the weight of an error in a row is
+    w = −(B_a φ_c + F_a φ_c'): B_a = Σ_j A_j ∂^j φ_a, and F_a = φ_a where the rows hold the time derivative of this
+    field, else 0. Projected on the splines along space, B_a becomes Z_a(t) and F_a a constant. So space is summed
+    first, M_aa*(t) = Z_aᵀZ_a* of all pairs, and then time, by products with φ_cφ_c*, φ_cφ'_c*, φ'_cφ_c* and φ'_cφ'_c*.
+    The projection along time is left out: it would cost the product form, and takes little (rows of true models lose
+    less than 1 % of their noise, those of the roughest ones 3 %).
+
+    The projection matters: terms such as u⁴u_xxxx have weights so rough that white errors would explain any residual.
+    Those errors are not there, since smoothing has taken them out.
+    """
+
+    def __init__(self, windows: Windows, splines: TensorSplines) -> None:
+        self.windows = windows
+        # The splines at the samples of every window, shape (windows, splines, width), per space axis.
+        self._bases = [
+            smoother.basis[axis.starts[:, None] + np.arange(axis.width)].transpose(0, 2, 1)
+            for axis, smoother in zip(windows.axes[:-1], splines.smoothers[:-1], strict=True)
+        ]
+
+    def upper(self, weights: Mapping[Orders, Array], derived: bool) -> Array:
+        """Return the upper triangle, shape (n_functions, n_functions); what stands below is not meant.
+
+        `weights` maps orders j of the test function in space to A_j on the grid; `derived` says whether the rows hold
+        the time derivative of this field.
+        """
+        n_space, n_times = prod(self.windows.lattice[:-1]), self.windows.lattice[-1]
+        first, second, products = self._time_pairs
+        blocks = np.zeros((len(first), n_space * n_space))
+        if weights:
+            parts = self._projected(self._patches(weights)).reshape(n_space, -1, self.windows.axes[-1].n_samples)
+            parts = np.ascontiguousarray(parts.transpose(2, 0, 1))
+            blocks += products[0, 0] @ _flat(parts @ parts.transpose(0, 2, 1))
+            if derived:
+                mixed = parts @ self._bumps.T
+                blocks += products[0, 1] @ _flat(mixed)
+                blocks += products[1, 0] @ _flat(mixed.transpose(0, 2, 1))
+        if derived:
+            blocks += self._derived_blocks
+        covariance = np.zeros((n_times, n_space, n_times, n_space))
+        for i, j, block in zip(first, second, blocks.reshape(-1, n_space, n_space), strict=True):
+            covariance[i, :, j] = block
+        return covariance.reshape(self.windows.n_functions, self.windows.n_functions)
+
+    def _patches(self, weights: Mapping[Orders, Array]) -> Array:
+        """Return B_a in the space window of every space centre, shape (centres…, widths…, times)."""
+        space = self.windows.axes[:-1]
+        widths, centres = [axis.width for axis in space], self.windows.lattice[:-1]
+        total = np.zeros((*centres, *widths, self.windows.axes[-1].n_samples))
+        places = tuple(slice(axis.starts[0], axis.starts[-1] + 1, axis.stride) for axis in space)
+        for orders, weight in weights.items():
+            seen = np.lib.stride_tricks.sliding_window_view(weight, widths, tuple(range(len(space))))[places]
+            kernel = outer([axis.shapes[order] for axis, order in zip(space, orders, strict=True)])
+            total += kernel[..., None] * np.moveaxis(seen, len(space), -1)
+        return total
+
+    def _projected(self, patches: Array) -> Array:
+        """Return functions in space windows in terms of the splines: widths become numbers of splines."""
+        n = len(self._bases)
+        for axis, basis in enumerate(self._bases):
+            moved = np.moveaxis(patches, (axis, n + axis), (0, 1))
+            out = basis @ moved.reshape(*moved.shape[:2], -1)
+            patches = np.moveaxis(out.reshape(*out.shape[:2], *moved.shape[2:]), (0, 1), (axis, n + axis))
+        return patches
+
+    @cached_property
+    def _bumps(self) -> Array:
+        """F_a in terms of the splines, shape (space centres, splines)."""
+        space = self.windows.axes[:-1]
+        bump = outer([axis.shapes[0] for axis in space])[..., None]
+        everywhere = np.broadcast_to(bump, (*self.windows.lattice[:-1], *bump.shape))
+        return self._projected(everywhere).reshape(prod(self.windows.lattice[:-1]), -1)
+
+    @cached_property
+    def _derived_blocks(self) -> Array:
+        _, _, products = self._time_pairs
+        return np.outer(products[1, 1].sum(axis=1), self._bumps @ self._bumps.T)
+
+    @cached_property
+    def _time_pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], dict[tuple[int, int], Array]]:
+        """Pairs c ≤ c* of time windows that overlap, and φ_c^(p) φ_c*^(q), p, q ≤ 1, as matrices (pairs, times)."""
+        axis = self.windows.axes[-1]
+        gaps = np.subtract.outer(axis.starts, axis.starts)
+        first, second = np.nonzero((gaps <= 0) & (-gaps < axis.width))
+        products = {(p, q): axis.matrices[p][first] * axis.matrices[q][second] for p in (0, 1) for q in (0, 1)}
+        return first, second, products
+
+
+@dataclass(frozen=True, eq=False)
+class FieldFit:
+    """An equation at one support.
+
+    Attributes
+    ----------
+    support : tuple of int
+        Terms.
+    coefficients : ndarray of shape (k,)
+        ξ on the support.
+    rss : float
+        ‖z − Aξ‖² where that is above its expectation N − k at the noise level s that smoothing found. Below, it counts
+        on the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms
+        that amplify noise (C grows with their coefficients), not better ones.
+    errors : dict
+        Per field, ê as spline coefficients on the thinned grid.
+    floor : float
+        RSS that the truncation error of sums and splines alone may leave; it matters for data without noise.
+    settled : bool
+        Whether another pass would hardly change it.
+    """
+
+    support: Support
+    coefficients: Array
+    rss: float
+    errors: Errors = field(repr=False)
+    floor: float = 0.0
+    settled: bool = False
+
+
+class FieldEquation:
+    """The equation of ∂_t u_g over all test functions; what `Tournament` searches.
+
+    Parameters
+    ----------
+    data : Fields
+        Fields and test functions.
+    library : FieldTerms
+        Candidate terms, derivatives up to order 6.
+    field : int
+        Which equation, g.
+
+    Attributes
+    ----------
+    n_terms, n_rows : int
+        Number of candidate terms and of test functions.
+
+    Examples
+    --------
+    A wave that moves and decays, u_t = −u_x + .1 u_xx, with 1 % noise:
+
+    >>> from ardea.dynamics import FieldTerms
+    >>> x, t = np.linspace(0, 20, 120), np.linspace(0, 4, 100)
+    >>> u = sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
+    >>> u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
+    >>> library = FieldTerms(2, 2)
+    >>> equation = FieldEquation(Fields(u, (x,), t), library)
+    >>> fit = equation.fitted((library.names().index("u_x"), library.names().index("u_xx")))
+    >>> fit.coefficients.round(2).tolist()
+    [-1.0, 0.1]
+    """
+
+    def __init__(self, data: Fields, library: FieldTerms, field: int = 0) -> None:
+        if library.derivatives > HIGHEST_ORDER:
+            raise ValueError(
+                f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
+            )
+        if not 0 <= field < data.n_fields:
+            raise ValueError(f"field must lie between 0 and {data.n_fields - 1}, got {field}")
+        self.data, self.library, self.field = data, library, field
+        terms = library.terms(data.n_fields, len(data.space))
+        self.n_terms, self.n_rows = len(terms), data.windows.n_functions
+        self._forms = [weak_form(term) for term in terms]
+        self._weights = [noise_weights(term) for term in terms]
+        self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
+        jets = data.jets()
+        self._columns = columns_of(data.windows, self._forms, jets)
+        in_time = data.windows.tested_in_time(jets((field, self._plain)), order=1)
+        self._target = -data.windows.tested_in_space(in_time, self._plain)
+
+    @cached_property
+    def _thinned_columns(self) -> Array:
+        """Columns of all terms at û on the thinned grid."""
+        return columns_of(self.data.thinned, self._forms, self.data.thinned_jets)
+
+    @cached_property
+    def _covariances(self) -> list[NoiseCovariance]:
+        """One per field."""
+        return [NoiseCovariance(self.data.thinned, splines) for splines in self.data.errors]
+
+    def beginning(self) -> None:
+        """Return nothing: fits start from ξ = 0, ê = 0."""
+
+    def fitted(self, support: Support, start: FieldFit | None = None, passes: int | None = None) -> FieldFit:
+        """Return the fit at a support, its passes repeated until the coefficients settle.
+
+        Parameters
+        ----------
+        support : tuple of int
+            Terms.
+        start : FieldFit, optional
+            Where the passes start; default ξ = 0, ê = 0.
+        passes : int, optional
+            Stop after so many, unless N ln(RSS) still falls by more than `STILL_FALLING` per pass: with much noise the
+            correction of the fields takes longer, and a fit that has not come to rest says nothing of its support.
+        """
+        current, done, gain = self._start(support, start), 0, np.inf
+        while not current.settled and done < MAX_PASSES and (passes is None or done < passes or gain > STILL_FALLING):
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    following = self._pass(current)
+            except np.linalg.LinAlgError:  # the coefficients, and C with them, have run away
+                break
+            if not np.isfinite(following.rss):
+                break
+            gain = self.n_rows * np.log(current.rss / following.rss)
+            current, done = following, done + 1
+        return current
+
+    def _start(self, support: Support, start: FieldFit | None) -> FieldFit:
+        """Return ξ = 0, ê = 0, or what an earlier fit knows."""
+        if start is not None and start.support == support:
+            return start
+        known = {} if start is None else dict(zip(start.support, start.coefficients, strict=True))
+        coefficients = np.array([known.get(term, 0.0) for term in support])
+        return FieldFit(support, coefficients, np.inf, {} if start is None else start.errors)
+
+    def system(self, fit: FieldFit) -> tuple[Array, Array]:
+        """Return A and z of all candidate terms, whitened at a fit."""
+        A, z, _, _ = self._whitened(fit, range(self.n_terms))
+        return A, z
+
+    @cached_property
+    def _floor(self) -> float:
+        """Truncation error of the target in units of its noise, the same for all supports."""
+        factor = self._factor({self.field: {}})
+        whitened = linalg.solve_triangular(factor, self._target, lower=True, check_finite=False)
+        return TRUNCATION**2 * float(whitened @ whitened)
+
+    def _pass(self, fit: FieldFit) -> FieldFit:
+        """Run one pass; it has settled where the fitted values moved by less than `SETTLED`."""
+        A, z, factor, weights = self._whitened(fit, fit.support)
+        norms = _norms(A)
+        coefficients = np.linalg.lstsq(A / norms, z, rcond=None)[0] / norms
+        residual = z - A @ coefficients
+        moved = np.linalg.norm(A @ (coefficients - fit.coefficients))
+        settled = bool(fit.errors) and bool(moved <= SETTLED * np.linalg.norm(A @ coefficients))
+        pulled = linalg.solve_triangular(factor, residual, lower=True, trans="T", check_finite=False)
+        errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
+        rss = _discounted(float(residual @ residual), self.n_rows - len(fit.support))
+        return FieldFit(fit.support, coefficients, rss, errors, self._floor, settled)
+
+    def _whitened(self, fit: FieldFit, terms: Iterable[int]) -> tuple[Array, Array, Array, dict[int, Weights]]:
+        """Return A of some terms, z, R, and the weights of the noise in every field."""
+        data, chosen = self.data, list(terms)
+        jets = data.corrected_jets(fit.errors)
+        weights = self._noise_weights(fit, jets)
+        factor = self._factor(weights)
+        columns, target = self._columns[:, chosen], self._target
+        if fit.errors:
+            forms = [self._forms[i] for i in chosen]
+            columns = columns + self._scale * (columns_of(data.thinned, forms, jets) - self._thinned_columns[:, chosen])
+            target = target + self._scale * self._error_in_target(fit.errors, weights)
+        rows = linalg.solve_triangular(factor, np.column_stack([columns, target]), lower=True, check_finite=False)
+        return rows[:, :-1], rows[:, -1], factor, weights
+
+    def _factor(self, weights: dict[int, Weights]) -> Array:
+        """Return R, lower triangular."""
+        upper = sum(
+            self.data.noise[index] ** 2 * self._covariances[index].upper(loads, derived=index == self.field)
+            for index, loads in weights.items()
+        )
+        upper.flat[:: self.n_rows + 1] *= 1 + JITTER
+        return linalg.cholesky(upper.T, lower=True, overwrite_a=True, check_finite=False)
+
+    def _noise_weights(self, fit: FieldFit, jets: Jets) -> dict[int, Weights]:
+        """Return A_fj of the equation, Σ_i ξ_i times those of the terms, per field on the thinned grid."""
+        total: dict[tuple[int, Orders], dict[Monomial, float]] = defaultdict(lambda: defaultdict(float))
+        for term, coefficient in zip(fit.support, fit.coefficients, strict=True):
+            for key, polynomial in self._weights[term].items():
+                for monomial, factor in polynomial.items():
+                    total[key][monomial] += float(coefficient) * factor
+        grid = self.data.thinned.grid
+        weights: dict[int, Weights] = {self.field: {}}
+        for (index, orders), sums in total.items():
+            weight = sum(c * jets.monomial(monomial) for monomial, c in sums.items())
+            weights.setdefault(index, {})[orders] = np.broadcast_to(weight, grid)
+        return weights
+
+    def _estimated_error(self, index: int, weights: Weights, pulled: Array) -> Array:
+        """Return ê = s² P Wᵀ R⁻ᵀ residual of one field as spline coefficients."""
+        data = self.data
+        error = np.zeros(data.thinned.grid)
+        for orders, weight in weights.items():
+            error -= weight * data.thinned.spread(pulled, (*orders, 0))
+        if index == self.field:
+            error -= data.thinned.spread(pulled, (*self._plain, 1))
+        return data.errors[index].coefficients(error * (data.noise[index] ** 2 / self._scale))
+
+    def _error_in_target(self, errors: Errors, weights: dict[int, Weights]) -> Array:
+        """Return y(û_c) − y(û) + Σ_f W_f ê_f on the thinned grid; the parts with ∂_t φ cancel."""
+        thinned = self.data.thinned
+        total = np.zeros(self.n_rows)
+        for index, coefficients in errors.items():
+            error = self.data.errors[index].derivative(coefficients, self._plain)
+            for orders, weight in weights.get(index, {}).items():
+                total -= thinned.tested_in_space(thinned.tested_in_time(weight * error), orders)
+        return total
+
+
+def rivals(tournament: Tournament, best: Contender) -> list[Contender]:
+    """Return models that lack a term of the best one and yet fit as well; where there are any, the data do not decide.
+
+    A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
+    as well. Term by term of the best model, the search is repeated without it, for at most one term more. A model is
+    a rival when its N ln(RSS) exceeds that of the best by less than 3√N. Best first.
+
+    Examples
+    --------
+    A single soliton moves, u_t = −u_x, and solves u_t = −u u_x − u_xxx as well:
+
+    >>> from ardea.dynamics import FieldTerms
+    >>> from ardea.dynamics.subsets import ard_supports
+    >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
+    >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
+    >>> library = FieldTerms(1, 3)
+    >>> tournament = Tournament(FieldEquation(Fields(u, (x,), t), library), ard_supports)
+    >>> best = tournament.run()[0]
+    >>> [[library.names()[j] for j in model.support] for model in [best, *rivals(tournament, best)]]
+    [['u_x'], ['u u_x', 'u_xxx']]
+    """
+    equation = tournament.equation
+    A, z = equation.system(best.fit)
+    found: dict[Support, Contender] = {}
+    for term in best.support:
+        others = [j for j in range(equation.n_terms) if j != term]
+        system = System.of(A[:, others], z, equation.n_rows)
+        models = [m for m in system.select(tournament.propose(system)) if len(m.support) <= len(best.support) + 1]
+        for model in models[:TRIED_RIVALS]:
+            support = tuple(others[j] for j in model.support)
+            found[support] = tournament.settled(tournament.contender(support))
+    limit = MARGIN * np.sqrt(equation.n_rows)
+    close = [c for c in found.values() if equation.n_rows * np.log(c.fit.rss / best.fit.rss) < limit]
+    return sorted(close, key=lambda contender: contender.score)
+
+
+def search_fields(data: Fields, library: FieldTerms, propose: Propose, effort: Effort) -> Searched:
+    """Find the equation of every field."""
+    equations = [FieldEquation(data, library, field) for field in range(data.n_fields)]
+    return Searched(effort.each(_found, equations, propose), data.noise, data.excitation)
+
+
+def _found(equation: FieldEquation, propose: Propose) -> Found:
+    tournament = Tournament(equation, propose)
+    best = tournament.run()[0]
+    equivalents = tuple(one.support for one in rivals(tournament, best))
+    return Found(equation, best.support, best.fit, len(best.support), equivalents=equivalents)
+
+
+def _flat(matrices: Array) -> Array:
+    """Return one matrix per time as one row per time."""
+    return matrices.reshape(len(matrices), -1)
+
+
+def _discounted(rss: float, expected: float) -> float:
+    """Return the RSS, its logarithm raised towards that of its expectation where it is below."""
+    return max(rss, expected * (rss / expected) ** BELOW_NOISE)
+
+
+def _norms(A: Array) -> Array:
+    """Return the norms of the columns, 1 for zero columns."""
+    norms = np.linalg.norm(A, axis=0)
+    return np.where(norms > 0, norms, 1.0)
