@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.field_terms import Monomial, Orders, WeakSum, noise_weights, weak_form
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
 from ardea.dynamics.libraries import FieldTerms

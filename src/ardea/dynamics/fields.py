@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ardea.core.columns import Array
+from ardea.core.problem import Array
 from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, smoothed_field
 from ardea.dynamics.field_terms import Jet, Monomial, Orders
 from ardea.dynamics.libraries import default_axis_names, default_field_names
