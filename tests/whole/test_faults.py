@@ -2,7 +2,7 @@
 
 After each: no file is half-written, nothing that was left behind is taken for data, and the next run is right, that is,
 equal to one that was left in peace. A Dask worker that is killed is in test_distributed.py; experiments at the level of
-single records are in test_experiments.py.
+single records are in paper/test_runner.py.
 
 Commands run in children of a server process that has everything imported: they start in milliseconds and can be killed.
 """
@@ -32,9 +32,9 @@ import ardea
 from ardea.cli import main
 from ardea.core import memory
 from ardea.dynamics import systems
-from ardea.paper import outputs, runner
+from ardea.paper import runner
 from ardea.paper.experiment import Experiment, ExperimentError
-from ardea.paper.records import from_csv
+from ardea.paper.runner import from_csv
 from ardea.progress import Progress
 from ardea.tables.writing import ENDING, whole_file, write_whole
 
@@ -269,7 +269,7 @@ def content(folder):
             body = json.loads(path.read_text().split("\n")[1])
             found[name] = {"trial": body["trial"], "rows": timeless(body["rows"])}
         elif path.name == "records.csv":
-            found[name] = timeless(from_csv(path.read_text()))
+            found[name] = timeless(from_csv(path.read_text()).fillna("").to_dict("records"))
         elif path.suffix in WHOLE:  # figures tell dates and times
             found[name] = found[name].rstrip().endswith(WHOLE[path.suffix])
         elif path.name == "table.md":
@@ -667,13 +667,13 @@ def small(trial, **sizes):
         name="small",
         label="fig:none",
         what="nothing",
-        sizes={"quick": {"trials": 5, **sizes}, "paper": {"trials": 5}},
+        sizes={"trials": (5, 5)} | {name: (value, value) for name, value in sizes.items()},
         trial=trial,
         keys=("method",),
         metrics=("value",),
         table=lambda rows: f"{len(rows)} rows",
         draw=lambda rows, figure: None,
-        core_seconds={("quick", "corrected"): 1, ("paper", "corrected"): 1},
+        core_seconds={"corrected": (1, 1)},
     )
 
 
@@ -685,7 +685,7 @@ def test_a_worker_of_reproduce_is_killed(tmp_path):
         runner.run(mortal, settings, tmp_path, jobs=2)
     assert "\n" not in str(caught.value)
     folder = runner.run(mortal, settings, tmp_path, jobs=2)
-    assert [row["value"] for row in from_csv((folder / "records.csv").read_text())] == [0, 1, 4, 9, 16]
+    assert list(from_csv((folder / "records.csv").read_text())["value"]) == [0, 1, 4, 9, 16]
 
 
 def test_no_more_processes_than_trials(tmp_path, monkeypatch):
@@ -733,14 +733,14 @@ def test_clock_jumps(jump, tmp_path, monkeypatch, capsys):
     def trial(settings, number):
         if number == 2:
             monkeypatch.setattr(time, "time", lambda: JUMPS[jump])
-            monkeypatch.setattr(outputs, "datetime", Clock)
+            monkeypatch.setattr(runner, "datetime", Clock)
         return row_of(settings, number)
 
     one = small(trial)
     settings = one.settings("quick", "corrected")
     folder = runner.run(one, settings, tmp_path, progress=True)
     shown = capsys.readouterr().err
-    assert [row["value"] for row in from_csv((folder / "records.csv").read_text())] == [0, 1, 4, 9, 16]
+    assert list(from_csv((folder / "records.csv").read_text())["value"]) == [0, 1, 4, 9, 16]
     environment = json.loads((folder / "environment.json").read_text())
     assert datetime.fromisoformat(environment["written"]).replace(tzinfo=UTC).timestamp() == JUMPS[jump]
     assert 0 <= environment["core_seconds"] < 60

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from ardea.cli.completion import add_parser as add_completion
 from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable
@@ -53,7 +54,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ardea {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    every = (add_demo, add_fit, add_predict, add_discover, add_rates, add_report, add_reproduce, add_completion)
+    reproduce = partial(add_reproduce, formatter_class=HelpFormatter)
+    every = (add_demo, add_fit, add_predict, add_discover, add_rates, add_report, reproduce, add_completion)
     for add_command in every:
         add_command(commands)
     return parser

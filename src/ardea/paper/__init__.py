@@ -1,8 +1,9 @@
 """Every table and figure of Rudy & Sapsis, "Sparse Methods for Automatic Relevance Determination", from seeds.
 
-One file per experiment, each declared as data × methods × strengths × metric (:mod:`~ardea.paper.experiment`,
-:mod:`~ardea.paper.study`). Trials are run and recorded first (:mod:`~ardea.paper.runner`,
-:mod:`~ardea.paper.records`), tables and figures are made from the records afterwards
-(:mod:`~ardea.paper.outputs`). :mod:`~ardea.paper.replay` is the authors' published code in its behaviour,
-defects included; :mod:`~ardea.paper.page` sets printed, replayed and corrected numbers side by side.
+:mod:`~ardea.paper.catalogue` declares the experiments as data: sizes, trial, table, figure. Their trials are in
+:mod:`~ardea.paper.closed_forms` (strengths given) and :mod:`~ardea.paper.regressions` (strengths searched for).
+:mod:`~ardea.paper.runner` runs and records trials; :mod:`~ardea.paper.showing` makes tables and figures of the records
+alone. :mod:`~ardea.paper.replay` is the authors' published code in its behaviour, defects included;
+:mod:`~ardea.paper.claims` holds every sentence of the paper against the records, and :mod:`~ardea.paper.page` sets
+printed, replayed and corrected numbers side by side.
 """

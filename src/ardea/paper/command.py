@@ -6,12 +6,9 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from ardea.cli.options import HelpFormatter
-from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import SCALES, VARIANTS, Experiment, ExperimentError, Settings
-from ardea.paper.runner import explained, store_of
-from ardea.paper.runner import run as run_experiment
+from ardea.paper.experiment import SCALES, VARIANTS, Experiment, ExperimentError
 from ardea.progress import duration
 
 DEFAULT_OUT = Path("reproduction")
@@ -34,14 +31,16 @@ examples:
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], formatter_class: Any
+) -> argparse.ArgumentParser:
     """Add ``reproduce`` to a command line and return its parser; :func:`run` does what it asks for."""
     parser = subparsers.add_parser(
         "reproduce",
         help="make the tables and figures of the paper, as published or corrected",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=HelpFormatter,
+        formatter_class=formatter_class,
     )
     parser.add_argument("name", help="an experiment, or: all, list (what there is), report (page from all results)")
     parser.add_argument("--scale", choices=SCALES, default="paper", help="quick: seconds (default: paper)")
@@ -68,10 +67,7 @@ def run(options: argparse.Namespace) -> int:
         if options.name == "list":
             print(listing(options))
         elif options.name == "report":
-            from ardea.paper.page import write_page
-
-            with explained(options.to or options.out):
-                print(write_page(options.out, options.to or options.out, options.scale, options.authors))
+            _report(options)
         else:
             _run_experiments(options)
     except ExperimentError as error:
@@ -83,37 +79,43 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _report(options: argparse.Namespace) -> None:
+    from ardea.paper.page import write_page
+    from ardea.paper.runner import explained
+
+    to = options.to or options.out
+    with explained(to):
+        print(write_page(options.out, to, options.scale, options.authors))
+
+
 def _run_experiments(options: argparse.Namespace) -> None:
+    from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+    from ardea.paper.runner import run as run_experiment
+
+    _check(options)
+    chosen = [e for e in EXPERIMENTS if options.variant in e.core_seconds]
+    if options.name != "all":
+        chosen = [experiment_named(options.name)]
+    for experiment in chosen:
+        if options.variant not in experiment.core_seconds:
+            raise ExperimentError(
+                f"{experiment.name} has no published variant: σ is known and nothing in the authors' code changes it. "
+                "Run the corrected one."
+            )
+        start = time.monotonic()
+        settings = experiment.settings(options.scale, options.variant, options.seed)
+        asked = {"jobs": options.jobs, "beyond": options.beyond, "command": _command(options)}
+        folder = run_experiment(experiment, settings, options.out, **asked)
+        print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
+
+
+def _check(options: argparse.Namespace) -> None:
     if options.variant == "published" and options.seed != 0:
         raise ExperimentError("--seed is for the corrected variant: the published one replays the authors' seed.")
     if not 0 <= options.seed < 2**32:
         raise ExperimentError(f"--seed must be a whole number from 0 to 2**32 - 1; got {options.seed}.")
     if options.jobs == 0:
         raise ExperimentError("--jobs must not be 0: give a number of processes, or -1 for all cores.")
-    whole = options.name == "all"
-    chosen = EXPERIMENTS if whole else (experiment_named(options.name),)
-    for experiment in chosen:
-        if options.variant not in experiment.variants:
-            if whole:
-                continue
-            raise ExperimentError(
-                f"{experiment.name} has no published variant: σ is known and nothing in the authors' code changes it. "
-                "Run the corrected one."
-            )
-        start = time.monotonic()
-        folder = run_experiment(
-            experiment,
-            _settings(experiment, options),
-            options.out,
-            jobs=options.jobs,
-            beyond=options.beyond,
-            command=_command(options),
-        )
-        print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
-
-
-def _settings(experiment: Experiment, options: argparse.Namespace) -> Settings:
-    return experiment.settings(options.scale, options.variant, options.seed)
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -124,6 +126,8 @@ def _command(options: argparse.Namespace) -> str:
 
 def listing(options: argparse.Namespace) -> str:
     """Return what there is, how long it takes here, and what is done, at the scale and variant asked for."""
+    from ardea.paper.catalogue import EXPERIMENTS
+
     lines = [
         f"Experiments at {options.scale} scale, {options.variant} variant; results in {options.out}.",
         "Time is for one core: measured from the trials recorded here, else an estimate (~).",
@@ -131,7 +135,7 @@ def listing(options: argparse.Namespace) -> str:
         f"{'name':<20}{'state':<16}{'time':<14}{'paper label':<40}what",
     ]
     for experiment in EXPERIMENTS:
-        if options.variant in experiment.variants:
+        if options.variant in experiment.core_seconds:
             state, cost = _state(experiment, options)
             lines.append(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")
     return "\n".join(lines)
@@ -139,11 +143,12 @@ def listing(options: argparse.Namespace) -> str:
 
 def _state(experiment: Experiment, options: argparse.Namespace) -> tuple[str, str]:
     """Return how much is done and what all of it costs."""
-    settings = _settings(experiment, options)
-    finished = store_of(options.out, experiment, settings).finished(settings.n_trials)
+    from ardea.paper.runner import store_of
+
+    settings = experiment.settings(options.scale, options.variant, options.seed)
     total = settings.n_trials
-    state = "done" if len(finished) == total else f"{len(finished)} of {total}" if finished else "not run"
-    if not finished:
-        return state, "~ " + duration(experiment.core_seconds[settings.scale, settings.variant])
-    mean = sum(result.seconds for result in finished.values()) / len(finished)
-    return state, duration(mean * total)
+    seconds = [trial.seconds for trial in store_of(options.out, experiment, settings).finished(total).values()]
+    if not seconds:
+        return "not run", "~ " + duration(experiment.core_seconds[options.variant][SCALES.index(options.scale)])
+    state = "done" if len(seconds) == total else f"{len(seconds)} of {total}"
+    return state, duration(sum(seconds) / len(seconds) * total)

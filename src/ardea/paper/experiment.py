@@ -1,4 +1,4 @@
-"""What an experiment is: a name, sizes for every scale, a trial, and what to make of its rows."""
+"""What an experiment is: a name, sizes at every scale, a trial, and what to make of its rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ardea.paper.records import Records, Row
 from ardea.versions import __version__
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Scale = Literal["quick", "paper"]
 Variant = Literal["corrected", "published"]
@@ -17,6 +19,7 @@ Variant = Literal["corrected", "published"]
 Part = Literal["paper", "beyond"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 VARIANTS: tuple[Variant, ...] = ("corrected", "published")
+Row = dict[str, Any]
 
 
 class ExperimentError(Exception):
@@ -48,10 +51,20 @@ class Settings:
         """How many trials the experiment has."""
         return int(self.sizes["trials"])
 
+    @property
+    def published(self) -> bool:
+        """Whether the authors' code is replayed."""
+        return self.variant == "published"
+
     def fingerprint(self, name: str) -> str:
         """Return a short hash of everything that the records of experiment `name` depend on, the version included."""
         content = [name, __version__, self.scale, self.variant, self.part, self.seed, dict(self.sizes)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def every_row(records: DataFrame) -> DataFrame:
+    """Return all records: what most figures show."""
+    return records
 
 
 @dataclass(frozen=True)
@@ -66,47 +79,47 @@ class Experiment:
         The paper's LaTeX label(s).
     what : str
         One line.
-    sizes : mapping of scale to mapping
-        Settings at every scale; "trials" is one of them.
+    sizes : mapping of name to pair
+        What decides the size, at quick and at paper scale; "trials" is one of them.
     trial : callable
         Pure function of (settings, trial number): the rows of one trial, flat dicts.
-    keys : tuple of str
-        Columns that name a row within its trial.
-    metrics : tuple of str
-        Columns that were measured.
+    keys, metrics : tuples of str
+        Columns that name a row within its trial, and columns that were measured.
     table : callable
         Records → Markdown.
     draw : callable
-        (records, Matplotlib figure): draws into it.
-    core_seconds : mapping
-        Estimated processor time of all trials, by (scale, variant).
+        (records shown, Matplotlib figure): draws into it.
+    core_seconds : mapping of variant to pair
+        Measured processor time of all trials at quick and at paper scale. A variant that is not named does not exist:
+        where σ is known and the columns are orthogonal, or nothing is fitted, there is only one.
     figure_size : tuple
         Width and height in inches.
-    variants : tuple of str
-        Those that exist. Where σ is known and the columns are orthogonal, or nothing is fitted, there is only one.
     beyond : bool
         Whether our methods can be run on the same data.
+    shown : callable
+        Records → those that the paper's figure shows.
     """
 
     name: str
     label: str
     what: str
-    sizes: Mapping[Scale, Mapping[str, Any]]
+    sizes: Mapping[str, tuple[Any, Any]]
     trial: Callable[[Settings, int], list[Row]]
     keys: tuple[str, ...]
     metrics: tuple[str, ...]
-    table: Callable[[Records], str]
-    draw: Callable[[Records, Any], None]
-    core_seconds: Mapping[tuple[Scale, Variant], float]
+    table: Callable[[DataFrame], str]
+    draw: Callable[[DataFrame, Any], None]
+    core_seconds: Mapping[Variant, tuple[float, float]]
     figure_size: tuple[float, float] = (7.2, 3.2)
-    variants: tuple[Variant, ...] = ("corrected",)
     beyond: bool = False
+    shown: Callable[[DataFrame], DataFrame] = every_row
 
     def settings(self, scale: Scale, variant: Variant, seed: int = 0, part: Part = "paper") -> Settings:
         """Return the settings of a run."""
-        return Settings(scale, variant, part, seed, self.sizes[scale])
+        sizes = {name: pair[SCALES.index(scale)] for name, pair in self.sizes.items()}
+        return Settings(scale, variant, part, seed, sizes)
 
     def parts(self, settings: Settings, beyond: bool) -> list[Settings]:
         """Return the settings of every part that is to be run: the paper's, and ours where asked and defined."""
-        ours = beyond and self.beyond and settings.variant == "corrected"
+        ours = beyond and self.beyond and not settings.published
         return [settings] + ([replace(settings, part="beyond")] if ours else [])

@@ -1,39 +1,63 @@
-"""The report page: printed, replayed and corrected numbers side by side, figures, every claim, the misprints."""
+"""The report page: printed, replayed and corrected numbers side by side, figures, every claim, the misprints.
+
+The words are in page.md.jinja. authors.csv holds numbers of the paper and of its authors, to set beside ours: Table 1
+as printed, and the means of the per-trial results that the authors published with their code (snagcliffs/SparseARD,
+MIT, saved_results/), another run of theirs; for Lorenz 63 summed over the three equations; for ks ℓ² and ℓ¹ are
+against coefficients of the wrong sign.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import Counter
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ardea.paper import claims_examples, claims_theory
-from ardea.paper.authors import SAVED_RUNS, TABLE_1, Means, agreement
-from ardea.paper.catalogue import experiment_named
-from ardea.paper.changes import what_changes
-from ardea.paper.claims import Claim
-from ardea.paper.experiment import VARIANTS, Experiment, ExperimentError, Scale
-from ardea.paper.misprints import MISPRINTS
-from ardea.paper.records import Records, from_csv, summary, to_csv, write_whole
-from ardea.paper.results import Results, means, shown_rows
-from ardea.paper.study import OURS
-from ardea.paper.tables import comparison, markdown
+from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+from ardea.paper.claims import all_claims
+from ardea.paper.experiment import VARIANTS, Experiment, ExperimentError, Scale, Variant
+from ardea.paper.regressions import METHODS, METRICS, OURS
+from ardea.paper.runner import folder_of, from_csv, to_csv, write
+from ardea.paper.showing import comparison, markdown, method_means
 from ardea.progress import duration
 
-CLAIMS: tuple[Claim, ...] = (*claims_theory.CLAIMS, *claims_examples.CLAIMS)
-# Records beyond this size go to the page's folder as means and standard errors.
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Convention: records beyond this size (characters) go to the page's folder as means and standard errors.
 LARGEST_COPY = 60_000
-# Why rows of a replay differ from the authors', where any do.
-DIFFERENCES = {
-    "linear": (
-        "In the linear rows that differ, the authors' LARS leaves one coefficient at rounding size where an exact "
-        "lasso has zero. It counts as a term, and where AICc is close it changes the choice between ARD and the "
-        "smallest λ."
-    ),
-    "fourier": (
-        "In the Fourier row that differs, plain ARD interpolates the data (237 terms, σ² near the bottom of the grid): "
-        "the search that starts there follows rounding errors."
-    ),
-}
+# Convention: ℓ² errors closer than this are called equal; the authors' numbers have about seven digits.
+L2_TOLERANCE = 1e-3
 COPIED = ("table.md", "figure.png", "environment.json")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one run of `reproduce` left behind."""
+
+    experiment: Experiment
+    variant: Variant
+    folder: Path
+    records: DataFrame
+    environment: dict[str, Any]
+
+
+Outputs = dict[tuple[str, Variant], Output]
+
+
+def read_outputs(out: Path, scale: Scale) -> Outputs:
+    """Return the outputs of all experiments in a folder, at one scale and seed 0."""
+    found: Outputs = {}
+    for experiment in EXPERIMENTS:
+        for variant in experiment.core_seconds:
+            folder = folder_of(out, experiment, experiment.settings(scale, variant))
+            if (folder / "records.csv").exists():
+                records = from_csv((folder / "records.csv").read_text(encoding="utf-8"))
+                environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+                found[experiment.name, variant] = Output(experiment, variant, folder, records, environment)
+    return found
 
 
 def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -> Path:
@@ -55,180 +79,189 @@ def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -
     Path
         The page.
     """
-    results = Results(out, scale)
-    if not list(results.available()):
+    outputs = read_outputs(out, scale)
+    if not outputs:
         raise ExperimentError(f"{out} holds no results at {scale} scale: run `ardea reproduce all --scale {scale}`.")
     if to.resolve() != out.resolve():
-        for experiment, _, folder in results.available():
-            _copy(experiment, folder, to / folder.relative_to(out))
-    page = to / "README.md"
-    write_whole(page, page_text(results, authors))
-    return page
+        for output in outputs.values():
+            _copy(output, to / output.folder.relative_to(out))
+    write(to / "README.md", page_text(outputs, out, scale, authors))
+    return to / "README.md"
 
 
-def _copy(experiment: Experiment, source: Path, target: Path) -> None:
+def _copy(output: Output, target: Path) -> None:
     for name in COPIED:
-        if (source / name).exists():
-            write_whole(target / name, (source / name).read_bytes())
-    records = (source / "records.csv").read_text(encoding="utf-8")
-    if len(records) <= LARGEST_COPY:
-        write_whole(target / "records.csv", records)
-        return
-    rows = summary(from_csv(records), experiment.keys, experiment.metrics)
-    write_whole(target / "summary.csv", to_csv(rows))
+        if (output.folder / name).exists():
+            write(target / name, (output.folder / name).read_bytes())
+    text = (output.folder / "records.csv").read_text(encoding="utf-8")
+    if len(text) <= LARGEST_COPY:
+        write(target / "records.csv", text)
+    else:
+        write(target / "summary.csv", to_csv(summary(output.records, output.experiment)))
 
 
-def page_text(results: Results, authors: Path | None = None) -> str:
+def summary(records: DataFrame, experiment: Experiment) -> DataFrame:
+    """Return mean and standard error over trials of every metric, one row per combination of keys."""
+    groups = records.groupby(list(experiment.keys), sort=False)
+    table = groups.size().to_frame("n")
+    for metric in experiment.metrics:
+        table[metric] = groups[metric].mean()
+        table[f"{metric}_se"] = groups[metric].sem().fillna(0.0)
+    return table.reset_index()
+
+
+def page_text(outputs: Outputs, out: Path, scale: Scale, authors: Path | None = None) -> str:
     """Return the whole page as Markdown."""
-    sections = [
-        _heading(results),
-        what_changes(results),
-        _tables(results),
-        _replay(results, authors),
-        _figures(results),
-        _claims(results),
-        _misprints(),
-        _times(results),
-    ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    from jinja2 import Environment, StrictUndefined
 
-
-def _heading(results: Results) -> str:
-    environments = [results.environment(experiment, variant) for experiment, variant, _ in results.available()]
-    versions = sorted({environment["ardea"] for environment in environments})
-    commands = sorted({environment["command"] for environment in environments if environment["command"]})
-    lines = [
-        "# The paper, reproduced",
-        "",
-        "Rudy & Sapsis, *Sparse Methods for Automatic Relevance Determination*, every table and figure, twice. "
-        "*Published* replays the authors' code with its defects; *corrected* is the right algorithm on the same data "
-        "(`ardea`'s estimators, the authors' strengths and model choice). This page is written by "
-        "`ardea reproduce report`; every number on it that is not marked as printed or as the authors' comes from "
-        "the records.",
-        "",
-        f"Made by ardea {', '.join(versions)} at {results.scale} scale with",
-        "",
-        "```",
-        *commands,
-        "```",
-    ]
-    return "\n".join(lines)
-
-
-def _tables(results: Results) -> str:
-    lines = [
-        "## Numbers side by side",
-        "",
-        "Means of ℓ² error / ℓ¹ error / terms added / terms missed. *Authors* are the runs they published with their "
-        "code; Table 1 was printed from another run. Lorenz 63 sums over its three equations.",
-    ]
-    for name, theirs in SAVED_RUNS.items():
-        sources: dict[str, Means] = {"printed (Table 1)": TABLE_1} if name == "linear" else {}
-        sources["authors"] = theirs
-        for title, records in (
-            ("replayed", results.records(name, "published")),
-            ("corrected", results.records(name, "corrected")),
-        ):
-            if records:
-                sources[title] = means(shown_rows(name, records))
-        methods = [*theirs, *(method for method in OURS if method in sources.get("corrected", {}))]
-        rows = [
-            [
-                f"{method} (ours)" if method in OURS else method,
-                *(_cell(source.get(method)) for source in sources.values()),
-            ]
-            for method in methods
-        ]
-        lines += ["", f"### {name} ({experiment_named(name).label})", "", markdown(["method", *sources], rows)]
-        if name == "ks":
-            whole = (results.records(name, "corrected") or Records()).where(rows="all")
-            if whole:
-                lines += ["", f"All {_rows_of_field(results):,} rows at once (corrected):", "", comparison(whole)]
-    return "\n".join(lines)
-
-
-def _rows_of_field(results: Results) -> int:
-    sizes = experiment_named("ks").sizes[results.scale]
-    return int(sizes["n_x"]) * int(sizes["n_t"])
-
-
-def _cell(values: Sequence[float] | None) -> str:
-    return "–" if values is None else " / ".join(f"{value:.3g}" for value in values)
-
-
-def _replay(results: Results, authors: Path | None) -> str:
-    if authors is None:
-        return ""
-    rows, notes = [], []
-    for name in SAVED_RUNS:
-        records = results.records(name, "published")
-        if records:
-            equal, compared, different = agreement(name, records, authors)
-            rows.append([name, f"{equal} of {compared}", "; ".join(different) or "–"])
-    for name, text in DIFFERENCES.items():
-        if any(row[0] == name and row[2] != "–" for row in rows):
-            notes += ["", text]
-    return "\n".join(
-        [
-            "## How far the replay equals the authors' runs",
-            "",
-            "Rows (trial × equation × method) whose ℓ² error is within .001 and whose counts are equal.",
-            "",
-            markdown(["experiment", "equal", "different"], rows),
-            *notes,
-        ]
-    )
-
-
-def _figures(results: Results) -> str:
-    lines = ["## Figures", "", "Box plots: quartiles and median, whiskers at minimum and maximum."]
-    for experiment, variant, folder in results.available():
-        if (folder / "figure.png").exists():
-            path = folder.relative_to(results.out).as_posix()
-            title = f"{experiment.label} ({variant})"
-            lines += [
-                "",
-                f"**{title}**: {experiment.what} ([table]({path}/table.md))",
-                "",
-                f"![{title}]({path}/figure.png)",
-            ]
-    return "\n".join(lines)
-
-
-def _claims(results: Results) -> str:
-    rows = []
-    for claim in CLAIMS:
-        published, corrected = (results.records(claim.experiment, variant) for variant in VARIANTS[::-1])
-        verdict, evidence = claim.verdict(published, corrected)
-        rows.append([claim.section, claim.sentence, f"**{verdict}**", evidence])
-    counts = {
-        word: sum(row[2] == f"**{word}**" for row in rows) for word in dict.fromkeys(row[2].strip("*") for row in rows)
+    form = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+    environments = [output.environment for output in outputs.values()]
+    context = {
+        "versions": sorted({known["ardea"] for known in environments}),
+        "commands": sorted({known["command"] for known in environments if known["command"]}),
+        "scale": scale,
+        "noise_grid": _noise_grid(outputs),
+        "collapse": _collapse(outputs, scale),
+        "numbers": [table for name in _saved_runs() for table in _numbers(outputs, name, scale)],
+        "replay": None if authors is None else _replay(outputs, authors),
+        "figures": _figures(outputs, out),
+        **_claims(outputs),
+        **_times(outputs),
     }
-    tally = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return "\n".join(
-        [
-            "## Every sentence that states a result",
-            "",
-            f"Shortened, in the order of the paper: {tally}. Statements about other work, definitions and opinions are "
-            "left out. Two statements are not tested here: that Alg. 3 never decreases the likelihood (true of the "
-            "corrected sign; `tests/test_reweighted.py`), and that LARS solves ill-conditioned lassos far faster than "
-            "other solvers (see `docs/speed.md` for the inner solvers).",
-            "",
-            markdown(["section", "sentence", "verdict", "evidence"], rows),
-        ]
-    )
+    template = (files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")
+    return form.from_string(template).render(context)
 
 
-def _misprints() -> str:
-    return "\n".join(["## Misprints", "", markdown(["where", "printed", "should be"], MISPRINTS)])
+def authors_numbers() -> DataFrame:
+    """Return Table 1 as printed and the means of the authors' saved runs."""
+    return from_csv((files("ardea.paper") / "authors.csv").read_text(encoding="utf-8"))
 
 
-def _times(results: Results) -> str:
-    rows, totals = [], {"corrected": 0.0, "published": 0.0}
-    for experiment, variant, _ in results.available():
-        environment = results.environment(experiment, variant)
-        totals[variant] += environment["core_seconds"]
-        rows.append([experiment.name, variant, duration(environment["core_seconds"]), environment["machine"]])
+def _saved_runs() -> list[str]:
+    return list(authors_numbers()["experiment"].unique())
+
+
+def _shown(outputs: Outputs, name: str, variant: Variant) -> DataFrame | None:
+    """Return the rows that the paper's figure shows, None where there are none."""
+    output = outputs.get((name, variant))
+    return None if output is None else output.experiment.shown(output.records)
+
+
+def _noise_grid(outputs: Outputs) -> dict[str, Any] | None:
+    """Return what the noise rule does to plain ARD, ARDvi and the best of the paper's methods (linear)."""
+    found: dict[str, Any] = {}
+    for variant in VARIANTS:
+        records = _shown(outputs, "linear", variant)
+        if records is None:
+            return None
+        means = method_means(records).loc[list(METHODS)]
+        best = means["l2"].idxmin()
+        found[variant] = dict(means.loc[["ARD", "ARDvi"], "added"]) | {"best": best, "error": means.loc[best, "l2"]}
+    return found
+
+
+def _collapse(outputs: Outputs, scale: Scale) -> dict[str, Any] | None:
+    """Return what learning σ² does to plain ARD where columns outnumber rows (Fourier)."""
+    records = _shown(outputs, "fourier", "corrected")
+    if records is None:
+        return None
+    plain, last = (records[records["method"] == method] for method in ("ARD", "MAP-STSBL"))
+    n_terms = experiment_named("fourier").settings(scale, "corrected").sizes["terms"]
+    empty = int((last["missed"] == n_terms).sum())
+    return {
+        "added": plain["added"].mean(),
+        "warned": int(plain["warned"].sum()),
+        "empty": empty,
+        "trials": len(plain),
+    }
+
+
+def _numbers(outputs: Outputs, name: str, scale: Scale) -> list[tuple[str, str]]:
+    """Return a title and a table: the means of every source side by side, one row per method."""
+    table = authors_numbers().query("experiment == @name")
+    sources = {source: part.set_index("method")[list(METRICS)] for source, part in table.groupby("source", sort=False)}
+    for title, variant in (("replayed", VARIANTS[1]), ("corrected", VARIANTS[0])):
+        records = _shown(outputs, name, variant)
+        if records is not None:
+            sources[title] = method_means(records)
+    present = [method for method in (*METHODS, *OURS) if any(method in source.index for source in sources.values())]
+    rows = [
+        [f"{method} (ours)" if method in OURS else method, *(_cell(source, method) for source in sources.values())]
+        for method in present
+    ]
+    experiment = experiment_named(name)
+    tables = [(f"### {name} ({experiment.label})", markdown(["method", *sources], rows))]
+    if name == "ks" and (name, "corrected") in outputs:
+        records, sizes = outputs[name, "corrected"].records, experiment.settings(scale, "corrected").sizes
+        title = f"All {sizes['n_x'] * sizes['n_t']:,} rows at once (corrected):"
+        tables.append((title, comparison(records[records["rows"] == "all"])))
+    return tables
+
+
+def _cell(source: DataFrame, method: str) -> str:
+    return " / ".join(f"{value:.3g}" for value in source.loc[method]) if method in source.index else "–"
+
+
+def agreement(experiment: str, replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[str]]:
+    """Return how many rows of a replay equal the authors', how many were compared, and which differ.
+
+    Parameters
+    ----------
+    experiment : str
+        Name.
+    replayed : DataFrame
+        Rows of the published variant.
+    theirs : DataFrame
+        The authors' per-trial results: experiment, trial, dimension, method, l2, l1, added, missed.
+    """
+    keys = [key for key in ("trial", "dimension", "method") if key in replayed]
+    both = replayed.merge(theirs[theirs["experiment"] == experiment], on=keys, suffixes=("", "_theirs"))
+    same = (both["l2"] - both["l2_theirs"]).abs() <= L2_TOLERANCE
+    same &= (both["added"] == both["added_theirs"]) & (both["missed"] == both["missed_theirs"])
+    different = [f"trial {row.trial}, {row.method}" for row in both[~same].itertuples()]
+    return int(same.sum()), len(both), different
+
+
+def _replay(outputs: Outputs, authors: Path) -> dict[str, Any]:
+    theirs = from_csv(authors.read_text(encoding="utf-8"))
+    rows: list[list[str]] = []
+    for name in _saved_runs():
+        if (name, "published") in outputs:
+            equal, compared, different = agreement(name, outputs[name, "published"].records, theirs)
+            rows.append([name, f"{equal} of {compared}", "; ".join(different) or "–"])
+    table = markdown(["experiment", "equal", "different"], rows)
+    return {"table": table, "different": [row[0] for row in rows if row[2] != "–"]}
+
+
+def _figures(outputs: Outputs, out: Path) -> list[dict[str, str]]:
+    return [
+        {
+            "title": f"{output.experiment.label} ({output.variant})",
+            "what": output.experiment.what,
+            "path": output.folder.relative_to(out).as_posix(),
+        }
+        for output in outputs.values()
+        if (output.folder / "figure.png").exists()
+    ]
+
+
+def _claims(outputs: Outputs) -> dict[str, str]:
+    rows, words = [], []
+    for claim in all_claims():
+        found = [outputs.get((claim.experiment, variant)) for variant in VARIANTS[::-1]]
+        seen = [o and (o.records if claim.rows == "all" else o.experiment.shown(o.records)) for o in found]
+        verdict, evidence = claim.verdict(*seen)
+        rows.append([claim.section, claim.sentence, f"**{verdict}**", evidence])
+        words.append(verdict)
+    tally = ", ".join(f"{count} {word}" for word, count in Counter(words).items())
+    return {"claims": markdown(["section", "sentence", "verdict", "evidence"], rows), "tally": tally}
+
+
+def _times(outputs: Outputs) -> dict[str, str]:
+    rows, totals = [], dict.fromkeys(VARIANTS, 0.0)
+    for output in outputs.values():
+        seconds = output.environment["core_seconds"]
+        totals[output.variant] += seconds
+        rows.append([output.experiment.name, output.variant, duration(seconds), output.environment["machine"]])
     spent = ", ".join(f"{variant} {duration(seconds)}" for variant, seconds in totals.items() if seconds)
-    heading = ["## Time", "", f"Processor time of all trials on one core of a shared machine: {spent}.", ""]
-    return "\n".join([*heading, markdown(["experiment", "variant", "time", "machine"], rows)])
+    return {"times": markdown(["experiment", "variant", "time", "machine"], rows), "spent": spent}

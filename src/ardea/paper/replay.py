@@ -2,8 +2,8 @@
 
 What differs from :mod:`ardea.estimators.family`, all of it read off the behaviour of the published code:
 
-- σ² starts at 1 and follows :class:`AuthorsRule`: a misplaced grid where m ≤ d, d in place of k where
-  m > d. On the grid the cost is taken at the lasso solution, not at the posterior mean;
+- σ² starts at 1 and follows :func:`authors_noise`: a misplaced grid where m ≤ d, d in place of k where m > d. On
+  the grid the cost is taken at the lasso solution, not at the posterior mean;
 - a fit stops when no γ moves by more than an absolute tolerance, which depends on the units, or after 500 steps;
 - the coefficients reported are those of the last lasso;
 - thresholding refits from γ = 0 on the columns kept, passes σ² on, and goes on while any column goes, also one that
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +27,15 @@ from ardea.core.evidence import slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import Fixed, solve
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.result import Posterior, posterior
+from ardea.core.result import posterior
 from ardea.core.reweighted import Setting
 from ardea.dynamics.differences import difference_weights
 from ardea.priors import Flat
 
+# Read off the published code: its bound on steps, its default tolerance, and that of its sweeps.
 MAX_STEPS = 500
 FINE, COARSE = 1e-8, 1e-5
+# Derived: tighter than the published tolerance, because where σ² is known the fixed point itself is computed.
 FIXED_NOISE_TOL = 1e-9
 
 # Columns of a fit that a threshold removes, given the problem, the fit, τ and the round (from 1).
@@ -61,40 +62,6 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class AuthorsRule:
-    """The rule of the authors' published code, with its defects, so that their numbers can be replayed.
-
-    m > d: ‖y − Θμ‖²/(m − d + Σ_j Σ_jj/γ_j) with d counting pruned columns. m ≤ d: the least L over 101 values of σ²
-    with exponents from ln var(y) − 10 to ln var(y) *to base ten*, at coefficients held fixed; the largest of them lies
-    below the true σ² in every one of the paper's linear trials.
-    """
-
-    target_variance: float
-    initial: float = 1.0
-    learned: ClassVar[bool] = True
-
-    def start(self, problem: Problem) -> float:
-        """Return σ² = 1, as the authors started."""
-        return self.initial
-
-    def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the next σ² as the authors' code does, at the posterior mean."""
-        if problem.n_rows > problem.n_columns:
-            return post.rss / (problem.n_rows - problem.n_columns + post.n_undetermined)
-        return self.on_grid(problem, post.active, post.root, post.rss)
-
-    def on_grid(self, problem: Problem, active: Index, root: Array, rss: float) -> float:
-        """Return the σ² of the grid with the least log|σ²I + ZZᵀ| + rss/σ², Z = Θ_a Γ_a^{1/2} (`root` is √γ_a)."""
-        top = np.log(self.target_variance)
-        grid: Array = np.logspace(top - 10, top, 101)
-        gram = problem.active.gram(active) * np.outer(root, root)
-        eigenvalues = np.maximum(linalg.eigvalsh(gram, check_finite=False), 0.0) if active.size else np.empty(0)
-        costs = (problem.n_rows - active.size) * np.log(grid) + rss / grid
-        costs += np.log(eigenvalues[:, None] + grid).sum(axis=0)
-        return float(grid[int(np.argmin(costs))])
-
-
-@dataclass(frozen=True)
 class Learner:
     """How σ² is treated: learned by the authors' rule (`variance` is var(y)), or known (None)."""
 
@@ -114,7 +81,6 @@ class Learner:
         """Run Algs. 1–3 as published; g = λσ⁻² min(γ, η) where `lam` is given."""
         if self.variance is None:
             return _fit_at_known_noise(problem, noise, alpha)
-        rule = AuthorsRule(self.variance)
         d = problem.n_columns
         gamma, xi = np.zeros(d) if start is None else start, np.zeros(d)
         for step in range(MAX_STEPS):
@@ -126,7 +92,7 @@ class Learner:
             change, gamma = float(np.abs(moved - gamma).max()), moved
             if step > 0 and change <= tol:
                 break
-            noise = _authors_noise(rule, problem, gamma, xi, noise)
+            noise = authors_noise(self.variance, problem, gamma, xi, noise)
         return Outcome(problem, xi, gamma, noise)
 
     def threshold(self, first: Outcome, removal: Removal, tau: float, tol: float) -> Outcome:
@@ -156,12 +122,26 @@ def _fit_at_known_noise(problem: Problem, noise: float, alpha: float) -> Outcome
     return Outcome(problem, xi, fit.gamma, noise)
 
 
-def _authors_noise(rule: AuthorsRule, problem: Problem, gamma: Array, xi: Array, noise: float) -> float:
+def authors_noise(variance: float, problem: Problem, gamma: Array, xi: Array, noise: float) -> float:
+    """Return the next σ² as the published code does; `variance` is var(y).
+
+    m > d: ‖y − Θμ‖²/(m − d + Σ_j Σ_jj/γ_j) with d counting pruned columns. m ≤ d: the least log|σ²I + ΘΓΘᵀ| + rss/σ²
+    at ξ over 101 values of σ² with exponents from ln var(y) − 10 to ln var(y) *to base ten*; the largest of them lies
+    below the true σ² in every one of the paper's linear trials.
+    """
     if problem.n_rows > problem.n_columns:
-        return rule.update(problem, posterior(problem, gamma, noise))
+        post = posterior(problem, gamma, noise)
+        return post.rss / (problem.n_rows - problem.n_columns + post.n_undetermined)
     active = np.flatnonzero(gamma > 0)
     residual = problem.target - problem.active.vectors(active) @ xi[active]
-    return rule.on_grid(problem, active, np.sqrt(gamma[active]), float(residual @ residual) + problem.rest)
+    rss = float(residual @ residual) + problem.rest
+    grid: Array = np.logspace(np.log(variance) - 10, np.log(variance), 101)
+    root = np.sqrt(gamma[active])
+    gram = problem.active.gram(active) * np.outer(root, root)
+    eigenvalues = np.maximum(linalg.eigvalsh(gram, check_finite=False), 0.0) if active.size else np.empty(0)
+    costs = (problem.n_rows - active.size) * np.log(grid) + rss / grid
+    costs += np.log(eigenvalues[:, None] + grid).sum(axis=0)
+    return float(grid[int(np.argmin(costs))])
 
 
 def small_magnitude(fit: Outcome, tau: float, rounds: int) -> NDArray[np.bool_]:
@@ -220,9 +200,7 @@ class Grids:
     eta: float = 0.1
 
 
-def replayed(
-    theta: Array, y: Array, grids: Grids, *, truth: NDArray[np.bool_] | None = None, tol: float = FINE
-) -> dict[str, Array]:
+def replayed(theta: Array, y: Array, grids: Grids, truth: NDArray[np.bool_] | None, tol: float) -> dict[str, Array]:
     """Return the coefficients that the published code reports for every method.
 
     Parameters
@@ -231,34 +209,37 @@ def replayed(
         The data.
     grids : Grids
         Strengths; λ already multiplied by whatever the authors multiplied it by.
-    truth : boolean ndarray of shape (d,), optional
+    truth : boolean ndarray of shape (d,), or None
         Choose by added + missed (first of ties) instead of AICc.
     tol : float
         Tolerance on γ of plain ARD; that of the sweeps is 1e-5.
     """
-    learner = Learner(float(np.var(y)))
-    problem = posed(theta, y)
+    learner, problem = Learner(float(np.var(y))), posed(theta, y)
     first = learner.fit(problem, 1.0, tol)
 
-    def best(*others: Outcome) -> Array:
-        candidates = [first, *others]
+    def best(fit: Callable[[float], Outcome], strengths: Sequence[float]) -> Array:
+        candidates = [first, *map(fit, strengths[1:])]
         scores = [fit.aicc if truth is None else int(((fit.xi != 0) != truth).sum()) for fit in candidates]
         return candidates[int(np.argmin(scores))].xi
+
+    def inflated(alpha: float) -> Outcome:
+        return learner.fit(problem, 1.0, COARSE, alpha=alpha)
 
     def regularised(lam: float) -> Outcome:
         return learner.fit(problem, first.noise, COARSE, lam=lam, eta=grids.eta, start=first.gamma)
 
-    def thresholded(removal: Removal, tau: float) -> Outcome:
+    def thresholded(removal: Removal) -> Callable[[float], Outcome]:
         # MAP-STSBL loses its tolerance with the misplaced argument and falls back to the default.
-        return learner.threshold(first, removal, tau, FINE if removal is cheap_to_remove else COARSE)
+        tolerance = FINE if removal is cheap_to_remove else COARSE
+        return lambda tau: learner.threshold(first, removal, tau, tolerance)
 
     return {
         "ARD": first.xi,
-        "ARDr": best(*(regularised(lam) for lam in grids.lam[1:])),
-        "ARDvi": best(*(learner.fit(problem, 1.0, COARSE, alpha=alpha) for alpha in grids.alpha[1:])),
-        "M-STSBL": best(*(thresholded(small_magnitude, tau) for tau in grids.tau_m[1:])),
-        "L-STSBL": best(*(thresholded(likely_zero, tau) for tau in grids.tau_l[1:])),
-        "MAP-STSBL": best(*(thresholded(cheap_to_remove, tau) for tau in grids.tau_map[1:])),
+        "ARDvi": best(inflated, grids.alpha),
+        "ARDr": best(regularised, grids.lam),
+        "M-STSBL": best(thresholded(small_magnitude), grids.tau_m),
+        "L-STSBL": best(thresholded(likely_zero), grids.tau_l),
+        "MAP-STSBL": best(thresholded(cheap_to_remove), grids.tau_map),
     }
 
 

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ardea.paper import claims_examples, claims_theory
-from ardea.paper.__main__ import main
-from ardea.paper.authors import SAVED_RUNS, TABLE_1, agreement
+from ardea.cli import main
+from ardea.paper import claims
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.claims import (
-    CORRECTED_ONLY,
-    FAILS,
-    HOLDS,
-    NOT_RUN,
-    PUBLISHED_ONLY,
-    Claim,
-    mode,
-)
-from ardea.paper.page import CLAIMS, page_text, write_page
-from ardea.paper.records import Records, to_csv
-from ardea.paper.results import Results
-from ardea.paper.runner import run
-from ardea.paper.study import METHODS
+from ardea.paper.claims import CORRECTED_ONLY, FAILS, HOLDS, NOT_RUN, PUBLISHED_ONLY, Claim, all_claims, mode
+from ardea.paper.page import agreement, authors_numbers, page_text, read_outputs, summary, write_page
+from ardea.paper.regressions import METHODS, METRICS
+from ardea.paper.runner import run, to_csv
+
+CLAIMS = all_claims()
+THEORY = [claim for claim in CLAIMS if not claim.section.startswith(("6", "7"))]
 
 
-def constant(method_values, metrics=("l2", "l1", "added", "missed")):
-    return Records(
-        {"trial": 0, "method": m} | dict(zip(metrics, values, strict=True)) for m, values in method_values.items()
-    )
+def authors(experiment, source="authors"):
+    numbers = authors_numbers()
+    return numbers[(numbers["experiment"] == experiment) & (numbers["source"] == source)].assign(trial=0)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +32,9 @@ def quick_results(tmp_path_factory):
     for name in ("orthogonal-vi", "orthogonal-m", "fpfn-curve", "rho", "kappa", "linear"):
         experiment = experiment_named(name)
         run(experiment, experiment.settings("quick", "corrected"), out, beyond=True, command="the command")
-    kappa = experiment_named("kappa")
-    run(kappa, kappa.settings("quick", "published"), out)
+    for name in ("kappa", "linear"):
+        experiment = experiment_named(name)
+        run(experiment, experiment.settings("quick", "published"), out)
     return out
 
 
@@ -63,8 +54,8 @@ def quick_results(tmp_path_factory):
     ],
 )
 def test_a_verdict_is_what_both_variants_say(published, corrected, word):
-    claim = Claim("1", "x > 0", "linear", lambda records: (records[0]["x"] > 0, f"x = {records[0]['x']}"))
-    records = [None if true is None else Records([{"x": 1 if true else -1}]) for true in (published, corrected)]
+    claim = Claim("1", "x > 0", "linear", lambda records: (records["x"][0] > 0, "x"), "shown")
+    records = [None if true is None else pd.DataFrame({"x": [1 if true else -1]}) for true in (published, corrected)]
     assert claim.verdict(*records)[0] == word
 
 
@@ -76,70 +67,78 @@ def test_claims_name_experiments_and_are_told_apart():
 
 def test_table_1_as_printed_bears_out_what_the_paper_says_of_it():
     """The sentences on the linear example are true of the printed numbers, so the checks read them as meant."""
-    printed = constant(TABLE_1)
-    assert claims_examples.thresholding_wins(printed)[0]
-    assert claims_examples.all_below_ard(printed)[0]
-    assert not claims_examples.many_small_terms(printed)[0]  # M-STSBL: 1.50/.35 = 4.3 < 5
+    printed = authors("linear", "printed (Table 1)")
+    assert claims.thresholding_wins(printed)[0]
+    assert claims.all_below_ard(printed)[0]
+    assert not claims.many_small_terms(printed)[0]  # M-STSBL: 1.50/.35 = 4.3 < 5
 
 
 def test_the_authors_means_bear_out_their_sentences_on_lorenz96_and_ks():
-    ks = Records(row | {"rows": "sample"} for row in constant(SAVED_RUNS["ks"]))
-    assert claims_examples.parsimonious(ks)[0]
-    lorenz96 = constant(SAVED_RUNS["lorenz96"])
-    assert claims_examples.ard_terms_are_small(lorenz96)[0]
+    assert claims.parsimonious(authors("ks"))[0]
+    assert claims.ard_terms_are_small(authors("lorenz96"))[0]
 
 
 def test_checks_notice_when_the_opposite_is_true():
-    reversed_table = constant({m: tuple(1 / v for v in TABLE_1[m]) for m in METHODS})
-    assert not claims_examples.all_below_ard(reversed_table)[0]
-    assert not claims_examples.all_far_better(reversed_table)[0]
+    reversed_table = authors("linear", "printed (Table 1)")
+    reversed_table[list(METRICS)] = 1 / reversed_table[list(METRICS)]
+    assert not claims.all_below_ard(reversed_table)[0]
+    assert not claims.all_far_better(reversed_table)[0]
 
 
 def test_mode_is_the_most_frequent_count():
-    records = Records({"method": "ARD", "missed": k} for k in (0, 2, 2, 3))
+    records = pd.DataFrame({"method": "ARD", "missed": (0, 2, 2, 3)})
     assert mode(records, "ARD", "missed") == 2
 
 
-@pytest.mark.parametrize("claim", claims_theory.CLAIMS, ids=lambda claim: claim.sentence[:40])
+@pytest.mark.parametrize("claim", THEORY, ids=lambda claim: claim.sentence[:40])
 def test_theory_holds_at_quick_scale_but_for_the_misprints(quick_results, claim):
-    records = Results(quick_results, "quick").records(claim.experiment, "corrected")
-    if records is None:
+    output = read_outputs(quick_results, "quick").get((claim.experiment, "corrected"))
+    if output is None:
         assert claim.verdict(None, None) == (NOT_RUN, "")
         return
-    verdict, evidence = claim.verdict(None, records)
+    verdict, evidence = claim.verdict(None, output.records)
     assert re.search(r"\d|monotone", evidence)
     misprint = claim.sentence.startswith("As printed") or claim.sentence == "ψ_ARDr = O(ρ⁻¹)."
-    too_small = claim.check in (claims_theory.different_when_correlated, claims_theory.missed_vanish_added_stay)
+    too_small = claim.check in (claims.different_when_correlated, claims.missed_vanish_added_stay)
     if not too_small:
         assert verdict == (FAILS if misprint else HOLDS)
 
 
 def test_a_wrong_prediction_is_not_called_agreement(quick_results):
-    records = Results(quick_results, "quick").records("orthogonal-vi", "corrected")
-    wrong = Records(row | {"expected_added": 2 * row["expected_added"]} for row in records)
-    assert claims_theory.agrees_with_theory(records)[0]
-    assert not claims_theory.agrees_with_theory(wrong)[0]
+    records = read_outputs(quick_results, "quick")["orthogonal-vi", "corrected"].records
+    assert claims.agrees_with_theory(records)[0]
+    assert not claims.agrees_with_theory(records.assign(expected_added=2 * records["expected_added"]))[0]
 
 
 # Comparison with the authors.
 
 
-def test_agreement_counts_equal_rows(tmp_path):
+def test_agreement_counts_equal_rows():
     theirs = [
         {"experiment": "linear", "trial": 0, "method": "ARD", "l2": 1.0, "l1": 1.0, "added": 3, "missed": 0},
         {"experiment": "linear", "trial": 1, "method": "ARD", "l2": 1.0, "l1": 1.0, "added": 3, "missed": 0},
         {"experiment": "ks", "trial": 0, "method": "ARD", "l2": 9.0, "l1": 1.0, "added": 3, "missed": 0},
     ]
-    path = tmp_path / "authors.csv"
-    path.write_text(to_csv(theirs))
-    ours = Records(
+    ours = pd.DataFrame(
         [
             {"trial": 0, "method": "ARD", "l2": 1.0005, "added": 3, "missed": 0},
             {"trial": 1, "method": "ARD", "l2": 1.0, "added": 4, "missed": 0},
             {"trial": 2, "method": "ARD", "l2": 1.0, "added": 4, "missed": 0},
         ]
     )
-    assert agreement("linear", ours, path) == (1, 2, ["trial 1, ARD"])
+    assert agreement("linear", ours, pd.DataFrame(theirs)) == (1, 2, ["trial 1, ARD"])
+
+
+def test_the_page_says_how_far_the_replay_equals_the_authors(quick_results, tmp_path):
+    outputs = read_outputs(quick_results, "quick")
+    mine = outputs["linear", "published"].records.assign(experiment="linear", dimension="")
+    (tmp_path / "same.csv").write_text(to_csv(mine))
+    (tmp_path / "other.csv").write_text(to_csv(mine.assign(added=mine["added"] + 1)))
+    same, other = (page_text(outputs, quick_results, "quick", tmp_path / name) for name in ("same.csv", "other.csv"))
+    assert f"| linear | {len(mine)} of {len(mine)} | – |" in same
+    assert "In the linear rows that differ" not in same
+    assert f"| linear | 0 of {len(mine)} | trial 0, ARD; " in other
+    assert "In the linear rows that differ" in other
 
 
 # The page.
@@ -159,14 +158,19 @@ def test_the_page_has_every_part_and_says_what_is_missing(quick_results, tmp_pat
 
 
 def test_numbers_on_the_page_come_from_the_records(quick_results):
-    results = Results(quick_results, "quick")
-    records = results.records("linear", "corrected")
-    before = page_text(results)
-    value = f"{records.where(method='ARD').column('l2').mean():.3g}"
-    assert value in before
-    for row in records:
-        row["l2"] = 77.7
-    assert "77.7" in page_text(results)
+    outputs = read_outputs(quick_results, "quick")
+    records = outputs["linear", "corrected"].records
+    value = f"{records[records['method'] == 'ARD']['l2'].mean():.3g}"
+    assert value in page_text(outputs, quick_results, "quick")
+    records["l2"] = 77.7
+    assert "77.7" in page_text(outputs, quick_results, "quick")
+
+
+def test_summary_is_mean_and_standard_error():
+    records = pd.DataFrame({"method": ["a", "a", "b"], "l2": [1.0, 3.0, 5.0], "l1": 0.0, "added": 0, "missed": 0})
+    table = summary(records, experiment_named("linear"))
+    assert list(table)[:4] == ["method", "n", "l2", "l2_se"]
+    assert table[["n", "l2", "l2_se"]].to_numpy() == pytest.approx(np.array([[2, 2, 1], [1, 5, 0]]))
 
 
 def test_large_records_are_copied_as_means(quick_results, tmp_path, monkeypatch):
@@ -182,14 +186,7 @@ def test_without_results_the_command_says_what_to_run(tmp_path, capsys):
     assert "ardea reproduce all" in capsys.readouterr().err
 
 
-def test_the_module_runs_as_a_program():
-    process = subprocess.run(
-        [sys.executable, "-m", "ardea.paper", "reproduce", "--help"], capture_output=True, text=True, check=True
-    )
-    assert "list" in process.stdout
-
-
 def test_means_of_the_authors_are_complete():
-    for source in (TABLE_1, *SAVED_RUNS.values()):
-        assert set(source) == set(METHODS)
-        assert np.isfinite(list(source.values())).all()
+    for _, source in authors_numbers().groupby(["experiment", "source"]):
+        assert set(source["method"]) == set(METHODS)
+        assert np.isfinite(source[list(METRICS)]).all(axis=None)

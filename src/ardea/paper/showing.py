@@ -1,0 +1,316 @@
+"""Tables (Markdown) and figures of the experiments, from records alone; all figures read in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ardea import rates
+from ardea.core.problem import Array
+from ardea.paper.closed_forms import ALPHA
+from ardea.paper.regressions import METHODS, METRICS, OURS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TONES = ("0.0", "0.35", "0.55", "0.7", "0.45")
+LINE_TONES = ("0.0", "0.25", "0.5", "0.1", "0.4")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+# Convention: counts beyond the first of these are shown on a logarithmic axis that keeps zero.
+WIDE_COUNTS = 30
+COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
+METRIC_LABELS = {
+    "l2": "ℓ² error of the coefficients",
+    "l1": "ℓ¹ error of the coefficients",
+    "added": "terms added",
+    "missed": "terms missed",
+}
+RATE_LABELS = {"fp": "false positive rate", "fn": "false negative rate"}
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
+    r"""Return a table; numbers to the digits that matter, bars inside cells escaped.
+
+    Examples
+    --------
+    >>> print(markdown(["method", "added"], [["ARD", 3.25], ["|x|", 0]]))
+    | method | added |
+    |---|---|
+    | ARD | 3.250 |
+    | \|x\| | 0 |
+    """
+    cells = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in (header, *rows)]
+    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in cells]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+
+
+def number(value: float) -> str:
+    """Return a number with three or four digits that matter.
+
+    Examples
+    --------
+    >>> number(0.35), number(65.38), number(0.0), number(1234.5), number(3e-5)
+    ('0.350', '65.4', '0', '1234', '3.0e-05')
+    """
+    size = abs(value)
+    if value == 0:
+        return "0"
+    if size < 1e-3:
+        return f"{value:.1e}"
+    return f"{value:.3f}" if size < 10 else f"{value:.1f}" if size < 1000 else f"{value:.0f}"
+
+
+def methods_in(records: DataFrame) -> list[str]:
+    """Return the methods that occur, in the paper's order, ours last."""
+    present = set(records["method"])
+    return [method for method in (*METHODS, *OURS) if method in present]
+
+
+def method_means(records: DataFrame) -> DataFrame:
+    """Return the four metrics averaged, one row per method."""
+    return records.groupby("method")[list(METRICS)].mean().loc[methods_in(records)]
+
+
+def exact(records: DataFrame) -> DataFrame:
+    """Return for every method in how many rows the support is exactly that of the truth, and the number of rows."""
+    right = (records["added"] == 0) & (records["missed"] == 0)
+    return right.groupby(records["method"]).agg(["sum", "size"]).loc[methods_in(records)]
+
+
+def by_oracle(records: DataFrame) -> DataFrame:
+    """Return the rows of the Lorenz 63 figure: chosen by the oracle, summed over the three equations."""
+    return _summed(records[records["criterion"] == "oracle"])
+
+
+def sampled(records: DataFrame) -> DataFrame:
+    """Return the rows of the Kuramoto–Sivashinsky figure: samples, not the fit of all rows at once."""
+    return records[records["rows"] == "sample"]
+
+
+def _summed(records: DataFrame) -> DataFrame:
+    """Return one row per trial and method, metrics summed over the equations of the system."""
+    return records.groupby(["trial", "method"], sort=False, as_index=False)[list(METRICS)].sum()
+
+
+# Tables.
+
+
+def comparison(records: DataFrame) -> str:
+    """Return mean errors of every method, as Table 1 of the paper, with the number of exact supports."""
+    found = exact(records)
+    rows = [
+        [str(method), *means, f"{found.loc[method, 'sum']} of {found.loc[method, 'size']}"]
+        for method, means in method_means(records).iterrows()
+    ]
+    return markdown(["method", "ℓ² error", "ℓ¹ error", "added", "missed", "exact support"], rows)
+
+
+def lorenz63_table(records: DataFrame) -> str:
+    """Return the errors summed over the three equations, by the oracle's choice and by that of AICc."""
+    text, rest = comparison(by_oracle(records)), records[records["criterion"] == "aicc"]
+    return text if rest.empty else f"{text}\n\nStrengths chosen by AICc instead:\n\n{comparison(_summed(rest))}"
+
+
+def ks_table(records: DataFrame) -> str:
+    """Return the errors of the samples, and those of all rows."""
+    text, whole = comparison(sampled(records)), records[records["rows"] == "all"]
+    return text if whole.empty else f"{text}\n\nAll rows at once:\n\n{comparison(whole)}"
+
+
+def level_table(records: DataFrame) -> str:
+    """Return mean added and missed terms with their expectation, at some noise levels of every strength."""
+    names = ["added", "expected_added", "missed", "expected_missed", "l2"]
+    rows: list[list[str | float]] = []
+    for strength, part in records.groupby("strength", sort=False):
+        means = part.groupby("sigma")[names].mean()
+        for i in np.unique(np.linspace(0, len(means) - 1, min(7, len(means))).astype(int)):
+            rows.append([f"{strength:g}", means.index[i], *means.iloc[i]])
+    return markdown(["strength", "sigma", "added", "theory", "missed", "theory", "ℓ² error"], rows)
+
+
+def curve_table(records: DataFrame) -> str:
+    """Return theory and simulation of the FP–FN curves side by side."""
+    rows: list[list[str | float]] = []
+    for point in records[records["kind"] == "simulated"].itertuples():
+        theory = (rates.false_positive_rate("vi", point.z**2), rates.false_negative_rate("vi", point.z**2, point.xi))
+        rows.append([f"{point.xi:g}", f"{point.z:.2f}", point.fp, float(theory[0]), point.fn, float(theory[1])])
+    return markdown(["ξ/σ", "cut z", "FP simulated", "FP theory", "FN simulated", "FN theory"], rows)
+
+
+def growth(records: DataFrame, method: str) -> float:
+    """Return d ln ψ/d ln ρ of a method at the large end."""
+    end = np.log(records.loc[records["method"] == method, ["rho", "psi"]].to_numpy()[-2:])
+    rho, psi = end[1] - end[0]
+    return float(psi / rho)
+
+
+def rho_table(records: DataFrame) -> str:
+    """Return the rates at the ends and the exponent of ψ for large ρ."""
+    rows: list[list[str | float]] = []
+    for method, part in records.groupby("method", sort=False):
+        ends = part.iloc[[0, -1]]
+        rows.append([str(method), part["strength"].iloc[0], *ends["fp"], *ends["fn"], growth(records, str(method))])
+    ends = f"{records['rho'].min():g}", f"{records['rho'].max():g}"
+    header = ["method", "strength", *(f"{rate} at ρ = {end}" for rate in ("FP", "FN") for end in ends)]
+    return markdown([*header, "d ln ψ/d ln ρ at the end"], rows)
+
+
+def kappa_table(records: DataFrame) -> str:
+    """Return the mean rates at some condition numbers."""
+    means = records.pivot_table(index=["sigma", "kappa"], columns="method", values=["fp", "fn"])
+    cells = [(rate, method) for rate in ("fp", "fn") for method in ("ARDvi", "MAP-STSBL")]
+    rows: list[list[str | float]] = []
+    for sigma, part in means.groupby(level="sigma"):
+        for (_, kappa), row in part.iloc[:: max(1, len(part) // 8)].iterrows():
+            rows.append([f"{sigma:g}", f"{kappa:.0e}", *row[cells]])
+    return markdown(["σ", "κ", *(f"{rate.upper()} {method}" for rate, method in cells)], rows)
+
+
+def relative_costs(records: DataFrame) -> DataFrame:
+    """Return the median over trials of every method's time relative to plain ARD's."""
+    times = records.pivot(index="trial", columns="method", values="milliseconds")
+    return times.div(times["ARD"], axis=0).median()[methods_in(records)]
+
+
+def merits_table(records: DataFrame) -> str:
+    """Return cost and sparsity of every method."""
+    names = ["steps", "rounds", "kept", "added", "missed", "l2", "named"]
+    groups = records.groupby("method")
+    costs, milliseconds, means = relative_costs(records), groups["milliseconds"].median(), groups[names].mean()
+    rows = [[method, milliseconds[method], costs[method], *means.loc[method]] for method in methods_in(records)]
+    header = ["steps", "rounds", "kept", "added", "missed", "ℓ² error", "removals with a reason"]
+    return markdown(["method", "ms", "time / ARD", *header], rows)
+
+
+# Figures.
+
+
+def draw_boxes(records: DataFrame, figure: Any) -> None:
+    """Draw the four metrics of every method: quartiles and median, whiskers at minimum and maximum."""
+    methods = methods_in(records)
+    for ax, metric in zip(figure.subplots(1, len(METRICS)), METRICS, strict=True):
+        values = [records.loc[records["method"] == method, metric].to_numpy() for method in methods]
+        ax.boxplot(
+            values,
+            whis=(0, 100),
+            widths=0.6,
+            patch_artist=True,
+            boxprops={"facecolor": "0.85", "edgecolor": "0.2"},
+            medianprops={"color": "0", "linewidth": 1.6},
+            whiskerprops={"color": "0.2"},
+            capprops={"color": "0.2"},
+        )
+        ax.set_xticks(range(1, len(methods) + 1), methods, rotation=60, ha="right", rotation_mode="anchor")
+        ax.set_ylabel(METRIC_LABELS[metric])
+        _spread_axis(ax, np.concatenate(values), counts=metric in ("added", "missed"))
+        ax.grid(axis="y", color="0.9")
+        ax.set_axisbelow(True)
+
+
+def _spread_axis(ax: Any, values: Array, *, counts: bool) -> None:
+    """Use a logarithmic axis where the values span decades; counts keep their zero."""
+    largest, positive = values.max(initial=0.0), values[values > 0]
+    if counts and largest > WIDE_COUNTS:
+        ax.set_yscale("symlog", linthresh=5)
+        ax.set_yticks([tick for tick in COUNT_TICKS if tick <= 1.3 * largest])
+        ax.minorticks_off()
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.set_ylim(-0.4, 1.3 * largest)
+    elif counts:
+        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylim(-0.03 * max(largest, 1), 1.05 * max(largest, 1))
+    elif positive.size and largest > 30 * positive.min():
+        ax.set_yscale("log")
+
+
+def _finish(ax: Any, x_label: str, y_label: str, *, log: bool = False, grid: bool = True) -> None:
+    """Label the axes of a panel."""
+    if log:
+        ax.set_xscale("log")
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    if grid:
+        ax.grid(color="0.92")
+        ax.set_axisbelow(True)
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Return colour, dash and width of the i-th of several lines."""
+    return {"color": LINE_TONES[i % len(LINE_TONES)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.4}
+
+
+def draw_levels(records: DataFrame, figure: Any, symbol: str) -> None:
+    """Draw mean added and missed terms against σ, dots measured, dashed lines predicted."""
+    panels = figure.subplots(1, 2)
+    for ax, name in zip(panels, ("added", "missed"), strict=True):
+        for i, (strength, part) in enumerate(records.groupby("strength", sort=False)):
+            means = part.groupby("sigma")[[name, f"expected_{name}"]].mean()
+            label = f"{symbol} = {'∞' if np.isinf(strength) else f'{strength:g}'}"
+            dots = {"markersize": 4, "fillstyle": "none" if i % 2 else "full"}
+            ax.plot(means.index, means[name], MARKERS[i], color=TONES[i], label=label, **dots)
+            ax.plot(means.index, means[f"expected_{name}"], "--", color=TONES[i], linewidth=1)
+        _finish(ax, "noise σ", f"mean number of {METRIC_LABELS[name]}", log=True)
+    panels[0].set_ylim(bottom=min(-1.0, panels[0].get_ylim()[0]))
+    panels[1].legend(fontsize="small", title="dots: measured, dashes: theory", title_fontsize="small")
+
+
+def draw_curve(records: DataFrame, figure: Any) -> None:
+    """Draw FN against FP: the curves and the simulated points."""
+    ax = figure.subplots()
+    for i, (xi, part) in enumerate(records.groupby("xi")):
+        theory, points = (part[part["kind"] == kind] for kind in ("theory", "simulated"))
+        ax.plot(theory["fp"], theory["fn"], label=f"ξ = {xi:g} σ", **line_style(i))
+        ax.plot(points["fp"], points["fn"], "o", color="0", markersize=3)
+    _finish(ax, RATE_LABELS["fp"], RATE_LABELS["fn"], grid=False)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.legend(title="lines: theory, dots: simulated", fontsize="small", title_fontsize="small")
+
+
+def draw_rho(records: DataFrame, figure: Any) -> None:
+    """Draw FP and FN against ρ."""
+    panels = figure.subplots(1, 2)
+    for ax, (rate, label) in zip(panels, RATE_LABELS.items(), strict=True):
+        for i, (method, part) in enumerate(records.groupby("method", sort=False)):
+            # ARDvi and MAP-STSBL coincide: one is drawn as a thick light line under the other.
+            style = line_style(i) if method != "ARDvi" else {"color": "0.8", "linewidth": 5}
+            ax.plot(part["rho"], np.maximum(part[rate], 1e-12), label=method, **style)
+        ax.set_yscale("log")
+        ax.set_ylim(1e-6, 1.3)
+        _finish(ax, "squared norm of the column, ρ", label, log=True, grid=False)
+        ax.axvline(1, color="0.85", linewidth=0.8, zorder=0)
+    panels[1].set_xlim(right=30)
+    panels[1].legend(fontsize="small")
+
+
+def draw_kappa(records: DataFrame, figure: Any) -> None:
+    """Draw mean FP and FN against κ."""
+    panels = figure.subplots(1, 2)
+    for ax, (rate, label) in zip(panels, RATE_LABELS.items(), strict=True):
+        lines = records.groupby(["method", "sigma", "kappa"])[rate].mean()
+        for i, method in enumerate(("ARDvi", "MAP-STSBL")):
+            for j, sigma in enumerate(records["sigma"].unique()):
+                line = lines[method][sigma]
+                style = line_style(2 * i) | {"linestyle": ("-", "--")[j], "marker": "os"[i], "markersize": 4}
+                ax.plot(line.index, line, label=f"{method}, σ = {sigma:g}", **style)
+        _finish(ax, "condition number κ", label, log=True)
+        ax.set_ylim(bottom=0)
+    panels[0].axhline(float(rates.false_positive_rate("vi", ALPHA)), color="0.5", linestyle=":", linewidth=1)
+    panels[1].legend(fontsize="small")
+
+
+def draw_merits(records: DataFrame, figure: Any) -> None:
+    """Draw wrong terms against cost, one marker per method."""
+    ax = figure.subplots()
+    means, costs = records.groupby("method")[["added", "missed", "named"]].mean(), relative_costs(records)
+    for i, (method, cost) in enumerate(costs.items()):
+        added, missed, named = means.loc[method]
+        style = {"color": "0.15", "fillstyle": "full" if named > 0 else "none", "markersize": 8}
+        ax.plot(cost, added + missed, MARKERS[i % len(MARKERS)], linestyle="none", label=method, **style)
+    _finish(ax, "processor time relative to plain ARD (median)", "wrong terms: added + missed (mean)")
+    ax.set_ylim(bottom=0)
+    ax.margins(x=0.18)
+    ax.legend(title="filled: removals have a reason", fontsize="small", title_fontsize="small")
