@@ -24,8 +24,8 @@ from ardea.dynamics.fields import read_fields
 from ardea.dynamics.libraries import FieldTerms, Library, default_library
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.pieces import Differentiation
+from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.search import Effort, Found, Propose
-from ardea.dynamics.simulation import RightHandSide
 from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, search_states
 from ardea.dynamics.subsets import Model, Support, System, ard_supports, regressor_supports
 from ardea.dynamics.times import calendar, dates_to_times, per_unit

@@ -30,6 +30,8 @@ from ardea.dynamics.libraries import FieldTerm
 Modes = NDArray[np.complex128]
 # Points of the trapezoidal rule on the circle of radius 1; its error falls faster than any power of their number.
 CIRCLE_POINTS = 64
+# Convention: so many step lengths are remembered; evenly spaced times need a few.
+MOST_TABLES = 64
 
 
 @dataclass(frozen=True)
@@ -69,62 +71,6 @@ def step(modes: Modes, nonlinear: Callable[[Modes], Modes], c: Coefficients) -> 
     n_b = nonlinear(half + c.inner * n_a)
     n_c = nonlinear(c.half * a + c.inner * (2 * n_b - n_u))
     return c.full * modes + c.first * n_u + c.middle * (n_a + n_b) + c.last * n_c
-
-
-def solve(
-    u0: Array,
-    t: Array,
-    linear: Modes,
-    nonlinear: Callable[[Modes], Modes],
-    max_step: float,
-) -> Array:
-    """Integrate a periodic field and return it at the times asked for.
-
-    Parameters
-    ----------
-    u0 : array of shape (n_x,)
-        The field at t[0].
-    t : array of shape (n_t,)
-        Ascending times. Every interval is cut into equal steps of at most `max_step`.
-    linear : complex array of shape (n_x // 2 + 1,)
-        ℓ of every mode of the real FFT.
-    nonlinear : callable
-        N: modes to modes.
-    max_step : float
-        Longest step.
-
-    Returns
-    -------
-    array of shape (n_x, n_t)
-        Space first, then time. If the field blows up, a ValueError says when.
-
-    Examples
-    --------
-    The heat equation, exactly solved whatever the step:
-
-    >>> x = 2 * np.pi * np.arange(16) / 16
-    >>> u = solve(np.cos(x), np.array([0.0, 1.0]), -np.arange(9.0) ** 2 + 0j, np.zeros_like, max_step=1.0)
-    >>> bool(np.allclose(u[:, 1], np.exp(-1) * np.cos(x)))
-    True
-    """
-    n = len(u0)
-    out = np.empty((n, len(t)))
-    out[:, 0] = u0
-    modes = fft.rfft(u0)
-    tables: dict[float, Coefficients] = {}
-    for i, interval in enumerate(np.diff(t)):
-        n_steps = int(np.ceil(interval / max_step - 1e-9))
-        # Rounding in t must not count as another step length.
-        h = float(f"{interval / n_steps:.12g}")
-        if h not in tables:
-            tables[h] = Coefficients.of(linear, h)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(n_steps):
-                modes = step(modes, nonlinear, tables[h])
-            out[:, i + 1] = fft.irfft(modes, n=n)
-        if not np.all(np.isfinite(out[:, i + 1])):
-            raise ValueError(f"the field blew up between t = {t[i]:g} and t = {t[i + 1]:g}; try a smaller max_step")
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +115,56 @@ class FieldEquation:
             raise ValueError(f"got {len(self.coefficients)} coefficients for {len(self.terms)} terms")
 
     def solve(self, u0: Array, t: Array, max_step: float) -> Array:
-        """Return the field at the times t, shape (n_x, n_t), from u0 at t[0] in steps of at most `max_step`."""
-        return solve(u0, t, self.linear, self.nonlinear, max_step)
+        """Integrate from a field at t[0]; every interval between times is cut into equal steps.
+
+        Parameters
+        ----------
+        u0 : array of shape (n_x,)
+            The field at t[0].
+        t : array of shape (n_t,)
+            Ascending times.
+        max_step : float
+            Longest step.
+
+        Returns
+        -------
+        array of shape (n_x, n_t)
+            Space first, then time. If the field blows up, a ValueError says when.
+        """
+        out = np.empty((self.n_x, len(t)))
+        out[:, 0] = u0
+        modes = self.modes(u0)
+        for i, interval in enumerate(np.diff(t)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                modes = self.advanced(modes, interval, int(np.ceil(interval / max_step - 1e-9)))
+                out[:, i + 1] = self.field(modes)
+            if not np.all(np.isfinite(out[:, i + 1])):
+                raise ValueError(f"the field blew up between t = {t[i]:g} and t = {t[i + 1]:g}; try a smaller max_step")
+        return out
+
+    def advanced(self, modes: Modes, interval: float, n_steps: int) -> Modes:
+        """Return the modes after so many equal steps over an interval."""
+        # Rounding in t must not count as another step length.
+        h = float(f"{interval / n_steps:.12g}")
+        if h not in self._tables:
+            if len(self._tables) >= MOST_TABLES:
+                self._tables.clear()
+            self._tables[h] = Coefficients.of(self.linear, h)
+        for _ in range(n_steps):
+            modes = step(modes, self.nonlinear, self._tables[h])
+        return modes
+
+    def modes(self, u: Array) -> Modes:
+        """Return the Fourier modes of a field."""
+        return np.asarray(fft.rfft(u))
+
+    def field(self, modes: Modes) -> Array:
+        """Return the field on the grid."""
+        return np.asarray(fft.irfft(modes, n=self.n_x))
+
+    def largest(self, modes: Modes) -> float:
+        """Return the largest |u| on the grid."""
+        return float(np.max(np.abs(self.field(modes))))
 
     def derivative(self, u: Array) -> Array:
         """Return u_t for a field of shape (n_x,) or (n_x, n_t)."""
@@ -202,6 +196,11 @@ class FieldEquation:
         """Return P_q(u) ∂^q u on the grid; the factor is 1 for q = 0."""
         polynomial = _horner(self._plain[order], u)
         return polynomial * fft.irfft(self._symbols[order] * modes, n=self.n_x) if order else polynomial
+
+    @cached_property
+    def _tables(self) -> dict[float, Coefficients]:
+        """Coefficients by step length."""
+        return {}
 
     @cached_property
     def _table(self) -> dict[tuple[int, int], float]:

@@ -1,28 +1,29 @@
 """Libraries of candidate terms: polynomials, waves, functions of one's own, their sums and products, and field terms.
 
 A library of an ordinary differential equation lists its terms for a number of states, `terms(n_states)`. Names,
-values and Jacobians follow from the terms (`ardea.dynamics.products`). Two libraries add (union of their terms) and
+values and Jacobians follow from the terms (`ardea.dynamics.terms`). Two libraries add (union of their terms) and
 multiply (all products of a term of one with a term of the other). `FieldTerms` lists terms u^p ∂^q u of fields.
 """
 
 from __future__ import annotations
 
 import inspect
-import keyword
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ardea.dynamics.products import Gradients, Products, Term, UserFunction, Values, Wave, import_sympy, latex_symbol
+from ardea.dynamics.terms import CompiledSlopes, CompiledTerms, OwnFunction, Term, Values, Wave
+from ardea.names import default_names, import_sympy, is_plain_name, latex_name
 
-# Above this many states the default degree drops from 3 to 2.
+# Convention: up to 10 states the default degree is 3, at most 286 candidates; above it is 2.
 MANY_STATES = 10
+Compiled = TypeVar("Compiled", CompiledTerms, CompiledSlopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,32 @@ class Wording:
         return self.terms[j].sympy(*self.spelling)
 
     def python(self, j: int) -> str:
-        """Return a term in Python; names that Python cannot read become x0, x1, … (fields u0, axes x0)."""
-        return str(self.terms[j].python(*map(_python_names, self.spelling, ("x", "a"))))
+        """Return a term as a Python expression in the names of `arguments`."""
+        return str(self.terms[j].python(*self._plain))
+
+    def arguments(self, support: Sequence[int]) -> dict[str, str]:
+        """Return the variables of these terms in Python, each with the name it stands for.
+
+        States keep their names if Python can read all of them, else they are x0, x1, …; derivatives of a field u are
+        variables of their own, u_x, u_xx, ….
+        """
+        pairs = [
+            pair
+            for j in support
+            for pair in zip(self.terms[j].variables(*self._plain), self.terms[j].variables(*self.spelling), strict=True)
+        ]
+        return dict(sorted(set(pairs), key=pairs.index))
+
+    @cached_property
+    def _plain(self) -> list[Sequence[str]]:
+        """The names if Python reads all of them, and no two as one, else letters with numbers."""
+        several = len(self.spelling) > 1
+        return [
+            names
+            if all(is_plain_name(name) and name != "np" and not ("_" in name and several) for name in names)
+            else default_names(len(names), letter)
+            for names, letter in zip(self.spelling, ("x", "a"), strict=False)
+        ]
 
 
 class Library(ABC):
@@ -90,7 +115,7 @@ class Library(ABC):
         Parameters
         ----------
         feature_names : sequence of str
-            One name per state; `default_feature_names` gives `x0`, `x1`, ….
+            One name per state.
         """
         return self.vocabulary(feature_names).names
 
@@ -115,21 +140,16 @@ class Library(ABC):
             Columns are contiguous in memory.
         """
         X = _checked_states(X)
-        chosen = None if terms is None else tuple(terms)
-        return _products(self, X.shape[1], chosen).evaluate(X)
+        return self.compiled(X.shape[1], terms).values(X.T).T
 
-    def evaluate_blocks(self, X: ArrayLike, rows_per_block: int) -> Iterator[Values]:
-        """Yield Θ of one block of rows after the other, so that the whole of Θ never exists."""
-        if rows_per_block < 1:
-            raise ValueError(f"rows_per_block must be at least 1, got {rows_per_block}")
-        X = _checked_states(X)
-        for start in range(0, len(X), rows_per_block):
-            yield self.evaluate(X[start : start + rows_per_block])
+    def compiled(self, n_states: int, terms: Sequence[int] | None = None) -> CompiledTerms:
+        """Return what computes all terms, or those with the indices given, for so many states."""
+        return _compiled(CompiledTerms, self, n_states, None if terms is None else tuple(terms))
 
     def jacobian(self, X: ArrayLike) -> Values:
         """Return ∂θ_i/∂x_l at every row, shape (rows, n_terms, n_states)."""
         X = _checked_states(X)
-        return _gradients(self, X.shape[1], None).jacobian(X)
+        return _compiled(CompiledSlopes, self, X.shape[1], None).jacobian(X.T)
 
     def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
         """Return ∂(Θξ)/∂x_l at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing.
@@ -147,17 +167,17 @@ class Library(ABC):
         if xi.shape != (n_terms,):
             raise ValueError(f"expected one coefficient for each of the {n_terms} terms, got shape {xi.shape}")
         support = np.flatnonzero(xi)
-        return _gradients(self, X.shape[1], tuple(support.tolist())).combine(X, xi[support])
+        return _compiled(CompiledSlopes, self, X.shape[1], tuple(support.tolist())).combine(X.T, xi[support])
 
     def __add__(self, other: Library) -> Library:
         if not isinstance(other, Library):
             return NotImplemented
-        return Sum((*_parts(self, Sum), *_parts(other, Sum)))
+        return SumOfLibraries((*_parts(self, SumOfLibraries), *_parts(other, SumOfLibraries)))
 
     def __mul__(self, other: Library) -> Library:
         if not isinstance(other, Library):
             return NotImplemented
-        return Product((*_parts(self, Product), *_parts(other, Product)))
+        return ProductOfLibraries((*_parts(self, ProductOfLibraries), *_parts(other, ProductOfLibraries)))
 
 
 @dataclass(frozen=True)
@@ -227,7 +247,7 @@ class Fourier(Library):
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return the waves: frequency by frequency, state by state, sine before cosine."""
         return tuple(
-            Term.function(Wave(kind, frequency), (state,))
+            Term.of(Wave(kind, frequency, state))
             for frequency in range(1, self.n + 1)
             for state in range(n_states)
             for kind in ("sin", "cos")
@@ -291,7 +311,7 @@ class Custom(Library):
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return function by function its applications to the states."""
         return tuple(
-            Term.function(UserFunction(function, _arity(function), template, partials), states)
+            Term.of(OwnFunction(function, states, template, partials))
             for function, template, partials in zip(
                 self.functions, self.names_of_functions, self.derivatives, strict=True
             )
@@ -300,7 +320,7 @@ class Custom(Library):
 
 
 @dataclass(frozen=True)
-class Sum(Library):
+class SumOfLibraries(Library):
     """Union of libraries; a term whose name is already there is left out. Written ``a + b``."""
 
     parts: tuple[Library, ...]
@@ -311,7 +331,7 @@ class Sum(Library):
 
 
 @dataclass(frozen=True)
-class Product(Library):
+class ProductOfLibraries(Library):
     """All products of one term of each part; a product whose name is already there is left out. Written ``a * b``."""
 
     parts: tuple[Library, ...]
@@ -335,17 +355,6 @@ def default_library(n_states: int) -> Polynomials:
     return Polynomials(Polynomials().degree_for(n_states))
 
 
-def default_feature_names(n_states: int) -> list[str]:
-    """Return x0, x1, ….
-
-    Examples
-    --------
-    >>> default_feature_names(2)
-    ['x0', 'x1']
-    """
-    return [f"x{i}" for i in range(n_states)]
-
-
 @dataclass(frozen=True)
 class FieldTerm:
     """A monomial of the fields times one derivative of one field.
@@ -366,22 +375,14 @@ class FieldTerm:
 
     def name(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
         """Return `1`, `u^2`, `u u_x`, `v u_xy`."""
-        parts = [name + (f"^{e}" if e > 1 else "") for name, e in zip(field_names, self.exponents, strict=True) if e]
-        if self.field is not None:
-            parts.append(f"{field_names[self.field]}_{self._axes(axis_names)}")
-        return " ".join(parts) or "1"
+        return " ".join(self._parts(field_names, self._derivative(field_names, axis_names), "{}^{}")) or "1"
 
     def latex(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
         """Return the LaTeX form, `u^{2} u_{xx}`."""
-        symbols = [latex_symbol(name) for name in field_names]
-        parts = [
-            symbol + (f"^{{{e}}}" if e > 1 else "") for symbol, e in zip(symbols, self.exponents, strict=True) if e
-        ]
-        if self.field is not None:
-            symbol = symbols[self.field]
-            base = f"{{{symbol}}}" if "_" in symbol else symbol
-            parts.append(f"{base}_{{{self._axes(axis_names)}}}")
-        return " ".join(parts) or "1"
+        symbols = [latex_name(name) for name in field_names]
+        bases = [f"{{{symbol}}}" if "_" in symbol else symbol for symbol in symbols]
+        derivative = None if self.field is None else f"{bases[self.field]}_{{{self._axes(axis_names)}}}"
+        return " ".join(self._parts(symbols, derivative, "{}^{{{}}}")) or "1"
 
     def sympy(self, field_names: Sequence[str], axis_names: Sequence[str]) -> Any:
         """Return the SymPy expression of functions u(x, …, t)."""
@@ -398,15 +399,26 @@ class FieldTerm:
 
     def python(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
         """Return the product in Python, derivatives as variables: `u**2 * u_xx`."""
-        parts = [name + (f"**{e}" if e > 1 else "") for name, e in zip(field_names, self.exponents, strict=True) if e]
-        if self.field is not None:
-            parts.append(f"{field_names[self.field]}_{self._axes(axis_names)}")
-        return " * ".join(parts) or "1.0"
+        return " * ".join(self._parts(field_names, self._derivative(field_names, axis_names), "{}**{}")) or "1.0"
+
+    def variables(self, field_names: Sequence[str], axis_names: Sequence[str]) -> list[str]:
+        """Return the names that stand in the Python expression."""
+        fields = [name for name, exponent in zip(field_names, self.exponents, strict=True) if exponent]
+        derivative = self._derivative(field_names, axis_names)
+        return fields if derivative is None else [*fields, derivative]
 
     @property
     def is_constant(self) -> bool:
         """Whether this is the term 1."""
         return self.field is None and not any(self.exponents)
+
+    def _parts(self, fields: Sequence[str], derivative: str | None, power: str) -> list[str]:
+        pairs = zip(fields, self.exponents, strict=True)
+        factors = [power.format(name, exponent) if exponent > 1 else name for name, exponent in pairs if exponent]
+        return factors if derivative is None else [*factors, derivative]
+
+    def _derivative(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str | None:
+        return None if self.field is None else f"{field_names[self.field]}_{self._axes(axis_names)}"
 
     def _axes(self, axis_names: Sequence[str]) -> str:
         return "".join(axis * order for axis, order in zip(axis_names, self.orders, strict=True))
@@ -534,35 +546,26 @@ def _monomial_values(columns: Values, exponents: Iterable[tuple[int, ...]]) -> d
     """Return every monomial wanted, shape (points,)."""
     wanted = list(dict.fromkeys(exponents))
     terms = [Term.monomial(i for i, exponent in enumerate(e) for _ in range(exponent)) for e in wanted]
-    return dict(zip(wanted, Products(terms).evaluate_rows(columns), strict=True))
+    return dict(zip(wanted, CompiledTerms(terms, len(columns)).values(columns), strict=True))
 
 
 @lru_cache(maxsize=256)
 def _terms(library: Library, n_states: int) -> tuple[Term, ...]:
     """Return the terms of the library, the first of each name."""
-    names = default_feature_names(n_states)
+    names = default_names(n_states)
     first: dict[str, Term] = {}
     for term in library.terms(n_states):
         first.setdefault(term.name(names), term)
     return tuple(first.values())
 
 
-@lru_cache(maxsize=1024)
-def _products(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> Products:
-    return Products(_chosen_terms(library, n_states, chosen))
-
-
-@lru_cache(maxsize=1024)
-def _gradients(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> Gradients:
-    return Gradients(_chosen_terms(library, n_states, chosen), n_states)
-
-
-def _chosen_terms(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> tuple[Term, ...]:
+@lru_cache(maxsize=2048)
+def _compiled(kind: type[Compiled], library: Library, n_states: int, chosen: tuple[int, ...] | None) -> Compiled:
     terms = _terms(library, n_states)
-    return terms if chosen is None else tuple(terms[i] for i in chosen)
+    return kind(terms if chosen is None else [terms[i] for i in chosen], n_states)
 
 
-def _parts(library: Library, kind: type[Sum] | type[Product]) -> tuple[Library, ...]:
+def _parts(library: Library, kind: type[SumOfLibraries] | type[ProductOfLibraries]) -> tuple[Library, ...]:
     return library.parts if isinstance(library, kind) else (library,)
 
 
@@ -580,12 +583,6 @@ def _checked_names(names: Sequence[str]) -> list[str]:
     if not names or len(set(names)) != len(names):
         raise ValueError(f"names must be given and differ from each other, got {names}")
     return names
-
-
-def _python_names(names: Sequence[str], letter: str) -> list[str]:
-    """Return the names if Python reads all of them as variables, else a letter and their number."""
-    plain = all(name.isidentifier() and not keyword.iskeyword(name) and name.isascii() for name in names)
-    return list(names) if plain and "np" not in names else [f"{letter}{i}" for i in range(len(names))]
 
 
 def _check_count(name: str, value: Any, lowest: int) -> None:

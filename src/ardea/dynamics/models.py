@@ -12,18 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.dynamics.differences import finite_difference
+from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.libraries import FieldTerms, Library
-from ardea.dynamics.products import latex_symbol
-from ardea.dynamics.simulation import (
-    Bands,
-    RightHandSide,
-    Simulation,
-    SimulationWarning,
-    simulate_draws,
-    simulate_field,
-    simulate_map,
-    simulate_ode,
-)
+from ardea.dynamics.right_hand_side import RightHandSide
+from ardea.dynamics.simulation import Bands, Simulation, SimulationWarning, simulate_draws, simulate_states
+from ardea.names import latex_name
 
 Array = NDArray[np.float64]
 
@@ -83,7 +76,7 @@ class StateModel:
 
     def latex_left(self, name: str) -> str:
         """Return it in LaTeX."""
-        symbol = latex_symbol(name)
+        symbol = latex_name(name)
         return f"{symbol}_{{k+1}}" if self.discrete_time else f"\\dot{{{symbol}}}"
 
     def sympy_terms(self, support: Sequence[int]) -> list[Any]:
@@ -107,23 +100,25 @@ class StateModel:
     def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Simulation:
         """Integrate from a start."""
         model = self.right_hand_side if coefficients is self.coefficients else self.with_coefficients(coefficients)
-        limit = BLOW_UP * self.reach
-        if self.discrete_time:
-            return simulate_map(model, x0, t, inputs=u, limit=limit)
-        return simulate_ode(model, x0, t, inputs=u, limit=limit, atol=RELATIVE_TOLERANCE * self.reach)
+        return simulate_states(model, x0, t, inputs=u, **self._settings)
 
     def simulate_bands(
         self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, starts: Array | None = None
     ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
-        if self.discrete_time:
-            times = np.arange(int(t) + 1) if np.ndim(t) == 0 else np.arange(np.size(t))
-            return _bands_from(self, draws, x0, t, u, level, starts, times)
-        if starts is not None:
-            return _bands_from(self, draws, x0, t, u, level, starts, np.asarray(t, dtype=float))
-        limit, n_inputs = BLOW_UP * self.reach, len(self.names) - self.n_states
-        runs = simulate_draws(self.library, draws, x0, t, n_inputs=n_inputs, inputs=u, limit=limit)
-        return Bands.of(runs, np.asarray(t, dtype=float), level)
+        begin = x0 if starts is None else starts
+        samples = simulate_draws(self.with_coefficients(draws), begin, t, inputs=u, **self._settings)
+        times = np.arange(samples.shape[1]) if self.discrete_time else t
+        return Bands.of(samples, times, level)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """When a simulation stops, and how accurate it is."""
+        return {
+            "discrete_time": self.discrete_time,
+            "limit": BLOW_UP * self.reach,
+            "atol": RELATIVE_TOLERANCE * self.reach,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +168,7 @@ class FieldModel:
 
     def latex_left(self, name: str) -> str:
         """Return it in LaTeX."""
-        return f"{latex_symbol(name)}_t"
+        return f"{latex_name(name)}_t"
 
     def sympy_terms(self, support: Sequence[int]) -> list[Any]:
         """Return terms as SymPy expressions of functions u(x, …, t)."""
@@ -214,22 +209,12 @@ class FieldModel:
         self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, starts: Array | None = None
     ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
-        return _bands_from(self, draws, x0, t, u, level, starts, np.asarray(t, dtype=float))
-
-
-def _bands_from(
-    model: StateModel | FieldModel,
-    draws: Array,
-    x0: ArrayLike,
-    t: Any,
-    u: Any,
-    level: float,
-    starts: Array | None,
-    times: NDArray[Any],
-) -> Bands:
-    """Run the draws one by one; `Bands.of` counts those that stopped."""
-    each = [x0] * len(draws) if starts is None else starts
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SimulationWarning)
-        runs = [model.simulate(xi, start, t, u) for xi, start in zip(draws, each, strict=True)]
-    return Bands.of(runs, times, level)
+        times = np.asarray(t, dtype=float)
+        samples = np.full((len(draws), len(self.space[0]), len(times)), np.nan)
+        each = [x0] * len(draws) if starts is None else starts
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SimulationWarning)
+            for sample, xi, start in zip(samples, draws, each, strict=True):
+                run = self.simulate(xi, start, times, u)
+                sample[:, : len(run.t)] = run.x
+        return Bands.of(samples, times, level, time_axis=1)

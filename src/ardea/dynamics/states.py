@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ardea.dynamics.libraries import Library, default_feature_names
+from ardea.dynamics.libraries import Library
 from ardea.dynamics.pieces import (
     FEWEST_ROWS,
     Differentiation,
@@ -24,6 +24,7 @@ from ardea.dynamics.pieces import (
 )
 from ardea.dynamics.search import Effort, Found, GivenRows, Propose, find_alone, find_together
 from ardea.dynamics.times import as_numbers
+from ardea.names import default_names
 
 Array = NDArray[np.float64]
 
@@ -201,7 +202,7 @@ def _number(t: Any, where: str) -> Any:
 def _names(given: Sequence[str] | None, frame: list[str] | None, n_states: int, n_inputs: int) -> list[str]:
     inputs = [f"u{i}" for i in range(n_inputs)]
     if given is None:
-        return (frame or default_feature_names(n_states)) + inputs
+        return (frame or list(default_names(n_states))) + inputs
     names = [str(name) for name in given]
     if len(names) == n_states:
         names += inputs

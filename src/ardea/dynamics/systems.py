@@ -23,7 +23,8 @@ from scipy.integrate import solve_ivp
 
 from ardea.core.problem import Array
 from ardea.dynamics.etdrk4 import FieldEquation
-from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials, default_feature_names
+from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials
+from ardea.names import default_names
 
 Kind = Literal["ode", "map", "pde"]
 Equations = tuple[Mapping[str, float], ...]
@@ -287,7 +288,7 @@ def lorenz96(n: int = 40, forcing: float = 16.0) -> Ode:
         raise ValueError(f"Lorenz 96 needs at least 4 states, got {n}")
     j = np.arange(n)
     after, before, second = (j + 1) % n, (j - 1) % n, (j - 2) % n
-    names = default_feature_names(n)
+    names = default_names(n)
 
     def flow(*states: Array) -> Array:
         x = np.array(states)

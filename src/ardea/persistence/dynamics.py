@@ -10,7 +10,7 @@ import numpy as np
 
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.equations import FoundEquation, Rival
-from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials, Product, Sum
+from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.times import SECONDS
 from ardea.persistence.kinds import NOT_STORED, Kind, estimator, is_tuple_of, record
@@ -89,8 +89,8 @@ def _listed_terms(library: Library, n_states: int) -> int:
         return comb(n_states + degree, degree)
     if isinstance(library, Fourier):
         return 2 * library.n * n_states
-    counts = [_listed_terms(part, n_states) for part in library.parts] if isinstance(library, Sum | Product) else []
-    if isinstance(library, Sum):
+    counts = [_listed_terms(part, n_states) for part in library.parts] if isinstance(library, SumOfLibraries | ProductOfLibraries) else []
+    if isinstance(library, SumOfLibraries):
         return sum(counts)
     product = 1
     for count in counts:
@@ -111,7 +111,7 @@ PARTS = {
     "Library": lambda value: isinstance(value, Library),
     "FieldTerms": lambda value: isinstance(value, FieldTerms),
 }
-RECORDS = (Rival, FoundEquation, Polynomials, Fourier, Sum, Product, FieldTerms)
+RECORDS = (Rival, FoundEquation, Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms)
 STATES, FIELDS = record(StateModel, PARTS), record(FieldModel, PARTS)
 DYNAMICS_KINDS: dict[str, Kind] = {
     "Discovery": estimator(Discovery, _check_discovery, frozenset(), NOT_STORED | DATA_ATTRIBUTES),

@@ -1,0 +1,448 @@
+"""A candidate term is a product of powers of factors; its name, its derivative and its values follow from that alone.
+
+A factor is a state x_l or a function of states such as sin(x_l). Differentiating a product gives a sum of products,
+so Jacobians need no code of their own: they are values of other terms. `CompiledTerms` computes values.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ardea.core.problem import Index
+from ardea.names import default_names, import_sympy, is_plain_name, latex_name
+
+# Values may be complex, so that a complex step through a library gives a derivative to all digits.
+Values = NDArray[Any]
+# Values computed at once, so that they stay in a cache of 1 MB: 2¹⁶ numbers of 8 bytes and as many copies.
+BLOCK_VALUES = 2**16
+LATEX_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "arctan", "arcsin", "arccos"}
+SYMPY_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "sign", "Abs"}
+
+
+class Factor(ABC):
+    """What a term is a product of: a state, or a function of states."""
+
+    @property
+    @abstractmethod
+    def arguments(self) -> tuple[int, ...]:
+        """The states it depends on."""
+
+    @abstractmethod
+    def name(self, names: Sequence[str]) -> str:
+        """Return it as text, given the names of all states."""
+
+    @abstractmethod
+    def latex(self, names: Sequence[str]) -> str:
+        """Return it in LaTeX."""
+
+    @abstractmethod
+    def sympy(self, symbols: Sequence[Any]) -> Any:
+        """Return it as a SymPy expression, given the symbols of all states."""
+
+    @abstractmethod
+    def python(self, names: Sequence[str]) -> str:
+        """Return it as a Python expression, with NumPy as `np`."""
+
+    @abstractmethod
+    def values(self, columns: Values) -> Values:
+        """Return the values at states of shape (n_states, rows)."""
+
+    @abstractmethod
+    def derivative(self, state: int) -> list[tuple[float, Term]]:
+        """Return ∂/∂x_state as a sum of coefficient times term."""
+
+    def sort_key(self) -> tuple[bool, tuple[int, ...], str]:
+        """States first, then functions, each in the order of the states they hold."""
+        return not isinstance(self, State), self.arguments, self.name(default_names(max(self.arguments) + 1))
+
+
+@dataclass(frozen=True)
+class State(Factor):
+    """A state x_index."""
+
+    index: int
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The state itself."""
+        return (self.index,)
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return x."""
+        return names[self.index]
+
+    def latex(self, names: Sequence[str]) -> str:
+        """Return x, or x_{0}."""
+        return latex_name(names[self.index])
+
+    def sympy(self, symbols: Sequence[Any]) -> Any:
+        """Return its symbol."""
+        return symbols[self.index]
+
+    def python(self, names: Sequence[str]) -> str:
+        """Return x."""
+        return names[self.index]
+
+    def values(self, columns: Values) -> Values:
+        """Return its column."""
+        return np.asarray(columns[self.index])
+
+    def derivative(self, state: int) -> list[tuple[float, Term]]:
+        """Return 1 by itself, nothing by others."""
+        return [(1.0, Term())] if state == self.index else []
+
+
+@dataclass(frozen=True)
+class Wave(Factor):
+    """sin(kx) or cos(kx)."""
+
+    kind: str
+    frequency: int
+    index: int
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The one state."""
+        return (self.index,)
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return sin(x), sin(2 x)."""
+        return f"{self.kind}({self._angle(names[self.index], ' ')})"
+
+    def latex(self, names: Sequence[str]) -> str:
+        r"""Return \sin\left(2 x\right)."""
+        return f"\\{self.kind}\\left({self._angle(latex_name(names[self.index]), ' ')}\\right)"
+
+    def sympy(self, symbols: Sequence[Any]) -> Any:
+        """Return SymPy's sine or cosine."""
+        return getattr(import_sympy(), self.kind)(self.frequency * symbols[self.index])
+
+    def python(self, names: Sequence[str]) -> str:
+        """Return np.sin(2 * x)."""
+        return f"np.{self.kind}({self._angle(names[self.index], ' * ')})"
+
+    def values(self, columns: Values) -> Values:
+        """Return sin(kx) or cos(kx)."""
+        x = columns[self.index]
+        angle = x if self.frequency == 1 else self.frequency * x
+        return np.asarray(np.sin(angle) if self.kind == "sin" else np.cos(angle))
+
+    def derivative(self, state: int) -> list[tuple[float, Term]]:
+        """Return k cos(kx) for sin(kx) and −k sin(kx) for cos(kx)."""
+        if state != self.index:
+            return []
+        sign, other = (1.0, "cos") if self.kind == "sin" else (-1.0, "sin")
+        return [(sign * self.frequency, Term.of(Wave(other, self.frequency, self.index)))]
+
+    def _angle(self, argument: str, times: str) -> str:
+        return argument if self.frequency == 1 else f"{self.frequency}{times}{argument}"
+
+
+@dataclass(frozen=True)
+class OwnFunction(Factor):
+    """A user's function of some states, with a name template and, if known, its partial derivatives."""
+
+    function: Callable[..., Any]
+    states: tuple[int, ...]
+    template: str | Callable[..., str]
+    derivatives: tuple[Callable[..., Any], ...] | None = None
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The states, in the order of the function's arguments."""
+        return self.states
+
+    def name(self, names: Sequence[str]) -> str:
+        """Fill in the template."""
+        return self._filled([names[state] for state in self.arguments])
+
+    def latex(self, names: Sequence[str]) -> str:
+        """Return the LaTeX form of a name such as exp(x); other names as they stand."""
+        name = self._filled([latex_name(names[state]) for state in self.arguments])
+        call = re.fullmatch(r"([A-Za-z]\w*)\((.*)\)", name)
+        if not call:
+            return name
+        head = f"\\{call[1]}" if call[1] in LATEX_FUNCTIONS else "\\operatorname{" + call[1].replace("_", "\\_") + "}"
+        return f"{head}\\left({call[2]}\\right)"
+
+    def sympy(self, symbols: Sequence[Any]) -> Any:
+        """Return SymPy's function of that name if there is one, else an undefined function."""
+        sympy, arguments = import_sympy(), [symbols[state] for state in self.arguments]
+        head = self._generic_name.partition("(")[0]
+        known = {"abs": "Abs", "absolute": "Abs"}.get(head, head)
+        if known in SYMPY_FUNCTIONS and len(arguments) == 1:
+            return getattr(sympy, known)(*arguments)
+        return sympy.Function(head if head.isidentifier() else self._generic_name)(*arguments)
+
+    def python(self, names: Sequence[str]) -> str:
+        """Return a call of NumPy's function, else of a function that bears the name of the one given."""
+        head = getattr(self.function, "__name__", "")
+        if not is_plain_name(head):
+            raise ValueError(f"{self._generic_name} stands for a function without a name, which code cannot call")
+        called = ", ".join(names[state] for state in self.arguments)
+        return f"{'np.' * isinstance(self.function, np.ufunc)}{head}({called})"
+
+    def values(self, columns: Values) -> Values:
+        """Return the values; a constant result counts for every row."""
+        values = np.asarray(self.function(*(columns[state] for state in self.arguments)))
+        if values.shape not in ((), columns[0].shape):
+            raise ValueError(
+                f"the library function {self._generic_name} returned shape {values.shape} for columns of shape "
+                f"{columns[0].shape}; it must return one value per row"
+            )
+        return values
+
+    def derivative(self, state: int) -> list[tuple[float, Term]]:
+        """Return the derivatives given, else numerical ones."""
+        return [(1.0, Term.of(self._partial(i))) for i, argument in enumerate(self.arguments) if argument == state]
+
+    def _partial(self, i: int) -> OwnFunction:
+        name = f"d{i} {self._generic_name}".replace("{", "{{").replace("}", "}}")
+        known = NumericalPartial(self.function, i) if self.derivatives is None else self.derivatives[i]
+        return OwnFunction(known, self.arguments, name)
+
+    def _filled(self, arguments: Sequence[str]) -> str:
+        return self.template.format(*arguments) if isinstance(self.template, str) else self.template(*arguments)
+
+    @property
+    def _generic_name(self) -> str:
+        return self._filled(default_names(len(self.arguments), "a"))
+
+
+@dataclass(frozen=True)
+class NumericalPartial:
+    """Partial derivative of a callable, by complex step where that is right, else by central differences.
+
+    A complex step has no rounding error but is wrong for functions that are not analytic (`abs`) or that drop the
+    imaginary part. It is taken if it agrees with the central difference within 1 % of the largest derivative;
+    otherwise the central difference stands, with a relative error of about 1e-10.
+    """
+
+    function: Callable[..., Any]
+    argument: int
+
+    def __call__(self, *columns: Values) -> Values:
+        """Return the derivative, one value per row."""
+        step = np.cbrt(np.finfo(float).eps) * (1.0 + np.abs(columns[self.argument]))
+        central = (self._shifted(columns, step) - self._shifted(columns, -step)) / (2 * step)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+                exact = np.imag(self._shifted(columns, 1e-30j)) / 1e-30
+        except (TypeError, ValueError):
+            return central
+        agrees = np.max(np.abs(exact - central), initial=0.0) <= 1e-2 * np.max(np.abs(central), initial=0.0)
+        return np.asarray(exact if agrees else central)
+
+    def _shifted(self, columns: Sequence[Values], shift: Any) -> Values:
+        moved = [column + shift if i == self.argument else column for i, column in enumerate(columns)]
+        return np.broadcast_to(np.asarray(self.function(*moved)), columns[0].shape)
+
+
+@dataclass(frozen=True)
+class Term:
+    """Product of factors with positive integer exponents; the empty product is the constant 1.
+
+    Attributes
+    ----------
+    factors : tuple of (Factor, int)
+        Sorted: states first, then functions.
+
+    Examples
+    --------
+    >>> x, y = Term.monomial([0]), Term.monomial([1])
+    >>> (x * y * x).name(["x", "y"])
+    'x^2 y'
+    >>> [(number, term.name(["x", "y"])) for number, term in (x * y * x).derivative(0)]
+    [(2.0, 'x y')]
+    """
+
+    factors: tuple[tuple[Factor, int], ...] = ()
+
+    @classmethod
+    def of(cls, factor: Factor) -> Term:
+        """Return the term of one factor."""
+        return cls(((factor, 1),))
+
+    @classmethod
+    def monomial(cls, states: Iterable[int]) -> Term:
+        """Return the product of the states listed in ascending order, with repetition."""
+        exponents: dict[int, int] = {}
+        for state in states:
+            exponents[state] = exponents.get(state, 0) + 1
+        return cls(tuple((State(state), exponent) for state, exponent in exponents.items()))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether this is the term 1."""
+        return not self.factors
+
+    @property
+    def degree(self) -> int:
+        """Number of factors, each as often as it stands there."""
+        return sum(exponent for _, exponent in self.factors)
+
+    @property
+    def arguments(self) -> list[int]:
+        """The states in it, in ascending order."""
+        return sorted({state for factor, _ in self.factors for state in factor.arguments})
+
+    def __mul__(self, other: Term) -> Term:
+        exponents = dict(self.factors)
+        for factor, exponent in other.factors:
+            exponents[factor] = exponents.get(factor, 0) + exponent
+        return Term(tuple(sorted(exponents.items(), key=lambda item: item[0].sort_key())))
+
+    def without_one(self, position: int) -> Term:
+        """Return the term without one of the factors at that position."""
+        factor, exponent = self.factors[position]
+        left = ((factor, exponent - 1),) if exponent > 1 else ()
+        return Term(self.factors[:position] + left + self.factors[position + 1 :])
+
+    def derivative(self, state: int) -> list[tuple[float, Term]]:
+        """Return ∂/∂x_state as a sum of coefficient times term (product and chain rule)."""
+        return [
+            (exponent * number, self.without_one(position) * inner)
+            for position, (factor, exponent) in enumerate(self.factors)
+            for number, inner in factor.derivative(state)
+        ]
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return the name that users of PySINDy know: `1`, `x`, `x^2 y`, `x sin(y)`."""
+        return " ".join(factor.name(names) + (f"^{e}" if e > 1 else "") for factor, e in self.factors) or "1"
+
+    def latex(self, names: Sequence[str]) -> str:
+        """Return the LaTeX form."""
+        parts = []
+        for factor, exponent in self.factors:
+            base = factor.latex(names)
+            call = f"\\left({base}\\right)" if "\\left" in base and exponent > 1 else base
+            parts.append(f"{call}^{{{exponent}}}" if exponent > 1 else base)
+        return " ".join(parts) or "1"
+
+    def sympy(self, names: Sequence[str]) -> Any:
+        """Return the SymPy expression of symbols with these names."""
+        sympy = import_sympy()
+        symbols = [sympy.Symbol(name) for name in names]
+        return sympy.Mul(*(factor.sympy(symbols) ** exponent for factor, exponent in self.factors))
+
+    def python(self, names: Sequence[str]) -> str:
+        """Return the product in Python: `1.0`, `x**2 * np.sin(y)`."""
+        return " * ".join(factor.python(names) + (f"**{e}" if e > 1 else "") for factor, e in self.factors) or "1.0"
+
+    def variables(self, names: Sequence[str]) -> list[str]:
+        """Return the names that stand in the Python expression."""
+        return [names[state] for state in self.arguments]
+
+
+class CompiledTerms:
+    """The values of some terms, at one row or at many.
+
+    All values lie on slots: the states, the constant, functions, then products degree by degree. Each product is its
+    first factor times the rest of it, both on earlier slots, so that a degree is one NumPy call.
+
+    Attributes
+    ----------
+    slots : ndarray of int
+        The slot of every term.
+    constant : int or None
+        The slot of 1, if some term needs it.
+    functions : list of (int, Factor)
+        Slots of functions.
+    products : list of (int, int, int)
+        Slots of products, of their first factors, and of the rest.
+    """
+
+    def __init__(self, terms: Sequence[Term], n_states: int) -> None:
+        if len(set(terms)) != len(terms):
+            raise ValueError("the list of terms holds a term twice")
+        slot_of = {Term.of(State(i)): i for i in range(n_states)}
+        ordered = sorted(_with_parts(terms), key=lambda term: term.degree)
+        for term in ordered:
+            slot_of.setdefault(term, len(slot_of))
+        self.n_states, self.n_slots = n_states, len(slot_of)
+        self.slots: Index = np.array([slot_of[term] for term in terms], dtype=np.intp)
+        self.constant = slot_of.get(Term())
+        single = [(slot_of[term], term.factors[0][0]) for term in ordered if term.degree == 1]
+        self.functions = [(slot, factor) for slot, factor in single if not isinstance(factor, State)]
+        higher = [term for term in ordered if term.degree > 1]
+        self.products = [
+            (slot_of[term], slot_of[Term.of(term.factors[0][0])], slot_of[term.without_one(0)]) for term in higher
+        ]
+        degrees = np.array([term.degree for term in higher])
+        table = np.array(self.products, dtype=np.intp).reshape(-1, 3)
+        self._levels = [table[degrees == degree].T for degree in np.unique(degrees)]
+
+    def on_slots(self, columns: Values) -> Values:
+        """Return all slots, shape (n_slots, rows), at states of shape (n_states, rows)."""
+        values = np.empty((self.n_slots, columns.shape[1]), dtype=np.result_type(columns.dtype, np.float64))
+        values[: self.n_states] = columns
+        if self.constant is not None:
+            values[self.constant] = 1.0
+        for slot, factor in self.functions:
+            values[slot] = factor.values(columns)
+        for slots, first, rest in self._levels:
+            out = values[slots[0] : slots[-1] + 1]
+            np.multiply(values.take(first, axis=0), values.take(rest, axis=0), out=out)
+        return values
+
+    def values(self, columns: Values) -> Values:
+        """Return the terms, shape (n_terms, rows)."""
+        rows = columns.shape[1]
+        out = np.empty((len(self.slots), rows), dtype=np.result_type(columns.dtype, np.float64))
+        block = max(1, BLOCK_VALUES // self.n_slots)
+        for start in range(0, rows, block):
+            out[:, start : start + block] = self.on_slots(columns[:, start : start + block])[self.slots]
+        return out
+
+
+def _with_parts(terms: Iterable[Term]) -> list[Term]:
+    """Return the terms and all that their products are built from."""
+    found: dict[Term, None] = {}
+    for term in terms:
+        while term not in found:
+            found[term] = None
+            if term.degree > 1:
+                found[Term.of(term.factors[0][0])] = None
+                term = term.without_one(0)
+    return list(found)
+
+
+class CompiledSlopes:
+    """First derivatives of some terms by every state: sums of numbers times other terms."""
+
+    def __init__(self, terms: Sequence[Term], n_states: int) -> None:
+        self._shape = (len(terms), n_states)
+        place: dict[Term, int] = {}
+        entries = [
+            (index, state, place.setdefault(reduced, len(place)), number)
+            for index, term in enumerate(terms)
+            for state in term.arguments
+            for number, reduced in term.derivative(state)
+        ]
+        self._reduced = CompiledTerms(list(place), n_states)
+        columns = list(zip(*entries, strict=True)) or [(), (), (), ()]
+        self._term, self._state, self._place = (np.array(column, dtype=np.intp) for column in columns[:3])
+        self._number = np.array(columns[3], dtype=float)
+
+    def jacobian(self, columns: Values) -> Values:
+        """Return ∂θ_i/∂x_l, shape (rows, n_terms, n_states)."""
+        rows = self._term * self._shape[1] + self._state
+        size = (self._shape[0] * self._shape[1], len(self._reduced.slots))
+        slopes = sparse.csr_array((self._number, (rows, self._place)), shape=size) @ self._reduced.values(columns)
+        return np.moveaxis(slopes.reshape(*self._shape, -1), -1, 0)
+
+    def combine(self, columns: Values, coefficients: Values) -> Values:
+        """Return Σ_i ξ_i ∂θ_i/∂x_l, shape (rows, n_states)."""
+        weights = np.zeros((len(self._reduced.slots), self._shape[1]), dtype=np.result_type(coefficients, np.float64))
+        np.add.at(weights, (self._place, self._state), self._number * coefficients[self._term])
+        return np.asarray(self._reduced.values(columns).T @ weights)
