@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD, advice
     from ardea.estimators.advice import CollapseWarning
     from ardea.estimators.operators import Operator
-    from ardea.persistence import ModelFileError, load, save
+    from ardea.saving import ModelFileError, load, save
     from ardea.versions import __version__, show_versions
 
 __all__ = [
@@ -45,7 +45,7 @@ _HOMES = {
     "ardea.estimators": ("ARD", "LSTSBL", "MAPSTSBL", "MSTSBL", "ARDr", "ARDSearch", "ARDvi", "SparseARD", "advice"),
     "ardea.estimators.advice": ("CollapseWarning",),
     "ardea.estimators.operators": ("Operator",),
-    "ardea.persistence": ("ModelFileError", "load", "save"),
+    "ardea.saving": ("ModelFileError", "load", "save"),
     "ardea.versions": ("__version__", "show_versions"),
 }
 

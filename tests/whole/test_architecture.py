@@ -28,7 +28,7 @@ ROOMS = [
     {"show", "distributed"},
     {"estimators"},
     {"dynamics"},
-    {"models", "pysindy"},
+    {"saving", "pysindy"},
     {"paper"},
     {"cli"},
 ]

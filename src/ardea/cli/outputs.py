@@ -14,7 +14,7 @@ from typing import Any
 from ardea.cli.console import Failure
 from ardea.dynamics.discovery import Discovery
 from ardea.estimators.search import ARDSearch
-from ardea.persistence import save
+from ardea.saving import save
 from ardea.show.report.described import described
 from ardea.show.report.drawings import can_draw
 from ardea.tables.writing import write_whole

@@ -18,8 +18,8 @@ from ardea.cli.outputs import header_record
 from ardea.cli.tables import Columns, read_columns
 from ardea.core.problem import Array
 from ardea.dynamics.discovery import Discovery
-from ardea.persistence import load
 from ardea.readers import DEFAULT_MEMORY, bytes_of
+from ardea.saving import load
 from ardea.show.report.described import column_names, estimator_of
 from ardea.tables.writing import write_whole
 

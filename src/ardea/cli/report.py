@@ -14,7 +14,7 @@ from ardea.cli.outputs import command_line
 from ardea.cli.series import read_series
 from ardea.cli.tables import KNOWN, suffix_of
 from ardea.dynamics.discovery import Discovery
-from ardea.persistence import load
+from ardea.saving import load
 from ardea.show.report.described import column_names, estimator_of
 
 EPILOG = """\

@@ -269,7 +269,7 @@ class Trace:
 
     cost: Array = field(default_factory=lambda: np.empty(0))
     noise_variance: Array = field(default_factory=lambda: np.empty(0))
-    n_terms: Array = field(default_factory=lambda: np.empty(0))
+    n_terms: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     dropped: tuple[Dropped, ...] = ()
 
     def then(self, later: Trace) -> Trace:

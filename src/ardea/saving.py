@@ -1,0 +1,517 @@
+"""Saving and loading models: no pickle, and nothing in a file is ever run.
+
+A file (`ardea.tables.archive`) holds the least from which a model follows: the parameters of the estimator, and for
+every equation the small problem of its kept terms, their prior variances and the noise variance. Coefficients,
+covariances, intervals and evidence are computed from them by the same code as after a fit, so that no two numbers of a
+file can disagree. Files are read by the same and later versions of Ardea; a file of a later format version is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import signature
+from math import comb
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ardea import priors
+from ardea.core.compression import Compression
+from ardea.core.problem import DenseColumns, Problem
+from ardea.core.result import Dropped, Trace
+from ardea.dynamics.discovery import Discovery
+from ardea.dynamics.equations import FoundEquation, Rival
+from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
+from ardea.dynamics.models import FieldModel, StateModel
+from ardea.dynamics.times import SECONDS
+from ardea.equation import Equation, Left
+from ardea.estimators.base import BaseARD
+from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.estimators.search import ARDSearch, Path, _grid_names
+from ardea.methods.kept import FlatPart, KeptTerms
+from ardea.names import ColumnNames, default_names
+from ardea.tables.archive import LONGEST_QUOTE, ModelFileError, Part, opened_archive, require, write_archive
+
+__all__ = ["ModelFileError", "load", "save"]
+
+KINDS = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD, ARDSearch, Discovery)
+PRIORS = (
+    *(priors.Flat, priors.CappedLinear, priors.Linear, priors.Tanh, priors.Log, priors.Gamma),
+    *(priors.Bounds, priors.NegativeLog, priors.Both),
+)
+LIBRARIES = (Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms)
+# What the parameters of a model can be made of; code of a user's own is not among it.
+MADE: dict[str, type] = {cls.__name__: cls for cls in (*KINDS, *PRIORS, *LIBRARIES)}
+# Repeated terms of sums and products are left out, so a library may list more terms than it has.
+LARGEST_REPETITION = 100
+# The columns of a path: text, numbers of any size, whole numbers, truth values.
+PATH_COLUMNS = {
+    **dict.fromkeys(("method", "varied"), "U"),
+    "strength": "f",
+    "k": "i",
+    **dict.fromkeys(("cost", "log_evidence", "noise_variance", "evidence", "aicc", "aic", "bic", "ebic", "ebic2"), "f"),
+    "support": "b",
+    "coef": "f",
+    "score": "f",
+    "eligible": "b",
+}
+KEPT_VALUES = ("noise", "noise_known", "unit", "target_unit")
+PROBLEM_VALUES = ("rest", "n_rows", "floor", "distinct")
+FLAT_VALUES = ("intercept", "loadings", "target_loadings", "inverse_gram")
+# Bounds of the small problems, so that no product of two of their squares overflows; fits give numbers around 1.
+LARGEST_IN_PROBLEM = 1e70
+SMALLEST = float(np.finfo(float).tiny)
+
+
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file.
+
+    The same model gives the same bytes. The file appears whole or not at all: it is written beside its place and
+    renamed. A stream of blocks (`partial_fit`) is stored as it is and can be continued after loading.
+
+    Parameters
+    ----------
+    model : estimator of ardea, ARDSearch or ardea.dynamics.Discovery
+        Fitted. Priors of `ardea.priors` and libraries of `ardea.dynamics` are stored; functions of your own are code
+        and are refused. Attributes of your own are not stored. A `Discovery` is stored without its data, so `inclusion`
+        cannot be asked of it afterwards.
+    path : path
+        Where to write. An existing file is replaced.
+
+    Raises
+    ------
+    ModelFileError
+        If the model holds something that the format does not.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import ardea
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 20))
+    >>> model = ardea.SparseARD().fit(X, 2 * X[:, 3] + rng.normal(size=100))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "model.ardea"
+    ...     ardea.save(model, file)
+    ...     again = ardea.load(file)
+    >>> bool(np.all(again.predict(X) == model.predict(X)))
+    True
+    """
+    write_archive(path, _to_record(model), take_apart)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    Nothing in the file is run, and no more memory is used than a few times its size. Everything is checked before the
+    model is returned.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    estimator of ardea, ARDSearch or Discovery
+        Equal to the model saved: the same predictions, intervals and draws, bit by bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, cut short, of a later format, or holds anything but a model.
+    """
+    with opened_archive(path, put_together) as part:
+        return _from_record(part)
+
+
+def _to_record(model: Any) -> dict[str, Any]:
+    """Return the tree of a fitted model: its parameters, and what the fit found."""
+    name = type(model).__name__
+    if type(model) not in KINDS:
+        raise ModelFileError(
+            f"A {name} cannot be saved: only fitted estimators of ardea can. In a pipeline, save its last step."
+        )
+    check_is_fitted(model)
+    to_record: dict[type, Callable[[Any], dict[str, Any]]] = {
+        ARDSearch: search_to_record,
+        Discovery: discovery_to_record,
+    }
+    return {"kind": name, "parameters": model.get_params(deep=False)} | to_record.get(
+        type(model), regression_to_record
+    )(model)
+
+
+def _from_record(part: Part) -> Any:
+    """Return the model of a tree."""
+    name = part.text("kind", {kind.__name__ for kind in KINDS})
+    model = put_together(name, part.value("parameters", "a set of values with names", dict))
+    from_record: dict[str, Callable[[Any, Part], Any]] = {
+        "ARDSearch": search_from_record,
+        "Discovery": discovery_from_record,
+    }
+    return from_record.get(name, regression_from_record)(model, part)
+
+
+# Regressions
+
+
+def regression_to_record(model: BaseARD) -> dict[str, Any]:
+    """Return what a fit found: of a stream its compressed rows, else of every target its kept terms."""
+    record: dict[str, Any] = {"n_features": int(model.n_features_in_), "one_target": bool(model._one_target)}
+    if (names := getattr(model, "feature_names_in_", None)) is not None:
+        record["names"] = [str(name) for name in names]
+    if (output := getattr(model, "_sklearn_output_config", {}).get("transform")) is not None:
+        record["output"] = output
+    if "_stream" in vars(model):
+        return record | {"stream": _stream_to_record(model._stream)}
+    if model._ranges is not None:
+        record["ranges"] = model._ranges
+    each: Any = (model.kkt_gap_, model.n_iter_, model.trace_)
+    gaps, counts, traces = ([one] for one in each) if model._one_target else each
+    targets = [
+        kept_to_record(one.kept, one.n_candidates) | {"kkt_gap": gap, "n_iter": n, "trace": _trace_to_record(trace)}
+        for one, gap, n, trace in zip(model.equations_, gaps, counts, traces, strict=True)
+    ]
+    return record | {"targets": targets, "warnings": list(model.warnings_)}
+
+
+def regression_from_record(model: BaseARD, part: Part) -> BaseARD:
+    """Return the model with what a fit sets."""
+    model._check_parameters()
+    d = model.n_features_in_ = part.whole("n_features", 1)
+    one = model._one_target = part.truth("one_target")
+    if "names" in part:
+        model.feature_names_in_ = np.array(part.texts("names", d), dtype=object)
+    if "output" in part:
+        model.set_output(transform=part.text("output", {"default", "pandas", "polars"}))
+    if "stream" in part:
+        model._stream = _stream_from_record(part.part("stream"), d, one)
+        model._ranges = model._stream.ranges
+        model._strength(d)
+        return model
+    model._ranges = _ranges(part, d)
+    model.warnings_ = part.texts("warnings")
+    targets = part.parts("targets")
+    require(len(targets) == 1 if one else targets, part.where, "a model of its targets")
+    kept = [kept_from_record(target, d) for target in targets]
+    model._strength(d)
+    vocabulary = ColumnNames(model._names())
+    lefts = ["y"] if one else default_names(len(kept), "y")
+    model.equations_ = [Equation(Left(left), vocabulary, terms) for left, terms in zip(lefts, kept, strict=True)]
+    for equation in model.equations_:
+        _check_answers(equation, part.where)
+    traces = [_trace_from_record(target.part("trace"), d) for target in targets]
+    model.trace_ = traces[0] if one else traces
+    model.kkt_gap_ = model._stacked([target.number("kkt_gap", 0.0) for target in targets])
+    model.n_iter_ = model._stacked([target.whole("n_iter") for target in targets])
+    model._check_units()
+    model._set_attributes()
+    return model
+
+
+def kept_to_record(kept: KeptTerms, n_candidates: int) -> dict[str, Any]:
+    """Return the kept terms: γ of every candidate, which says which are kept, and the problem of these."""
+    problem, flat = kept.problem, kept.flat
+    record: dict[str, Any] = {}
+    record |= {name: float(getattr(problem, name)) for name in PROBLEM_VALUES}
+    for owner, names in ((kept, KEPT_VALUES), (flat, FLAT_VALUES)):
+        record |= {name: getattr(owner, name) for name in names}
+    gamma = np.zeros(n_candidates)
+    gamma[kept.active] = kept.prior_variance
+    columns = problem.columns.take(np.arange(kept.active.size))
+    own = {"prior_variance": gamma, "columns": columns, "target": problem.target, "always_kept": flat.kept}
+    return record | own
+
+
+def kept_from_record(part: Part, n_candidates: int) -> KeptTerms:
+    """Return the kept terms, every value of them within bounds."""
+    gamma = part.array("prior_variance", (n_candidates,), 0.0, LARGEST_IN_PROBLEM)
+    active = np.flatnonzero(gamma)
+    intercept, always = part.truth("intercept"), part.indices("always_kept", n_candidates)
+    require(not np.intersect1d(active, always).size, part.where, "a model with one prior for every term")
+    k, p = active.size, int(intercept) + always.size
+    flat = FlatPart(
+        always,
+        intercept,
+        part.array("loadings", (p, k)),
+        part.array("target_loadings", (p,)),
+        _covariance(part, "inverse_gram", p),
+    )
+    return KeptTerms(
+        active=active,
+        problem=problem_from_record(part, k),
+        prior_variance=gamma[active],
+        noise=part.number("noise", SMALLEST, LARGEST_IN_PROBLEM),
+        noise_known=part.truth("noise_known"),
+        n_parameters=k,
+        unit=part.array("unit", (k,), SMALLEST),
+        target_unit=part.number("target_unit", SMALLEST),
+        flat=flat,
+    )
+
+
+def problem_from_record(part: Part, n_columns: int) -> Problem:
+    """Return a small problem, every value of it within bounds."""
+    target = part.array("target", (None,), -LARGEST_IN_PROBLEM, LARGEST_IN_PROBLEM)
+    columns = part.array("columns", (target.size, n_columns), -LARGEST_IN_PROBLEM, LARGEST_IN_PROBLEM)
+    rest, floor = (part.number(name, 0.0, LARGEST_IN_PROBLEM) for name in ("rest", "floor"))
+    n_rows, distinct = part.number("n_rows", SMALLEST, LARGEST_IN_PROBLEM), part.number("distinct", 0.0, math.inf)
+    return Problem(DenseColumns(columns), target, rest, n_rows, floor, distinct)
+
+
+def _covariance(part: Part, name: str, size: int) -> Any:
+    """Return a symmetric matrix without negative eigenvalues, beyond rounding."""
+    matrix = part.array(name, (size, size), -LARGEST_IN_PROBLEM, LARGEST_IN_PROBLEM)
+    scale = np.sqrt(np.maximum(matrix.diagonal(), SMALLEST))
+    scaled = matrix / np.outer(scale, scale)
+    sound = np.allclose(scaled, scaled.T, 0, 1e-10) and np.linalg.eigvalsh(scaled).min(initial=0.0) >= -1e-10 * size
+    require(sound, f"{part.where}.{name}", "a covariance")
+    return matrix
+
+
+def _check_answers(equation: Equation, where: str) -> None:
+    """Refuse kept terms whose numbers overflow."""
+    for estimate in (equation.posterior, equation.refit or equation.posterior):
+        sound = np.isfinite(estimate.mean).all() and np.isfinite(estimate.covariance).all()
+        require(sound and np.all(estimate.covariance.diagonal() >= 0), where, "a model with finite coefficients")
+    numbers = [equation.intercept or 0.0, equation.intercept_std or 0.0, equation.noise, equation.kept.log_evidence]
+    require(np.isfinite(numbers).all(), where, "a model with finite coefficients")
+
+
+def _ranges(part: Part, n_features: int) -> Any:
+    """Return least and greatest value of every column; None where they are not known."""
+    if "ranges" not in part:
+        return None
+    ranges = part.array("ranges", (2, n_features))
+    require(np.all(ranges[0] <= ranges[1]), f"{part.where}.ranges", "made of a least and a greatest value")
+    return ranges
+
+
+def _trace_to_record(trace: Trace) -> dict[str, Any]:
+    dropped = np.array([(one.column, one.round, one.statistic, one.threshold) for one in trace.dropped], dtype=float)
+    return {
+        "steps": np.array([trace.cost, trace.noise_variance, trace.n_terms], dtype=float),
+        "dropped": dropped.reshape(-1, 4),
+    }
+
+
+def _trace_from_record(part: Part, n_features: int) -> Trace:
+    cost, noise, n_terms = part.array("steps", (3, None))
+    dropped = part.array("dropped", (None, 4))
+    columns = dropped[:, 0]
+    require(np.all((columns >= 0) & (columns < n_features)), f"{part.where}.dropped", "made of columns")
+    rows = ((int(column), int(number), *rest) for column, number, *rest in dropped.tolist())
+    return Trace(cost, noise, n_terms.astype(np.intp), tuple(Dropped(*row) for row in rows))
+
+
+def _stream_to_record(stream: Compression) -> dict[str, Any]:
+    record = {field.name: getattr(stream, field.name) for field in fields(stream) if field.name != "n_features"}
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _stream_from_record(part: Part, n_features: int, one_target: bool) -> Compression:
+    """Return the compressed rows of a stream: √w·[1 Θ Y] or its triangle, so the first column's norm is √Σw."""
+    factor = part.array("factor", (None, None))
+    n_targets = factor.shape[1] - 1 - n_features
+    require(
+        factor.shape[0] and (n_targets == 1 if one_target else n_targets >= 1), part.where, "a stream of its columns"
+    )
+    weight = part.number("total_weight", SMALLEST)
+    require(np.isclose(factor[:, 0] @ factor[:, 0], weight, rtol=1e-9), part.where, "a stream of its weight")
+    n_samples = part.whole("n_samples", 1)
+    distinct = part.whole("distinct", 1, n_samples) if "distinct" in part else None
+    return Compression(factor, n_features, weight, n_samples, _ranges(part, n_features), distinct)
+
+
+# Searches
+
+
+def search_to_record(search: ARDSearch) -> dict[str, Any]:
+    """Return the best model and the path that it was chosen from."""
+    path = {name: column.tolist() if column.dtype.kind == "U" else column for name, column in search.path_.items()}
+    return {"best": _to_record(search.best_estimator_), "path": path}
+
+
+def search_from_record(search: ARDSearch, part: Part) -> ARDSearch:
+    """Return the search with what a fit sets; which model is the best follows from the path."""
+    search._checked_models()
+    best = _from_record(part.part("best"))
+    require(isinstance(best, BaseARD) and "equations_" in vars(best), f"{part.where}.best", "a fitted estimator")
+    search.n_features_in_ = best.n_features_in_
+    if hasattr(best, "feature_names_in_"):
+        search.feature_names_in_ = best.feature_names_in_
+    path = search.path_ = _path_from_record(part.part("path"), best.n_features_in_)
+    with warnings.catch_warnings(action="ignore"):
+        index = search.best_index_ = search._chosen(path["score"], path["eligible"])
+    same = path["method"][index] == type(best).__name__ and np.array_equal(path["coef"][index], best.coef_)
+    require(same, part.where, "a search with the path of its best model")
+    search.best_estimator_, search.best_strength_ = best, float(path["strength"][index])
+    varied = _grid_names(best, search.strengths)
+    search.best_params_ = {name: value for name, value in best.get_params().items() if name in varied}
+    return search
+
+
+def _path_from_record(part: Part, n_features: int) -> Path:
+    """Return the path; criteria may be infinite, the strength of a method that has none is not a number."""
+    n = part.length("method")
+    path = Path()
+    for name, kind in PATH_COLUMNS.items():
+        shape = (n, n_features) if name in {"support", "coef"} else (n,)
+        path[name] = np.array(part.texts(name, n)) if kind == "U" else part.array_of(name, shape, kind)
+    sound = n and not np.isnan(path["score"]).any() and np.isfinite(path["coef"]).all()
+    require(sound and np.all(path["coef"][path["support"]] != 0), part.where, "a path of models")
+    return path
+
+
+# Equations of motion
+
+
+def discovery_to_record(found: Discovery) -> dict[str, Any]:
+    """Return the candidate terms and every equation's coefficients."""
+    model = found.model_
+    record: dict[str, Any] = {
+        "library": model.library,
+        "reach": model.reach,
+        "equations": [_equation_to_record(one, found.coef_.shape[1]) for one in found.equations_],
+        "warnings": list(found.warnings_),
+    }
+    if found.time_unit_ is not None:
+        record["time_unit"] = found.time_unit_
+    if isinstance(model, StateModel):
+        return record | {"names": list(model.names), "discrete_time": model.discrete_time}
+    return record | {"names": list(model.fields), "axes": list(model.axes), "space": list(model.space)}
+
+
+def discovery_from_record(found: Discovery, part: Part) -> Discovery:
+    """Return the model with what a fit sets."""
+    found._check_parameters(None)
+    parts = part.parts("equations")
+    require(parts, part.where, "a model with equations")
+    masks = [one.array_of("support", (None,), "b") for one in parts]
+    shape = (len(parts), masks[0].size)
+    found.model_ = model = _model_from_record(part, shape)
+    terms, found.feature_names_ = model.term_names, model.unknowns
+    require({len(terms), *(mask.size for mask in masks)} == {shape[1]}, part.where, "a model of its library")
+    found.equations_ = [
+        _equation_from_record(one, np.flatnonzero(mask).tolist(), name, terms)
+        for one, mask, name in zip(parts, masks, found.feature_names_, strict=True)
+    ]
+    found.coef_, found.coef_std_ = model.coefficients, np.zeros(shape)
+    for row, equation in enumerate(found.equations_):
+        found.coef_[row, list(equation.support)] = equation.coefficients
+        found.coef_std_[row, list(equation.support)] = equation.std
+    found.coef_covariance_ = [equation.covariance for equation in found.equations_]
+    found.time_unit_ = part.text("time_unit", SECONDS) if "time_unit" in part else None
+    found.warnings_ = part.texts("warnings")
+    return found
+
+
+def _model_from_record(part: Part, shape: tuple[int, int]) -> StateModel | FieldModel:
+    """Return the model of states or fields, after checking that its library is as large as its equations."""
+    names, reach = part.texts("names"), part.array("reach", shape[:1], SMALLEST)
+    library = part.value("library")
+    require(len(set(names)) == len(names) >= len(reach), part.where, "a model of its unknowns")
+    largest = LARGEST_REPETITION * shape[1]
+    if "space" not in part:
+        require(isinstance(library, Library) and _listed_terms(library, len(names)) <= largest, part.where, "small")
+        return StateModel(library, names, np.zeros(shape), reach, part.truth("discrete_time"))
+    axes, space = part.texts("axes"), tuple(part.value("space", "a list", list))
+    sound = isinstance(library, FieldTerms) and len(names) == len(reach) and 1 <= len(axes) == len(space) <= 3
+    require(
+        sound and _listed_field_terms(library, len(names), len(axes)) <= largest, part.where, "a model of its fields"
+    )
+    grids = Part(dict(zip(axes, space, strict=True)), f"{part.where}.space")
+    space = tuple(grids.array(name, (None,)) for name in axes)
+    require(all(np.all(np.diff(points) > 0) for points in space), grids.where, "made of increasing points")
+    return FieldModel(library, names, axes, np.zeros(shape), space, reach)
+
+
+def _equation_to_record(one: FoundEquation, n_candidates: int) -> dict[str, Any]:
+    support = np.zeros(n_candidates, dtype=bool)
+    support[list(one.support)] = True
+    return {
+        "support": support,
+        "coefficients": one.coefficients,
+        "covariance": one.covariance,
+        "degrees": float(one.degrees),
+        "noise": float(one.noise),
+        "criterion": float(one.criterion),
+        "rivals": [{"terms": list(rival.terms), "excess": float(rival.excess)} for rival in one.rivals],
+        "equivalents": [{"terms": list(terms)} for terms in one.equivalents],
+    }
+
+
+def _equation_from_record(part: Part, support: list[int], name: str, terms: list[str]) -> FoundEquation:
+    k = len(support)
+
+    def known(other: Part) -> tuple[str, ...]:
+        named = tuple(other.texts("terms"))
+        require(set(named) <= set(terms), other.where, "made of candidate terms")
+        return named
+
+    return FoundEquation(
+        name=name,
+        terms=tuple(terms[j] for j in support),
+        support=tuple(support),
+        coefficients=part.array("coefficients", (k,)),
+        covariance=_covariance(part, "covariance", k),
+        degrees=part.number("degrees", 1.0),
+        noise=part.number("noise", 0.0),
+        criterion=part.number("criterion"),
+        rivals=tuple(Rival(known(one), one.number("excess")) for one in part.parts("rivals")),
+        equivalents=tuple(known(one) for one in part.parts("equivalents")),
+    )
+
+
+def _listed_field_terms(library: FieldTerms, n_fields: int, n_axes: int) -> int:
+    """Return how many terms a library of fields lists, repeated ones included, without listing them."""
+    powers, derivatives = library.powers, library.derivatives
+    return comb(n_fields + powers, powers) * comb(n_axes + derivatives, n_axes) * n_fields
+
+
+def _listed_terms(library: Library, n_states: int) -> int:
+    """Return how many terms a library lists, repeated ones included, without listing them."""
+    if isinstance(library, Polynomials):
+        degree = library.degree_for(n_states)
+        return comb(n_states + degree, degree)
+    if isinstance(library, Fourier):
+        return 2 * library.n * n_states
+    counts = (
+        [_listed_terms(one, n_states) for one in library.parts]
+        if isinstance(library, SumOfLibraries | ProductOfLibraries)
+        else []
+    )
+    return sum(counts) if isinstance(library, SumOfLibraries) else math.prod(counts)
+
+
+# Parameters
+
+
+def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
+    """Return the class and the arguments of an estimator, a prior or a library."""
+    name = type(value).__name__
+    if MADE.get(name) is type(value):
+        return name, {argument: getattr(value, argument) for argument in signature(type(value)).parameters}
+    what = getattr(value, "__name__", name)
+    if callable(value) or isinstance(value, priors.Prior | priors.Convex | Library):
+        raise ModelFileError(
+            f"{where} is code of your own ({what}). Code is not stored, since a file from a stranger must not run any. "
+            "Use one of ardea.priors, or keep the code that fits the model."
+        )
+    raise ModelFileError(
+        f"{where} is of type {what}, which the format does not hold. Give numbers, text, lists or arrays."
+    )
+
+
+def put_together(name: str, arguments: dict[str, Any]) -> Any:
+    """Return an estimator, a prior or a library."""
+    require(name in MADE, name[:LONGEST_QUOTE], "a class that this version of ardea knows")
+    return MADE[name](**arguments)
