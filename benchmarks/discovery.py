@@ -39,12 +39,13 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from ardea.core.subsets import Support, penalty
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
-from ardea.dynamics.errors_in_variables import Equations, InContext
 from ardea.dynamics.field_equation import FieldEquation
-from ardea.dynamics.states import RowScheme, checked_trajectories
-from ardea.dynamics.subsets import Support, penalty
+from ardea.dynamics.rows import stretch_rows
+from ardea.dynamics.series import checked_series
 from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES, System
+from ardea.dynamics.whitening import EquationRows, JointRows
 from ardea.progress import Progress
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
 from benchmarks.process import ROOT, Record, machine, save_json
@@ -64,8 +65,8 @@ DISCOVERY, DIFFERENCES, WEAK = "Discovery", "STLSQ", "weak STLSQ"
 FIRST_SEED, PEER_DRAWS, COVERAGE_DRAWS, TOGETHER_DRAWS = 1000, 3, 100, 5
 
 SEARCHING = (
-    *("differences", "errors_in_variables", "field_equation", "field_terms", "fields", "libraries"),
-    *("pieces", "products", "search", "states", "subsets", "tournament"),
+    *("differences", "field_equation", "field_terms", "fields", "libraries", "rows", "search", "series", "terms"),
+    "whitening",
 )
 # CPU seconds after which a trial counts as failed.
 LIMIT, PEER_LIMIT = 40.0, 300.0
@@ -202,17 +203,17 @@ def at_truth(model: Discovery, truth: Array) -> Record:
             sizes = [(len(supports[state]), len(found[state])) for state in equations.states]
         N, d = equations.n_rows, equations.n_terms
         excess += N * np.log((fit.rss + fit.floor) / (other.rss + other.floor))
-        excess += sum(penalty(N, d, true) - penalty(N, d, chosen) for true, chosen in sizes)
+        excess += sum(penalty("ebic2", N, d, true) - penalty("ebic2", N, d, chosen) for true, chosen in sizes)
     return {"t": float(np.min(np.concatenate(statistics))), "excess_of_truth": float(excess)}
 
 
 def _distinct(model: Discovery) -> list[Any]:
     """Return the groups of equations that were fitted together."""
-    groups = [one.equation.equations if isinstance(one.equation, InContext) else one.equation for one in model._found]
+    groups = [one.rows.joint if isinstance(one.rows, EquationRows) else one.rows for one in model.searched_]
     return list({id(group): group for group in groups}.values())
 
 
-def _statistics(equations: Equations, fit: Any) -> Array:
+def _statistics(equations: JointRows, fit: Any) -> Array:
     """Return |coefficient|/standard error of all terms of a fit."""
     A, z = equations.design(fit)
     inverse = np.linalg.pinv(A)
@@ -237,7 +238,7 @@ def run_coverage(options: argparse.Namespace) -> None:
             for equation, row in zip(model.equations_, truth, strict=True):
                 if set(equation.support) == set(np.flatnonzero(row).tolist()):
                     distance = np.abs(equation.coefficients - row[list(equation.support)])
-                    held += (distance <= equation.half_widths(0.95)).tolist()
+                    held += (distance <= equation.posterior.half_widths(0.95)).tolist()
             bar.step()
     _save("coverage", {"draws": draws, "exact": exact, "intervals": len(held), "held": float(np.mean(held))})
 
@@ -252,9 +253,9 @@ def run_together(options: argparse.Namespace) -> None:
     for noise in TOGETHER_NOISES:
         for seed in range(options.seed, options.seed + draws):
             t, x = system.noisy(noise, seed)
-            pieces = RowScheme("weak", False, "finite", 6).pieces(checked_trajectories(x, t, None, None, None)[0])
-            alone = Equations(pieces, library, [1], np.ones(3))
-            together = Equations(pieces, library, [0, 1, 2], np.ones(3))
+            stretches = stretch_rows(checked_series(x, t, None, None, None)[0])
+            alone = JointRows(stretches, library, [1], np.ones(3))
+            together = JointRows(stretches, library, [0, 1, 2], np.ones(3))
             rows.append(
                 {
                     "noise": noise,

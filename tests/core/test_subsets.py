@@ -17,6 +17,10 @@ def drawn(seed=0, n=40, d=9, noise=0.3):
     return A, A @ xi + noise * rng.normal(size=n)
 
 
+def problem_of(A, z):
+    return posed(A, z)[0]
+
+
 def rss_of(A, z, support):
     columns = A[:, list(support)]
     return float(np.sum((z - columns @ np.linalg.lstsq(columns, z, rcond=None)[0]) ** 2)) if support else float(z @ z)
@@ -30,7 +34,7 @@ def ebic2(A, z, support):
 @pytest.mark.parametrize("support", [(), (3,), (1, 4), (0, 1, 4, 6)])
 def test_the_criterion_is_that_of_least_squares(support):
     A, z = drawn()
-    found = model(posed(A, z), support)
+    found = model(problem_of(A, z), support)
     assert found.rss == pytest.approx(rss_of(A, z, support), rel=1e-9)
     assert found.criterion == pytest.approx(ebic2(A, z, support), rel=1e-9)
 
@@ -39,7 +43,7 @@ def test_the_criterion_is_that_of_least_squares(support):
 @pytest.mark.parametrize("support", [(), (3,), (1, 4), (0, 1, 4)])
 def test_the_best_move_is_the_best_of_all_neighbours(n, support):
     A, z = drawn(1, n=n)
-    problem, d = posed(A, z), A.shape[1]
+    problem, d = problem_of(A, z), A.shape[1]
     near = [set(support) ^ {j} for j in range(d)]
     near += [set(support) - {i} | {j} for i in support for j in range(d) if j not in support]
     near = [tuple(sorted(s)) for s in near if len(s) <= n // 4]
@@ -49,7 +53,7 @@ def test_the_best_move_is_the_best_of_all_neighbours(n, support):
 
 def test_compressing_long_problems_changes_nothing():
     A, z = drawn(2, n=500)
-    compressed = posed(A, z)
+    compressed = problem_of(A, z)
     assert compressed.columns.shape[0] == A.shape[1]
     for support in ((), (1, 4), (0, 2, 5, 6)):
         assert model(compressed, support).rss == pytest.approx(rss_of(A, z, support), rel=1e-9)
@@ -60,7 +64,7 @@ def test_compressing_long_problems_changes_nothing():
 @pytest.mark.parametrize("among", [None, np.array([8, 4, 2])])
 def test_every_move_changes_rss_as_least_squares_does(support, among):
     A, z = drawn(9)
-    change = moves(posed(A, z), support, among)
+    change = moves(problem_of(A, z), support, among)
     start, columns = rss_of(A, z, support), range(9) if among is None else among
     for place, j in enumerate(columns):
         added = np.inf if j in support else rss_of(A, z, (*support, j)) - start
@@ -79,7 +83,7 @@ def test_the_forward_path_adds_the_best_term_first():
     for length in range(1, 5):
         best = min(set(range(9)) - set(support), key=lambda j, held=support: rss_of(A, z, (*held, j)))
         support = tuple(sorted((*support, best)))
-        assert forward_path(posed(A, z), length) == support
+        assert forward_path(problem_of(A, z), length) == support
 
 
 def test_penalties_are_those_of_their_names():
@@ -96,7 +100,7 @@ def test_penalties_are_those_of_their_names():
 
 def test_the_backward_path_removes_the_cheapest_term_first():
     A, z = drawn(3)
-    path = backward_path(posed(A, z), range(9))
+    path = backward_path(problem_of(A, z), range(9))
     assert [len(one.support) for one in path] == list(range(9, 0, -1))
     for larger, smaller in pairwise(path):
         cheapest = min(combinations(larger.support, len(larger.support) - 1), key=lambda s: rss_of(A, z, s))
@@ -107,7 +111,7 @@ def test_the_backward_path_removes_the_cheapest_term_first():
 def test_dependent_columns_do_not_break_the_path():
     A, z = drawn(4)
     A = np.column_stack([A, A[:, 0] + A[:, 1], np.zeros(len(z))])
-    path = backward_path(posed(A, z), range(11))
+    path = backward_path(problem_of(A, z), range(11))
     assert len(path[0].support) == 9
     assert all(np.isfinite(one.rss) for one in path)
 
@@ -115,14 +119,14 @@ def test_dependent_columns_do_not_break_the_path():
 @pytest.mark.parametrize("seed", range(8))
 def test_selection_finds_the_exhaustive_optimum(seed):
     A, z = drawn(seed, n=60, noise=0.6)
-    found = select(posed(A, z), [tuple(range(9))])[0]
+    found = select(problem_of(A, z), [tuple(range(9))])[0]
     everything = [s for k in range(10) for s in combinations(range(9), k)]
     assert found.support == min(everything, key=lambda s: ebic2(A, z, s))
 
 
 def test_rescaling_columns_changes_no_choice():
     A, z = drawn(5)
-    first, second = (posed(B, 7.0 * z) for B in (A, A * 10.0 ** np.arange(-4, 5)))
+    first, second = (problem_of(B, 7.0 * z) for B in (A, A * 10.0 ** np.arange(-4, 5)))
     assert [one.support for one in select(first, [(0, 1, 4, 6)])] == [
         one.support for one in select(second, [(0, 1, 4, 6)])
     ]
@@ -130,11 +134,11 @@ def test_rescaling_columns_changes_no_choice():
 
 def test_a_target_of_zero_has_the_empty_model():
     A, _ = drawn(8)
-    assert select(posed(A, np.zeros(40)), [(1, 2)])[0].support == ()
+    assert select(problem_of(A, np.zeros(40)), [(1, 2)])[0].support == ()
 
 
 def test_neighbours_are_sorted_and_near():
     A, z = drawn(7)
-    near = neighbours(posed(A, z), model(posed(A, z), (1, 4, 6)))
+    near = neighbours(problem_of(A, z), model(problem_of(A, z), (1, 4, 6)))
     assert [one.criterion for one in near] == sorted(one.criterion for one in near)
     assert all(len(set(one.support) ^ {1, 4, 6}) in (1, 2) for one in near)

@@ -25,8 +25,7 @@ from ardea.dynamics.fields import (
     spectral_radii,
 )
 from ardea.dynamics.libraries import FieldTerm, FieldTerms
-from ardea.dynamics.subsets import ard_supports
-from ardea.dynamics.tournament import Tournament
+from ardea.dynamics.search import Tournament, ard_supports
 
 # Integration by parts, on fields whose derivatives are known
 

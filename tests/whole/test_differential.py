@@ -22,7 +22,7 @@ from sklearn.linear_model import ARDRegression, Lasso, LinearRegression
 
 import dense_twin as twin
 from ardea import ARD, MAPSTSBL, ARDr, ARDvi, SparseARD, rates
-from ardea.core import loop
+from ardea.core import loop, subsets
 from ardea.core.compression import GRAM_CONDITION_LIMIT, Compression
 from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
@@ -30,7 +30,7 @@ from ardea.core.loop import Fixed
 from ardea.core.problem import EPS
 from ardea.core.result import SHARP_CONDITION, posterior, sharpened
 from ardea.core.reweighted import Setting, State, certify
-from ardea.dynamics.subsets import System, ard_supports, wide_supports
+from ardea.dynamics.search import ard_supports, wide_supports
 from ardea.methods.thresholds import Given, MaximumAPosteriori
 from ardea.priors import Flat
 
@@ -905,9 +905,9 @@ def pool_reaches_all_subsets(seed, n, d):
         A = rng.normal(size=(50, d)) @ (np.eye(d) + rng.normal(size=(d, d)) / np.sqrt(d))
         xi = np.where(np.arange(d) < 3, rng.choice([-1, 1], d) * rng.uniform(0.2, 1.0, d), 0.0)
         z = A @ xi + rng.normal(size=50)
-        system = System.of(A, z)
-        found = system.select([*ard_supports(system), *wide_supports(system)])[0]
-        criterion, support = best_by_ebic2(A / np.linalg.norm(A, axis=0), z, system.largest)
+        problem, _ = subsets.posed(A, z)
+        found = subsets.select(problem, [*ard_supports(problem), *wide_supports(problem)])[0]
+        criterion, support = best_by_ebic2(A / np.linalg.norm(A, axis=0), z, subsets.largest(problem))
         assert found.criterion >= criterion - 1e-7
         hits += found.support == support
     return hits
@@ -937,10 +937,11 @@ def test_the_best_move_among_nearly_equal_columns(offset):
         u = rng.uniform(-1, 1, 50)
         A = np.column_stack([np.ones(50), offset + u, (offset + u) ** 2, offset * rng.normal(size=50) + u**3, u**2])
         z = rng.normal() + 2 * u - u**2 + 1e-3 * rng.normal(size=50)
-        system = System.of(A, z)
+        problem, _ = subsets.posed(A, z)
         support = tuple(sorted(rng.choice(5, int(rng.integers(0, 4)), replace=False).tolist()))
-        best = min(system.model(s).criterion for s in neighbours_of(support, 5, system.largest))
-        assert system.best_move(system.model(support)).criterion <= best + 1e-6 * abs(best)
+        near = neighbours_of(support, 5, subsets.largest(problem))
+        best = min(subsets.model(problem, s).criterion for s in near)
+        assert subsets.best_move(problem, subsets.model(problem, support)).criterion <= best + 1e-6 * abs(best)
 
 
 # Other people's programs ----------------------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ orthogonal to all but column i, every move by one term costs one product with th
     add j:            RSS − (rᵀa_j)²/‖a_j − QQᵀa_j‖²
     drop i:           RSS + (u_iᵀy)²
     exchange i for j: RSS + (u_iᵀy)² − (rᵀa_j + (u_iᵀy)(u_iᵀa_j))²/(‖a_j − QQᵀa_j‖² + (u_iᵀa_j)²)
-
-Columns may be in any units: nothing here depends on their norms.
 """
 
 from __future__ import annotations
@@ -72,8 +70,10 @@ class Moves:
     exchanges: Array
 
 
-def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> Problem:
-    """Return the problem of some rows without flat columns, by QR where rows are many.
+def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> tuple[Problem, Array]:
+    """Return the problem of some rows without flat columns, and what one unit of each coefficient is worth.
+
+    Columns get unit norm. By QR where rows are many: a Gram matrix would lose the residual of data without noise.
 
     Parameters
     ----------
@@ -86,10 +86,13 @@ def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -
     """
     rows, d = A.shape
     m = float(rows if n_rows is None else n_rows)
-    if rows <= 2 * (d + 1):
-        return Problem(DenseColumns(A), z, 0.0, m, floor)
-    (triangle,) = linalg.qr(np.column_stack([A, z]), mode="r", overwrite_a=True, check_finite=False)
-    return Problem(DenseColumns(triangle[:d, :d]), triangle[:d, d], float(triangle[d, d] ** 2), m, floor)
+    norms = np.linalg.norm(A, axis=0)
+    unit = 1 / np.where(norms > 0, norms, 1.0)
+    columns, target, rest = A * unit, z, 0.0
+    if rows > 2 * (d + 1):
+        (triangle,) = linalg.qr(np.column_stack([columns, z]), mode="r", overwrite_a=True, check_finite=False)
+        columns, target, rest = triangle[:d, :d], triangle[:d, d], float(triangle[d, d] ** 2)
+    return Problem(DenseColumns(columns), target, rest, m, floor), unit
 
 
 def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
@@ -189,17 +192,15 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
 
 
 def _independent(problem: Problem, support: Sequence[int]) -> tuple[Index, Array]:
-    """Return the columns of a support without those in the span of others, and their unit vectors."""
+    """Return a support without the columns in the span of others, and its vectors."""
     chosen = np.array(support, dtype=np.intp)
-    norms = np.sqrt(problem.square_norms[chosen])
-    unit = problem.columns.take(chosen) / np.where(norms > 0, norms, 1.0)
+    vectors = problem.columns.take(chosen)
     if chosen.size == 0:
-        return chosen, unit
-    _, triangle, order = linalg.qr(unit, mode="economic", pivoting=True, check_finite=False)
+        return chosen, vectors
+    _, triangle, order = linalg.qr(vectors, mode="economic", pivoting=True, check_finite=False)
     pivots = np.abs(triangle.diagonal())
-    independent = int((pivots > DEPENDENT * max(pivots[0], TINY)).sum())
-    kept = np.sort(order[:independent])
-    return chosen[kept], unit[:, kept]
+    kept = np.sort(order[: int((pivots > DEPENDENT * max(pivots[0], TINY)).sum())])
+    return chosen[kept], vectors[:, kept]
 
 
 def forward_path(problem: Problem, length: int) -> Support:
@@ -230,28 +231,26 @@ def moves(problem: Problem, support: Sequence[int] | Index, among: Index | None 
     others = np.arange(problem.n_columns) if among is None else among
     columns = problem.columns if among is None else problem.columns.restrict(among)
     square = columns.square_norms
-    norms = np.sqrt(np.where(square > 0, square, 1.0))
     q, triangle = _orthonormal(problem.columns.take(chosen))
-    loads = columns.correlate(q).T / norms
-    outside = 1.0 - np.einsum("ij,ij->j", loads, loads)
+    loads = columns.correlate(q).T
+    outside = square - np.einsum("ij,ij->j", loads, loads)
     residual = problem.target - q @ (q.T @ problem.target)
     residual -= q @ (q.T @ residual)
-    correlation = columns.correlate(residual) / norms
+    correlation = columns.correlate(residual)
     candidate = (square > 0) & ~np.isin(others, chosen)
-    close = np.flatnonzero(candidate & (outside < CANCELLED))
-    left = columns.take(close) / norms[close] - q @ loads[:, close]
+    close = np.flatnonzero(candidate & (outside < CANCELLED * square))
+    left = columns.take(close) - q @ loads[:, close]
     outside[close] = np.einsum("ij,ij->j", left, left)
     correlation[close] = residual @ left
-    free = candidate & (outside > DEPENDENT**2)
+    free = candidate & (outside > DEPENDENT**2 * square)
     additions = np.where(free, -(correlation**2) / np.where(free, outside, 1.0), np.inf)
     if chosen.size == 0:
         return Moves(additions, np.empty(0), np.empty((0, others.size)))
     inverse = _inverse(triangle)
     directions = (q @ inverse.T) / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
-    heights = directions.T @ problem.target
-    across = columns.correlate(directions).T / norms
+    heights, across = directions.T @ problem.target, columns.correlate(directions).T
     room = np.where(free, outside, 0.0) + across**2
-    possible = candidate & (room > DEPENDENT**2)
+    possible = candidate & (room > DEPENDENT**2 * square)
     gain = (correlation + heights[:, None] * across) ** 2 / np.where(possible, room, np.inf)
     removals = heights**2
     return Moves(additions, removals, np.where(possible, removals[:, None] - gain, np.inf))
@@ -271,7 +270,7 @@ def _orthonormal(columns: Array) -> tuple[Array, Array]:
 def _inverse(triangle: Array) -> Array:
     """Return R⁻¹, a pseudo-inverse where a term is in the span of the others."""
     inverse, singular = lapack.dtrtri(triangle)
-    return np.linalg.pinv(triangle) if singular else inverse
+    return np.asarray(np.linalg.pinv(triangle) if singular else inverse, dtype=np.float64)
 
 
 def _without(support: Support, position: int) -> Support:

@@ -1,9 +1,9 @@
 """Equations of motion from data.
 
-Libraries list candidate terms (`libraries`, built from `terms`). `Discovery` cuts trajectories into pieces and poses
-rows D x = VΘ(x)ξ (`pieces`), whitens them and corrects for noise in the terms (`errors_in_variables`), searches
-supports (`subsets`, `tournament`, `search`), and writes what it found (`equations`). Differences and splines estimate
-derivatives (`differences`), and `systems` holds equations whose truth is known (fields solved by `etdrk4`).
+Libraries list candidate terms (`libraries`, of `terms`). `Discovery` checks the data (`series`, `times`; `fields`),
+makes rows of them (`rows`; `field_equation`), whitens them and corrects for noise in the terms (`whitening`), searches
+supports (`search`) and runs what it found (`models`, `simulation`). Differences and splines estimate derivatives
+(`differences`), and `systems` holds equations whose truth is known (fields solved by `etdrk4`).
 """
 
 from ardea.dynamics import systems

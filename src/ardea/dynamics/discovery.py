@@ -1,14 +1,15 @@
 """Equations of motion from data, with error bars and without an oracle.
 
-data (`states`, `fields`) → rows → for every equation a tournament of supports, each with its own whitening (`search`) →
-coefficients, covariance, rivals (`equations`) → a model that can be read and simulated (`models`).
+data (`series`, `field_data`) → rows (`rows`, `fields`) → whitening and search for every equation (`whitening`,
+`search`) → `Equation`, from which all that is read follows → runs of the model (`models`, `simulation`).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,28 +19,32 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from ardea.core.memory import require
-from ardea.dynamics.equations import CLOSE, FoundEquation, Rival, latex_equation, summary_line, sympy_sum
+from ardea.core.problem import Problem
+from ardea.core.subsets import Support, posed, select
 from ardea.dynamics.field_equation import search_fields
 from ardea.dynamics.fields import read_fields
-from ardea.dynamics.libraries import FieldTerms, Library, default_library
-from ardea.dynamics.models import FieldModel, StateModel
-from ardea.dynamics.pieces import Differentiation
+from ardea.dynamics.libraries import FieldTerms, Library, Wording, default_library
+from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.right_hand_side import RightHandSide
-from ardea.dynamics.search import Effort, Found, Propose
-from ardea.dynamics.states import RowScheme, Searched, checked_trajectories, search_states
-from ardea.dynamics.subsets import Model, Support, System, ard_supports, regressor_supports
+from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
+from ardea.dynamics.search import Search, SearchResult, ard_supports, regressor_supports, rivals_of
+from ardea.dynamics.series import Series, checked_series
 from ardea.dynamics.times import calendar, dates_to_times, per_unit
-from ardea.dynamics.tournament import Contender, Tournament
-from ardea.equation import ShowsTerms
+from ardea.dynamics.whitening import search_given, search_states
+from ardea.equation import CLOSE, Equation, Left, Rival, ShowsTerms
+from ardea.estimators.base import BaseARD
+from ardea.methods.kept import FlatPart, KeptTerms
+from ardea.names import printable
 
 Array = NDArray[np.float64]
-Form = Literal["weak", "derivative"]
 
-N_RIVALS = 8
-# A state that varies less than this many times its noise says nothing of its equation.
+# A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
-# Rivals closer than this are warned of; one that is ahead by more shows that the search has not come to rest.
+# Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
+# come to rest.
 INDISTINGUISHABLE = 1.0
+# Rivals that `print` shows.
+SHOWN_RIVALS = 3
 
 
 class AmbiguityWarning(UserWarning):
@@ -56,7 +61,8 @@ class Discovery(ShowsTerms, BaseEstimator):
     form : {"weak", "derivative"}, default="weak"
         Weak form (integrals against windows, which needs no derivative of noisy data), or derivatives at the samples.
     regressor : estimator of ardea, optional
-        Proposes terms on every whitened system. None: ARD at α = 1 and 16 and backward elimination.
+        Proposes terms on every whitened problem, with ``fit_intercept=False``: the constant is a term of the library.
+        None: ARD at α = 1 and 16 and backward elimination.
     discrete_time : bool, default=False
         The data are a map x_{i+1} = f(x_i).
     differentiation : {"finite", "smoothed", "spectral"}, default="finite"
@@ -70,8 +76,10 @@ class Discovery(ShowsTerms, BaseEstimator):
 
     Attributes
     ----------
-    equations_ : list of FoundEquation
+    equations_ : list of Equation
         Terms, coefficients, covariance, noise and rivals of every equation.
+    coef_ : ndarray of shape (equations, terms)
+        Coefficients, zero for terms that are not in the model.
     coef_std_ : ndarray of shape (equations, terms)
         Standard errors, zero for terms that are not in the model.
     coef_covariance_ : list of ndarray
@@ -82,6 +90,8 @@ class Discovery(ShowsTerms, BaseEstimator):
         Unit of time, where times were dates or it was told. None: that of the times given.
     warnings_ : list of str
         What the fit has warned of.
+    searched_ : list of SearchResult
+        The data and the fit behind every equation. A model read from a file does not have them.
 
     Examples
     --------
@@ -152,35 +162,56 @@ class Discovery(ShowsTerms, BaseEstimator):
         self._check_parameters(space)
         # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
         with threadpool_limits(1):
-            return self._fit(x, t, x_dot, u, feature_names, space, time_unit)
-
-    def _fit(
-        self, x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None, space: Any, time_unit: str | None
-    ) -> Discovery:
-        self.model_: StateModel | FieldModel
-        self.time_unit_: str | None
-        if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-            searched, self.model_, self.time_unit_ = self._fit_fields(x, t, x_dot, u, feature_names, space, time_unit)
-        else:
-            searched, self.model_, self.time_unit_ = self._fit_states(x, t, x_dot, u, feature_names, time_unit)
-        self.feature_names_ = self.model_.unknowns
-        terms = self.model_.term_names
-        self.equations_ = [
-            _described(one, name, terms, unit, self._propose)
-            for one, name, unit in zip(searched.found, self.feature_names_, searched.noise_unit, strict=True)
-        ]
-        self._found = searched.found
-        coefficients = self.model_.coefficients
-        self.coef_std_ = np.zeros_like(coefficients)
-        for row, equation in enumerate(self.equations_):
-            coefficients[row, list(equation.support)] = equation.coefficients
-            self.coef_std_[row, list(equation.support)] = equation.std
-        self.coef_ = coefficients
-        self.coef_covariance_ = [equation.covariance for equation in self.equations_]
-        self.warnings_: list[str] = self._doubts(searched.excitation)
-        for doubt in self.warnings_:
-            warnings.warn(doubt, AmbiguityWarning, stacklevel=3)
+            results: list[SearchResult]
+            model: Motion
+            if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
+                results, model, unit = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
+            else:
+                results, model, unit = self._found_states(x, t, x_dot, u, feature_names, time_unit)
+            pairs = zip(results, model.lefts, strict=True)
+            equations = [_described(result, left, model.vocabulary) for result, left in pairs]
+        doubts = _doubts(equations, [result.excitation for result in results])
+        self._adopt(model, equations, unit, doubts)
+        self.searched_ = results
+        for doubt in doubts:
+            warnings.warn(doubt, AmbiguityWarning, stacklevel=2)
         return self
+
+    @classmethod
+    def of(
+        cls,
+        model: Motion,
+        equations: Sequence[Equation],
+        time_unit: str | None = None,
+        doubts: Sequence[str] = (),
+        **parameters: Any,
+    ) -> Discovery:
+        """Return the fitted model of some equations: what a file is read into.
+
+        Parameters
+        ----------
+        model : StateModel or FieldModel
+            Library, names, and how far the data reached. Its coefficients are replaced by those of the equations.
+        equations : sequence of Equation
+            One for every state or field.
+        time_unit : str, optional
+            Unit of time, where it is known.
+        doubts : sequence of str
+            What the fit has warned of.
+        **parameters
+            Parameters of the constructor.
+        """
+        found = cls(**parameters)
+        found._adopt(model, equations, time_unit, doubts)
+        return found
+
+    def _adopt(self, model: Motion, equations: Sequence[Equation], unit: str | None, doubts: Sequence[str]) -> None:
+        self.__dict__.pop("searched_", None)
+        self.equations_ = list(equations)
+        self.model_ = replace(model, coefficients=np.array([one.spread(one.coefficients) for one in equations]))
+        self.feature_names_ = [equation.name for equation in equations]
+        self.time_unit_ = unit
+        self.warnings_ = list(doubts)
 
     def _check_parameters(self, space: Any) -> None:
         if self.form not in ("weak", "derivative"):
@@ -196,69 +227,70 @@ class Discovery(ShowsTerms, BaseEstimator):
             )
         if space is not None and isinstance(self.library, Library):
             raise TypeError("Fields (space=...) need a library of FieldTerms.")
+        if self.regressor is not None and not isinstance(self.regressor, BaseARD):
+            raise TypeError(f"regressor must be one of ardea's estimators, got {type(self.regressor).__name__}.")
+        if self.regressor is not None and self.regressor.fit_intercept:
+            name = type(self.regressor).__name__
+            raise ValueError(
+                f"{name} would fit an intercept, which no equation shows: the constant is a term of the library. Give "
+                f"{name}(fit_intercept=False)."
+            )
 
-    def _propose(self, system: System) -> list[Support]:
-        return ard_supports(system) if self.regressor is None else regressor_supports(self.regressor, system)
+    def _propose(self, problem: Problem, unit: Array) -> list[Support]:
+        if self.regressor is None:
+            return ard_supports(problem)
+        return regressor_supports(self.regressor, problem, unit)
 
-    def _fit_states(
+    def _search(self) -> Search:
+        return Search(self._propose, self.n_jobs, bool(self.verbose))
+
+    def _stretches(self, series: Sequence[Series]) -> list[Stretch]:
+        return stretch_rows(series, self.form, bool(self.discrete_time), self.differentiation, self.order)
+
+    def _found_states(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
-    ) -> tuple[Searched, StateModel, str | None]:
-        trajectories, all_names, unit = checked_trajectories(x, t, x_dot, u, names, time_unit)
-        n_states = trajectories[0].x.shape[1]
+    ) -> tuple[list[SearchResult], StateModel, str | None]:
+        series, all_names, unit = checked_series(x, t, x_dot, u, names, time_unit)
         library: Library = default_library(len(all_names)) if self.library is None else self.library
-        rows, d = sum(len(one.x) for one in trajectories), library.n_terms(len(all_names))
-        # What pieces hold of every row, about 800 bytes as measured, and the whitened columns.
+        rows, d = sum(len(one.x) for one in series), library.n_terms(len(all_names))
+        # What stretches hold of every row, about 800 bytes as measured, and the whitened columns.
         require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
-        searched = search_states(trajectories, library, self._scheme(), self._propose, self._effort())
-        everything = np.vstack([one.x for one in trajectories])
-        reach = np.maximum(np.nanmax(np.abs(everything), axis=0), np.finfo(float).tiny)
-        zeros = np.zeros((n_states, d))
-        return searched, StateModel(library, all_names, zeros, reach, bool(self.discrete_time)), unit
+        if x_dot is not None:
+            results = search_given(series, library, self._search())
+        else:
+            results = search_states(self._stretches(series), library, self._search(), bool(self.discrete_time))
+        largest = np.nanmax(np.abs(np.vstack([one.x for one in series])), axis=0)
+        reach = np.maximum(largest, np.finfo(float).tiny)
+        zeros = np.zeros((len(results), d))
+        return results, StateModel(library, all_names, zeros, reach, bool(self.discrete_time)), unit
 
-    def _fit_fields(
+    def _found_fields(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
-    ) -> tuple[Searched, FieldModel, str | None]:
+    ) -> tuple[list[SearchResult], FieldModel, str | None]:
         if x_dot is not None or u is not None or self.discrete_time or self.form != "weak":
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
         data, unit = read_fields(x, t, space, names, time_unit)
         library = FieldTerms() if self.library is None else self.library
-        searched = search_fields(data, library, self._propose, self._effort())
+        results = search_fields(data, library, self._search())
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return searched, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit
-
-    def _effort(self) -> Effort:
-        return Effort(self.n_jobs, bool(self.verbose))
-
-    def _scheme(self) -> RowScheme:
-        return RowScheme(self.form, bool(self.discrete_time), self.differentiation, self.order)
-
-    def _doubts(self, excitation: Array) -> list[str]:
-        """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-        doubts = []
-        for equation in self.equations_:
-            left, chosen = self.model_.left(equation.name), ", ".join(equation.terms)
-            rivals = equation.close_rivals(INDISTINGUISHABLE)
-            others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-            if rivals and rivals[0].excess < -INDISTINGUISHABLE:
-                doubts.append(
-                    f"The search for {left} has not come to rest: by its own criterion [{', '.join(rivals[0].terms)}] "
-                    f"is {rivals[0].compared} of [{chosen}]. Often no candidate holds: see that times, order of the "
-                    "rows and library are right (docs/warnings/ambiguity)."
-                )
-            elif others:
-                doubts.append(
-                    f"The data hardly tell two models of {left} apart: [{chosen}] and [{', '.join(others[0])}]. Longer "
-                    "or richer data would (docs/warnings/ambiguity)."
-                )
-        for name, ratio in zip(self.feature_names_, excitation, strict=True):
-            if ratio < LEAST_EXCITATION:
-                doubts.append(
-                    f"{name} varies only {ratio:.1f} times as much as its noise: the data are too little excited (a "
-                    "fixed point?) to find its equation (docs/warnings/ambiguity)."
-                )
-        return doubts
+        return results, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit
 
     # Reading the model
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients, zero for terms that are not in the model."""
+        return self.model_.coefficients
+
+    @property
+    def coef_std_(self) -> Array:
+        """Standard errors, zero for terms that are not in the model."""
+        return np.array([equation.spread(equation.std) for equation in self.equations_])
+
+    @property
+    def coef_covariance_(self) -> list[Array]:
+        """Covariance of the coefficients found, one per equation."""
+        return [equation.covariance for equation in self.equations_]
 
     def coefficients(self) -> Array:
         """Return ξ, shape (equations, terms)."""
@@ -274,7 +306,7 @@ class Discovery(ShowsTerms, BaseEstimator):
     def get_feature_names(self) -> list[str]:
         """Return the names of all candidate terms."""
         check_is_fitted(self)
-        return self.model_.term_names
+        return list(self.model_.vocabulary.names)
 
     def equations(self, precision: int | None = None) -> list[str]:
         """Return the right-hand sides as text; coefficients to two digits of their standard errors.
@@ -291,46 +323,47 @@ class Discovery(ShowsTerms, BaseEstimator):
         """Print the equations with intervals, and close rivals where there are some."""
         check_is_fitted(self)
         for equation in self.equations_:
-            print("\n".join(summary_line(equation, self.model_.left(equation.name), level)), file=file)
-        if told := self._unit_told():
+            print(f"{equation.left.text} = {equation.with_intervals(level)}", file=file)
+            for remark in _open_questions(equation):
+                print(f"    {remark}", file=file)
+        if told := self.unit_told():
             print(told, file=file)
 
-    def _unit_told(self) -> str:
-        """Return a sentence on the unit of time, where it is known."""
-        rate = per_unit(getattr(self, "time_unit_", None))
+    def unit_told(self) -> str:
+        """Return a sentence on the unit of time; empty where it is not known."""
+        check_is_fitted(self)
+        rate = per_unit(self.time_unit_)
         if not rate or getattr(self.model_, "discrete_time", False):
             return ""
         return f"Time is counted in {rate.removeprefix('per ')}s: rates of change are {rate}."
 
-    def _elapsed(self, t: Any) -> Any:
-        """Return times in the unit of the model: dates from the first of them, numbers as they are."""
+    def elapsed(self, t: Any) -> Any:
+        """Return times in the unit of the model: dates counted from the first of them, numbers as they are.
+
+        Parameters
+        ----------
+        t : array of shape (times,), or a list of arrays
+            Times of one series, or of each of several.
+        """
+        if isinstance(t, list | tuple) and any(np.ndim(one) for one in t):
+            return [self.elapsed(one) for one in t]
         dates = calendar(t)
         if dates is None:
             return t
-        unit = getattr(self, "time_unit_", None)
-        if unit is None:
+        if self.time_unit_ is None:
             raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
-        return dates_to_times(dates, unit)
-
-    def _elapsed_each(self, x: Any, t: Any) -> Any:
-        """Return the times of one series, or of each of several."""
-        several = isinstance(x, list | tuple) and isinstance(t, list | tuple)
-        return [self._elapsed(one) for one in t] if several else self._elapsed(t)
+        return dates_to_times(dates, self.time_unit_)
 
     def latex(self) -> str:
         r"""Return the equations as LaTeX, an `aligned` environment."""
         check_is_fitted(self)
-        terms = self.model_.latex_terms
-        lines = [
-            latex_equation(self.model_.latex_left(equation.name), equation, terms).replace(" = ", " &= ", 1)
-            for equation in self.equations_
-        ]
+        lines = [equation.latex().replace(" = ", " &= ", 1) for equation in self.equations_]
         return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
     def sympy(self) -> list[Any]:
         """Return the right-hand sides as SymPy expressions (needs the extra `symbolic`)."""
         check_is_fitted(self)
-        return [sympy_sum(one.coefficients, self.model_.sympy_terms(one.support)) for one in self.equations_]
+        return [equation.sympy() for equation in self.equations_]
 
     # Using the model
 
@@ -359,12 +392,8 @@ class Discovery(ShowsTerms, BaseEstimator):
         """Draw coefficients from their Gaussian posterior, shape (n, equations, terms); zeros stay zero."""
         check_is_fitted(self)
         generator = check_random_state(random_state)
-        draws = np.zeros((n, *self.coef_.shape))
-        for row, equation in enumerate(self.equations_):
-            if equation.support:
-                values = generator.multivariate_normal(equation.coefficients, equation.covariance, n)
-                draws[:, row, list(equation.support)] = values
-        return draws
+        draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
+        return np.stack(draws, axis=1)
 
     def simulate(
         self,
@@ -404,7 +433,7 @@ class Discovery(ShowsTerms, BaseEstimator):
             are taken as periodic in space.
         """
         check_is_fitted(self)
-        t = self._elapsed(t)
+        t = self.elapsed(t)
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")
@@ -423,19 +452,17 @@ class Discovery(ShowsTerms, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(self.model_, StateModel):
             raise NotImplementedError("score() is for models of states; compare predict(u) with u_t for fields.")
-        trajectories, *_ = checked_trajectories(x, self._elapsed_each(x, t), x_dot, u, self.model_.names)
+        series, *_ = checked_series(x, self.elapsed(t), x_dot, u, self.model_.names)
         if x_dot is not None:
-            pairs = [(one.x_dot, self._slopes(one)) for one in trajectories]
+            pairs = [(one.x_dot, self._slopes(one)) for one in series]
         else:
-            pairs = [
-                (piece.D @ piece.x, piece.V @ self._slopes(piece)) for piece in self._scheme().pieces(trajectories)
-            ]
+            pairs = [(one.D @ one.data.x, one.V @ self._slopes(one.data)) for one in self._stretches(series)]
         observed, modelled = (np.vstack(parts) for parts in zip(*pairs, strict=True))
         spread = np.sum((observed - observed.mean(axis=0)) ** 2, axis=0)
         lost = np.sum((observed - modelled) ** 2, axis=0)
         return float(np.mean(1 - lost / np.where(spread > 0, spread, 1.0)))
 
-    def _slopes(self, data: Any) -> Array:
+    def _slopes(self, data: Series) -> Array:
         return self.predict(data.x, data.inputs if data.inputs.shape[1] else None)
 
     def inclusion(self, n_resamples: int = 50, random_state: Any = None) -> Array:
@@ -453,18 +480,35 @@ class Discovery(ShowsTerms, BaseEstimator):
         ndarray of shape (equations, terms)
             Frequencies in [0, 1].
         """
-        check_is_fitted(self)
-        if not hasattr(self, "_found"):
-            raise ValueError("inclusion() needs the data, which a loaded model does not have: fit again.")
         generator = check_random_state(random_state)
+        results = self._searched()
         chosen = np.zeros(self.coef_.shape)
-        for row, found in enumerate(self._found):
-            A, z = found.equation.system(found.fit)
+        for row, result in enumerate(results):
+            A, z = result.rows.system(result.fit)
             for _ in range(n_resamples):
                 rows = generator.randint(0, z.size, z.size)
-                system = System.of(A[rows], z[rows], floor=found.fit.floor)
-                chosen[row, list(system.select(ard_supports(system))[0].support)] += 1
+                problem, unit = posed(A[rows], z[rows], floor=result.fit.floor)
+                chosen[row, list(select(problem, self._propose(problem, unit))[0].support)] += 1
         return chosen / n_resamples
+
+    def residuals(self) -> list[Array]:
+        """Return the whitened residuals of every equation, in units of their standard deviation.
+
+        Where an equation is right they are independent, of equal size, and Gaussian if the noise is.
+        """
+        residuals = []
+        for result, equation in zip(self._searched(), self.equations_, strict=True):
+            A, z = result.rows.system(result.fit)
+            residual = z - A[:, list(equation.support)] @ equation.coefficients
+            scale = float(np.sqrt(residual @ residual / equation.degrees))
+            residuals.append(residual / max(scale, np.finfo(float).tiny))
+        return residuals
+
+    def _searched(self) -> list[SearchResult]:
+        check_is_fitted(self)
+        if not hasattr(self, "searched_"):
+            raise ValueError("This needs the data, which a model read from a file does not have: fit again.")
+        return self.searched_
 
     # Showing the model
 
@@ -472,7 +516,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         """Write one self-contained HTML page about the model; see :func:`~ardea.show.report.report_page`."""
         from ardea.show.report import write_report
 
-        return write_report(self, path, data=None if x is None else (x, self._elapsed_each(x, t), u), **details)
+        return write_report(self, path, data=None if x is None else (x, self.elapsed(t), u), **details)
 
     def plot_coefficients(self, axes: Any = None, **details: Any) -> Any:
         """Draw the terms of every equation with error bars; see :func:`ardea.show.plots.plot_coefficients`."""
@@ -506,51 +550,66 @@ def _drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> A
     return np.asarray(start + deviations * generator.standard_normal((n, *start.shape)))
 
 
-def _described(
-    found: Found, name: str, term_names: Sequence[str], noise_unit: float, propose: Propose
-) -> FoundEquation:
-    """Return coefficients, covariance and rivals of an equation found."""
-    A, z = found.equation.system(found.fit)
-    columns = A[:, list(found.support)]
-    inverse = np.linalg.pinv(columns)
-    coefficients = inverse @ z
-    residual = z - columns @ coefficients
-    degrees = max(float(found.equation.n_rows) - found.n_parameters, 1.0)
-    variance = float(residual @ residual) / degrees
-    system = System.of(A, z, found.equation.n_rows, found.fit.floor)
-    chosen = system.model(found.support)
-    rivals = tuple(
-        Rival(tuple(term_names[j] for j in support), excess)
-        for support, excess in _compared(found, chosen, system.neighbours(chosen)[:N_RIVALS], propose)
-    )
-    return FoundEquation(
-        name=name,
-        terms=tuple(term_names[j] for j in found.support),
-        support=found.support,
-        coefficients=coefficients,
-        covariance=variance * (inverse @ inverse.T),
-        degrees=degrees,
-        noise=noise_unit * float(np.sqrt(variance)),
-        criterion=chosen.criterion,
-        rivals=rivals,
-        equivalents=tuple(tuple(term_names[j] for j in support) for support in found.equivalents),
+def _described(result: SearchResult, left: Left, vocabulary: Wording) -> Equation:
+    """Return the equation that a search found: least squares on its whitened terms, and its rivals."""
+    support, (problem, unit) = np.array(result.support, dtype=np.intp), result.whitened
+    kept = KeptTerms(
+        active=support,
+        problem=problem.restrict(support),
+        prior_variance=None,
+        noise=None,
+        noise_known=False,
+        n_parameters=result.n_parameters,
+        unit=unit[support],
+        target_unit=result.noise_unit,
+        flat=FlatPart.empty(support.size),
     )
 
+    def named(terms: Support) -> tuple[str, ...]:
+        return tuple(vocabulary.names[j] for j in terms)
 
-def _compared(
-    found: Found, chosen: Model, neighbours: Sequence[Model], propose: Propose
-) -> list[tuple[Support, float]]:
-    """Return by how much the criterion of the neighbours exceeds that of the model chosen, closest first.
+    rivals = tuple(Rival(named(terms), excess) for terms, excess in rivals_of(result))
+    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
 
-    On the whitening of the model chosen that is a guide only: a neighbour that comes close there is fitted with a
-    whitening of its own, and so is the model chosen, as in the tournament.
-    """
-    tournament = Tournament(found.equation, propose)
-    own = tournament.settled(Contender(found.support, found.fit, np.nan))
-    compared = []
-    for model in neighbours:
-        excess = model.criterion - chosen.criterion
-        if excess < CLOSE:
-            excess = tournament.settled(Contender(model.support, found.fit, np.nan)).score - own.score
-        compared.append((model.support, float(excess)))
-    return sorted(compared, key=lambda one: one[1])
+
+def _listed(terms: Sequence[str]) -> str:
+    return ", ".join(map(printable, terms))
+
+
+def _open_questions(equation: Equation) -> list[str]:
+    """Return what is to be said of models that the data do not rule out."""
+    remarks = [f"The data do not tell it from: {_listed(terms)}." for terms in equation.equivalents]
+    if rivals := equation.close_rivals():
+        listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
+        if round(rivals[0].excess, 1) < 0:
+            remarks.append(f"The best model found is not better than its neighbours: {listed}.")
+        else:
+            remarks.append(f"Other models fit almost as well: {listed}. A difference of {CLOSE:g} would be clear.")
+    return remarks
+
+
+def _doubts(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+    doubts = []
+    for equation in equations:
+        left, chosen = equation.left.text, _listed(equation.terms)
+        rivals = equation.close_rivals(INDISTINGUISHABLE)
+        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+        if rivals and rivals[0].excess < -INDISTINGUISHABLE:
+            doubts.append(
+                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
+                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
+                "of the rows and library are right (docs/warnings/ambiguity)."
+            )
+        elif others:
+            doubts.append(
+                f"The data hardly tell two models of {left} apart: [{chosen}] and [{_listed(others[0])}]. Longer "
+                "or richer data would (docs/warnings/ambiguity)."
+            )
+    for equation, ratio in zip(equations, excitation, strict=True):
+        if ratio < LEAST_EXCITATION:
+            doubts.append(
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise: the data are too "
+                "little excited (a fixed point?) to find its equation (docs/warnings/ambiguity)."
+            )
+    return doubts

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -29,13 +29,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.problem import Array
+from ardea.core.subsets import Support, posed, select
 from ardea.dynamics.field_terms import Monomial, Orders, WeakSum, noise_weights, weak_form
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
 from ardea.dynamics.libraries import FieldTerms
-from ardea.dynamics.search import Effort, Found, Propose
-from ardea.dynamics.states import Searched
-from ardea.dynamics.subsets import Support, System
-from ardea.dynamics.tournament import Contender, Tournament
+from ardea.dynamics.search import Propose, Scored, Search, SearchResult, Tournament
 
 # From orders j of the test function to A_j on the thinned grid.
 Weights = dict[Orders, Array]
@@ -376,7 +374,7 @@ class FieldEquation:
         return total
 
 
-def rivals(tournament: Tournament, best: Contender) -> list[Contender]:
+def rivals(tournament: Tournament, best: Scored) -> list[Scored]:
     """Return models that lack a term of the best one and yet fit as well; where there are any, the data do not decide.
 
     A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
@@ -388,7 +386,7 @@ def rivals(tournament: Tournament, best: Contender) -> list[Contender]:
     A single soliton moves, u_t = −u_x, and solves u_t = −u u_x − u_xxx as well:
 
     >>> from ardea.dynamics import FieldTerms
-    >>> from ardea.dynamics.subsets import ard_supports
+    >>> from ardea.dynamics.search import ard_supports
     >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
     >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
     >>> library = FieldTerms(1, 3)
@@ -397,32 +395,36 @@ def rivals(tournament: Tournament, best: Contender) -> list[Contender]:
     >>> [[library.names()[j] for j in model.support] for model in [best, *rivals(tournament, best)]]
     [['u_x'], ['u u_x', 'u_xxx']]
     """
-    equation = tournament.equation
+    equation = tournament.rows
     A, z = equation.system(best.fit)
-    found: dict[Support, Contender] = {}
+    found: dict[Support, Scored] = {}
     for term in best.support:
         others = [j for j in range(equation.n_terms) if j != term]
-        system = System.of(A[:, others], z, equation.n_rows)
-        models = [m for m in system.select(tournament.propose(system)) if len(m.support) <= len(best.support) + 1]
+        problem, unit = posed(A[:, others], z, equation.n_rows)
+        proposals = tournament.propose(problem, unit)
+        models = [m for m in select(problem, proposals) if len(m.support) <= len(best.support) + 1]
         for model in models[:TRIED_RIVALS]:
             support = tuple(others[j] for j in model.support)
-            found[support] = tournament.settled(tournament.contender(support))
+            found[support] = tournament.settled(tournament.looked_at(support))
     limit = MARGIN * np.sqrt(equation.n_rows)
-    close = [c for c in found.values() if equation.n_rows * np.log(c.fit.rss / best.fit.rss) < limit]
-    return sorted(close, key=lambda contender: contender.score)
+    close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
+    return sorted(close, key=lambda one: one.score)
 
 
-def search_fields(data: Fields, library: FieldTerms, propose: Propose, effort: Effort) -> Searched:
+def search_fields(data: Fields, library: FieldTerms, search: Search) -> list[SearchResult]:
     """Find the equation of every field."""
-    equations = [FieldEquation(data, library, field) for field in range(data.n_fields)]
-    return Searched(effort.each(_found, equations, propose), data.noise, data.excitation)
+    results = search.each(_search_field, [FieldEquation(data, library, field) for field in range(data.n_fields)])
+    return [
+        replace(result, noise_unit=float(noise), excitation=float(ratio))
+        for result, noise, ratio in zip(results, data.noise, data.excitation, strict=True)
+    ]
 
 
-def _found(equation: FieldEquation, propose: Propose) -> Found:
+def _search_field(equation: FieldEquation, propose: Propose) -> SearchResult:
     tournament = Tournament(equation, propose)
     best = tournament.run()[0]
     equivalents = tuple(one.support for one in rivals(tournament, best))
-    return Found(equation, best.support, best.fit, len(best.support), equivalents=equivalents)
+    return SearchResult(equation, best.support, best.fit, len(best.support), equivalents=equivalents)
 
 
 def _flat(matrices: Array) -> Array:

@@ -1,9 +1,8 @@
-"""What a found model is about, states or fields: names, values, simulation."""
+"""What found equations are used for: values of the right-hand side and runs, of states or of fields."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
-from ardea.dynamics.libraries import FieldTerms, Library
+from ardea.dynamics.libraries import FieldTerms, Library, Wording
 from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.simulation import Bands, Simulation, SimulationWarning, simulate_draws, simulate_states
-from ardea.names import latex_name
+from ardea.equation import Left
 
 Array = NDArray[np.float64]
 
-# A simulation stops where a state exceeds its largest value in the data so many times.
+# A simulation stops where a state exceeds its largest value in the data a hundred times (a convention); the absolute
+# error of the integrator is this share of that value, a hundred times rounding error of a state squared.
 BLOW_UP = 100.0
 RELATIVE_TOLERANCE = 1e-10
 
@@ -50,56 +50,35 @@ class StateModel:
     discrete_time: bool
 
     @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return self.coefficients.shape[0]
+    def n_inputs(self) -> int:
+        """Number of inputs."""
+        return len(self.names) - len(self.coefficients)
 
     @property
-    def unknowns(self) -> list[str]:
-        """Names on the left."""
-        return self.names[: self.n_states]
+    def lefts(self) -> list[Left]:
+        """The left-hand sides."""
+        return [Left(name, "next" if self.discrete_time else "rate") for name in self.names[: len(self.coefficients)]]
 
-    @property
-    def term_names(self) -> list[str]:
-        """Names of all candidate terms."""
-        return self.library.names(self.names)
-
-    @property
-    def latex_terms(self) -> list[str]:
-        """The same in LaTeX."""
-        words = self.library.vocabulary(self.names)
-        return [words.latex(j) for j in range(len(words.names))]
-
-    def left(self, name: str) -> str:
-        """Return the left-hand side of an equation as text."""
-        return f"({name})[k+1]" if self.discrete_time else f"({name})'"
-
-    def latex_left(self, name: str) -> str:
-        """Return it in LaTeX."""
-        symbol = latex_name(name)
-        return f"{symbol}_{{k+1}}" if self.discrete_time else f"\\dot{{{symbol}}}"
-
-    def sympy_terms(self, support: Sequence[int]) -> list[Any]:
-        """Return terms as SymPy expressions."""
-        words = self.library.vocabulary(self.names)
-        return [words.sympy(j) for j in support]
+    @cached_property
+    def vocabulary(self) -> Wording:
+        """How the candidate terms are written."""
+        return self.library.vocabulary(self.names)
 
     @cached_property
     def right_hand_side(self) -> RightHandSide:
         """The model as a function; `.row(x)` takes microseconds."""
-        return self.with_coefficients(self.coefficients)
+        return self._with(self.coefficients)
 
-    def with_coefficients(self, coefficients: Array) -> RightHandSide:
-        """Return the right-hand side with other coefficients."""
-        return RightHandSide(self.library, coefficients, self.n_states, len(self.names) - self.n_states)
+    def _with(self, coefficients: Array) -> RightHandSide:
+        return RightHandSide(self.library, coefficients, len(self.coefficients), self.n_inputs)
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return x′, or the next state."""
         return self.right_hand_side(x, u)
 
     def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Simulation:
-        """Integrate from a start."""
-        model = self.right_hand_side if coefficients is self.coefficients else self.with_coefficients(coefficients)
+        """Integrate from a start, with these or other coefficients."""
+        model = self.right_hand_side if coefficients is self.coefficients else self._with(coefficients)
         return simulate_states(model, x0, t, inputs=u, **self._settings)
 
     def simulate_bands(
@@ -107,7 +86,7 @@ class StateModel:
     ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
         begin = x0 if starts is None else starts
-        samples = simulate_draws(self.with_coefficients(draws), begin, t, inputs=u, **self._settings)
+        samples = simulate_draws(self._with(draws), begin, t, inputs=u, **self._settings)
         times = np.arange(samples.shape[1]) if self.discrete_time else t
         return Bands.of(samples, times, level)
 
@@ -147,33 +126,14 @@ class FieldModel:
     reach: Array
 
     @property
-    def unknowns(self) -> list[str]:
-        """Names on the left."""
-        return self.fields
+    def lefts(self) -> list[Left]:
+        """The left-hand sides."""
+        return [Left(name, "field") for name in self.fields]
 
-    @property
-    def term_names(self) -> list[str]:
-        """Names of all candidate terms."""
-        return self.library.names(self.fields, self.axes)
-
-    @property
-    def latex_terms(self) -> list[str]:
-        """The same in LaTeX."""
-        words = self.library.vocabulary(self.fields, self.axes)
-        return [words.latex(j) for j in range(len(words.names))]
-
-    def left(self, name: str) -> str:
-        """Return the left-hand side of an equation as text."""
-        return f"({name})_t"
-
-    def latex_left(self, name: str) -> str:
-        """Return it in LaTeX."""
-        return f"{latex_name(name)}_t"
-
-    def sympy_terms(self, support: Sequence[int]) -> list[Any]:
-        """Return terms as SymPy expressions of functions u(x, …, t)."""
-        words = self.library.vocabulary(self.fields, self.axes)
-        return [words.sympy(j) for j in support]
+    @cached_property
+    def vocabulary(self) -> Wording:
+        """How the candidate terms are written."""
+        return self.library.vocabulary(self.fields, self.axes)
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return u_t of fields on the grid, derivatives by differences of sixth order (one-sided at the ends)."""
@@ -218,3 +178,7 @@ class FieldModel:
                 run = self.simulate(xi, start, times, u)
                 sample[:, : len(run.t)] = run.x
         return Bands.of(samples, times, level, time_axis=1)
+
+
+# What Discovery asks of either: lefts, vocabulary, coefficients, predict, simulate, simulate_bands.
+Motion = StateModel | FieldModel

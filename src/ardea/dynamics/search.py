@@ -1,48 +1,117 @@
-"""From rows to supports: every equation alone, then all equations together.
+"""Search over supports of equations whose noise covariance depends on the support itself.
 
-Alone, each equation runs a full tournament. Together the states are known far better, since every equation says
-something about the same errors: the supports found alone are then revised, one at a time, with the others held, until
-none changes. Equations that misfit (the library lacks their truth) would spoil the others and stay alone.
+Every support S is fitted with its own whitening (passes until ξ settles) and scored by N ln(RSS/N) + 2[k ln N +
+2 ln C(d, k)], without ln|C|: RSS/N is the noise of the states in the data's own units, comparable between whitenings,
+whereas with ln|C| overfitted supports win.
+
+1) *Proposals.* On a whitened problem, ARD and backward elimination propose supports (`ard_supports`, `wide_supports`).
+2) *Tournament.* From S the selection on its whitened problem proposes the next support; a fixed point proposes itself.
+   Starts: the empty model, and all sparse models on the backward paths of its problem. Results are kept by support, so
+   that starts which meet share the rest of the way.
+3) *Together.* The states are known far better together, since every equation says something about the same errors: the
+   supports found alone are revised, one at a time, with the others held, until none changes (`search_together`).
+4) *Rivals.* The neighbours of the winner, each with its own whitening, say how sure the choice is (`rivals_of`).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from ardea.dynamics.errors_in_variables import Equations, Fit, InContext
-from ardea.dynamics.libraries import Library
-from ardea.dynamics.pieces import Piece
-from ardea.dynamics.subsets import ROUNDING, Support, System
-from ardea.dynamics.tournament import MARGIN, Contender, Tournament, Whitenable
-from ardea.progress import Progress
+from ardea.core.compression import CompressedRows, Compression
+from ardea.core.problem import Problem
+from ardea.core.subsets import (
+    Model,
+    Support,
+    forward_path,
+    misfit,
+    model,
+    neighbours,
+    penalty,
+    posed,
+    select,
+)
+from ardea.equation import CLOSE
+from ardea.estimators.advice import AdviceWarning
+from ardea.methods.task import Task
 
 Array = NDArray[np.float64]
-Propose = Callable[[System], list[Support]]
+# From a whitened problem, and what one unit of each of its coefficients is worth, to supports worth a look.
+Propose = Callable[[Problem, Array], list[Support]]
 
+# ARD proposes at its own noise and at this many times that (a convention: a false term then costs as much as EBIC2 asks
+# for on 100 rows and 20 terms), and stops early, since the proposals are polished anyway.
+INFLATION = 16.0
+ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
+# Where columns are many: shares of the variance at which the noise is held, with its inflation, and the length of a
+# forward selection. Conventions that span noise of 3 to 30 % and equations of any usual length.
+HELD_NOISE, HELD_INFLATION = (1e-1, 1e-2, 1e-3), 4.0
+FORWARD_LENGTH = 30
+# Bounds on the work of one tournament: terms of a start, starts looked at twice and pursued, supports on one way, and
+# supports whose surroundings are searched. On every ODE of `systems`, larger ones led to the same supports.
+LARGEST_START = 8
+LOOKED_AT, PURSUED = 8, 4
+LONGEST_WAY, MOST_REFINED = 8, 6
+# Passes of a first and a second look: the order of the scores is mostly that of the settled fits.
+GLANCE_PASSES, QUICK_PASSES = 2, 3
+# Supports whose criterion at another's whitening exceeds that other's by more than this (odds of 400 to 1) are not
+# tried themselves, and at most so many are.
+MARGIN, NEIGHBOURS = 12.0, 6
+# The whitening of a model with a false term favours that term: removals are tried unless they raise RSS more than this.
+LARGEST_LOSS = 2.5
+# Rounds of revisions per equation, a bound on work.
 LARGEST_REVISIONS = 3
 RUNNERS_UP = 3
-# Equations whose noise, in units of s, exceeds that of the median one so many times stay alone.
-MISFIT = 3.0
-# Largest joint covariance (rows of all equations of a piece).
-LARGEST_JOINT = 2500
-# Above this share of the noise of the rows, truncation error makes a joint fit overconfident.
-LARGEST_TRUNCATION = 0.02
+N_RIVALS = 8
+
+
+class Rows(Protocol):
+    """Rows of one equation that can be whitened, and fitted, at any support."""
+
+    @property
+    def n_terms(self) -> int:
+        """Number of candidate terms d."""
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows N."""
+
+    def beginning(self) -> Any:
+        """Return what the fits of one search start from."""
+
+    def fitted(self, support: Support, start: Any = None, passes: int | None = None) -> Any:
+        """Return the fit at a support, with its `rss` and `floor`, from an earlier fit, in at most so many passes."""
+
+    def system(self, fit: Any) -> tuple[Array, Array]:
+        """Return A and z of all candidate terms, whitened as the fit says."""
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """An equation, the support that won, and its fit.
+class Scored:
+    """A support, its fit with a whitening of its own, and its score."""
+
+    support: Support
+    fit: Any
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The support that won the search for one equation.
 
     Attributes
     ----------
-    equation : Whitenable
-        Gives the whitened system at the fit.
+    rows : Rows
+        Give the whitened system at the fit.
     support : tuple of int
         Terms.
     fit : object
@@ -53,156 +122,286 @@ class Found:
         The next best supports of its own tournament.
     equivalents : tuple of supports
         Supports without one of these terms that explain the data as well.
+    noise_unit : float
+        What one unit of noise in the whitened rows is worth in the units of the state.
+    excitation : float
+        How much the state varies, in units of its noise.
     """
 
-    equation: Whitenable
+    rows: Rows
     support: Support
     fit: Any
     n_parameters: int
     runners_up: tuple[Support, ...] = ()
     equivalents: tuple[Support, ...] = ()
+    noise_unit: float = 1.0
+    excitation: float = np.inf
 
-
-class GivenRows:
-    """An equation with derivatives given: y = Θ(x)ξ with white noise; nothing to whiten.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (rows, d)
-        Θ(x).
-    y : ndarray of shape (rows,)
-        Derivative of the state.
-    """
-
-    def __init__(self, theta: Array, y: Array) -> None:
-        self.theta, self.y = theta, y
-        self.n_rows, self.n_terms = theta.shape
-
-    def beginning(self) -> None:
-        """Return nothing: least squares needs no start."""
-
-    def fitted(self, support: Support, start: Any = None, passes: int | None = None) -> GivenFit:
-        """Return least squares on the support."""
-        columns = self.theta[:, list(support)]
-        coefficients: Array = np.linalg.lstsq(columns, self.y, rcond=None)[0].astype(float) if support else np.empty(0)
-        residual = self.y - columns @ coefficients
-        return GivenFit(coefficients, float(residual @ residual), ROUNDING * float(self.y @ self.y))
-
-    def system(self, fit: GivenFit) -> tuple[Array, Array]:
-        """Return Θ and y."""
-        return self.theta, self.y
-
-
-@dataclass(frozen=True, eq=False)
-class GivenFit:
-    """Least squares on a support."""
-
-    coefficients: Array
-    rss: float
-    floor: float
+    @cached_property
+    def whitened(self) -> tuple[Problem, Array]:
+        """The problem of all candidate terms, whitened at the fit, and what one unit of each coefficient is worth."""
+        return whitened(self.rows, self.fit)
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How equations are searched: in how many processes, and whether progress is shown."""
+class Search:
+    """How equations are searched: who proposes, in how many processes, and whether progress is shown."""
 
+    propose: Propose
     n_jobs: int | None = None
     shown: bool = False
 
-    def each(self, function: Callable[[Any, Propose], Any], equations: Sequence[Any], propose: Propose) -> list[Any]:
+    def each(self, function: Callable[[Any, Propose], SearchResult], equations: Sequence[Any]) -> list[SearchResult]:
         """Return function(equation, propose) of every equation."""
-        done = []
-        with Progress("equations", len(equations), unit="equations", shown=self.shown) as bar:
-            tasks = (delayed(function)(equation, propose) for equation in equations)
-            for result in Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks):
-                done.append(result)
-                bar.step()
-        return done
+        from tqdm import tqdm
+
+        tasks = (delayed(function)(equation, self.propose) for equation in equations)
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        return list(tqdm(results, total=len(equations), unit="equations", disable=not self.shown))
 
 
-def find_alone(equations: Sequence[Whitenable], propose: Propose, effort: Effort) -> list[Found]:
-    """Return the winner of every equation's own tournament."""
-    ranked = effort.each(_first, equations, propose)
-    return [
-        Found(
-            equation,
-            first[0].support,
-            equation.fitted(first[0].support, first[0].fit),
-            len(first[0].support),
-            tuple(contender.support for contender in first[1:]),
-        )
-        for equation, first in zip(equations, ranked, strict=True)
-    ]
+def whitened(rows: Rows, fit: Any) -> tuple[Problem, Array]:
+    """Return the problem of all candidate terms, whitened at a fit, and what one unit of each coefficient is worth."""
+    return posed(*rows.system(fit), rows.n_rows, fit.floor)
 
 
-def find_together(
-    pieces: Sequence[Piece], library: Library, noise: Array, propose: Propose, effort: Effort
-) -> list[Found]:
-    """Return the equations of all states, revised together where they fit and the joint covariance is affordable."""
-    n_states = pieces[0].x.shape[1]
-    alone = find_alone(
-        [InContext(Equations(pieces, library, [state], noise), 0, [()]) for state in range(n_states)], propose, effort
-    )
-    level = np.sqrt([found.fit.rss / found.equation.n_rows for found in alone])
-    states = [state for state in range(n_states) if level[state] <= MISFIT * np.median(level)]
-    affordable = len(states) * max(piece.n_rows for piece in pieces) <= LARGEST_JOINT
-    if len(states) < 2 or not affordable or _truncated(pieces, noise):
-        return alone
-    together = Equations(pieces, library, states, noise)
-    final = revised(together, [(alone[state].support, *alone[state].runners_up) for state in states], propose)
-    n_parameters = sum(len(one.supports[one.which]) for one in final)
-    for state, equation in zip(states, final, strict=True):
-        support = equation.supports[equation.which]
-        alone[state] = Found(equation, support, equation.start, n_parameters)
-    return alone
+def scored(rows: Rows, support: Support, start: Any, passes: int | None = None) -> Scored:
+    """Fit a support with a whitening of its own and score it."""
+    fit, n_rows = rows.fitted(support, start, passes), rows.n_rows
+    known = misfit(fit.rss, n_rows, fit.floor) if np.isfinite(fit.rss) else np.inf
+    return Scored(support, fit, float(known + penalty("ebic2", n_rows, rows.n_terms, len(support))))
 
 
-def _truncated(pieces: Sequence[Piece], noise: Array) -> bool:
-    """Whether truncation error, which the equations share in ways unknown, is of the order of the noise of the rows."""
-    for piece in pieces:
-        if piece.truncation is not None:
-            rows = noise**2 * np.trace(piece.gram_of_D) / piece.n_rows
-            if np.any(piece.truncation > LARGEST_TRUNCATION * rows):
-                return True
-    return False
+# 1) Proposals
 
 
-def revised(together: Equations, choices: Sequence[Sequence[Support]], propose: Propose) -> list[InContext]:
+def ard_supports(problem: Problem, unit: Array | None = None) -> list[Support]:
+    """Return the support of ARD at α = 16 and, where columns do not outnumber rows, at α = 1, whatever the units."""
+    inflations = (1.0, INFLATION) if problem.n_columns < problem.n_rows else (INFLATION,)
+    return [_ard_support(problem, alpha, None) for alpha in inflations] if problem.total > 0 else []
+
+
+def wide_supports(problem: Problem) -> list[Support]:
+    """Return supports to eliminate from where terms explain something only together.
+
+    If each alone is hidden by another, the empty model is a fixed point of ARD. The backward path from all columns
+    finds them or, where those are too many, that from ARD with σ² held at small shares of the variance, or from a
+    forward selection which does not stop at the criterion.
+    """
+    if 2 * problem.n_columns <= problem.n_rows:
+        return [tuple(range(problem.n_columns))]
+    held = [_ard_support(problem, HELD_INFLATION, share) for share in HELD_NOISE] if problem.total > 0 else []
+    return [*held, forward_path(problem, FORWARD_LENGTH)]
+
+
+def _ard_support(problem: Problem, inflation: float, noise_share: float | None) -> Support:
+    """Return the columns that ARD keeps, σ² learned or held at a share of ‖z‖²/N."""
+    d = problem.n_columns
+    noise = None if noise_share is None else noise_share / problem.n_rows
+    target, rest = problem.target / np.sqrt(problem.total), problem.rest / problem.total
+    normalised = Problem(problem.columns, target, rest, problem.n_rows)
+    task = Task(normalised, np.ones(d), 1.0, noise, ARD_STEPS, ARD_TOLERANCE)
+    gamma = task.run_once(inflation=np.full(d, inflation)).gamma
+    return tuple(np.flatnonzero(gamma).tolist())
+
+
+def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Support]:
+    """Return the support that an estimator of ours finds on all rows of the problem, as the only proposal."""
+    rows, d = problem.columns.shape
+    factor = np.zeros((rows + 2, d + 2))  # of [1 A z]; the column of ones is not used
+    factor[1:-1, 1:-1] = problem.columns.take(np.arange(d)) / unit
+    factor[1:-1, -1], factor[-1, -1] = problem.target, np.sqrt(problem.rest)
+    compression = Compression(factor, d, problem.n_rows, round(problem.n_rows))
+    with warnings.catch_warnings():
+        # Of a step on the way, not of the equations.
+        warnings.simplefilter("ignore", AdviceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = clone(regressor).fit(CompressedRows(compression), None)
+    return [tuple(np.flatnonzero(found.support_).tolist())]
+
+
+# 2) Tournament
+
+
+@dataclass(eq=False)
+class Tournament:
+    """All supports of one equation met so far, with their scores.
+
+    Parameters
+    ----------
+    rows : Rows
+        What to fit.
+    propose : callable
+        From a whitened problem to supports worth a look.
+    """
+
+    rows: Rows
+    propose: Propose
+    met: dict[Support, Scored] = field(default_factory=dict)
+    _ranked: dict[Support, list[Model]] = field(default_factory=dict)
+    _problems: dict[Support, tuple[Problem, Array]] = field(default_factory=dict)
+
+    @cached_property
+    def beginning(self) -> Any:
+        """What fits start from."""
+        return self.rows.beginning()
+
+    def run(self) -> list[Scored]:
+        """Return all supports met, best first."""
+        empty = self.looked_at(())
+        starts = [one.support for one in self.ranked(empty) if 0 < len(one.support) <= LARGEST_START]
+        glances = sorted((scored(self.rows, one, self.beginning, GLANCE_PASSES) for one in starts), key=_by_score)
+        for glance in glances[:LOOKED_AT]:
+            self.met[glance.support] = scored(self.rows, glance.support, glance.fit, QUICK_PASSES - GLANCE_PASSES)
+        for start in (empty, *sorted(self.met.values(), key=_by_score)[:PURSUED]):
+            self.pursue(start)
+        return self.refined(min(self.met.values(), key=_by_score))
+
+    def around(self, supports: Sequence[Support]) -> list[Scored]:
+        """Return the supports met on the way from the best of some good ones, best first."""
+        self.pursue(min((self.looked_at(support) for support in supports), key=_by_score))
+        return self.refined(min(self.met.values(), key=_by_score))
+
+    def refined(self, best: Scored) -> list[Scored]:
+        """Look around the best until nothing near it is better; return all supports met, best first.
+
+        With far too much noise, scores fall for a few passes and then rise: there it stops after a while, and those
+        whose passes were taken to the end come first.
+        """
+        finished: set[Support] = set()
+        while best.support not in finished and len(finished) < MOST_REFINED:
+            best = self.settled(best)
+            finished.add(best.support)
+            for support in self.near(best):
+                self.looked_at(support)
+            best = min(self.met.values(), key=_by_score)
+        ranked = sorted(self.met.values(), key=_by_score)
+        at_rest = best.support in finished
+        return ranked if at_rest else sorted(ranked, key=lambda one: one.support not in finished)
+
+    def looked_at(self, support: Support) -> Scored:
+        """Return the support with its fit and score after a few passes, computed once."""
+        if support not in self.met:
+            self.met[support] = scored(self.rows, support, self.beginning, QUICK_PASSES)
+        return self.met[support]
+
+    def settled(self, one: Scored) -> Scored:
+        """Return a support with its passes taken to the end."""
+        self.met[one.support] = scored(self.rows, one.support, one.fit)
+        return self.met[one.support]
+
+    def ranked(self, one: Scored) -> list[Model]:
+        """Return the models that the selection on the whitened problem of a support met, best first."""
+        if one.support not in self._ranked:
+            problem, unit = self._whitened(one)
+            proposals = [*self.propose(problem, unit), one.support]
+            if not one.support:
+                proposals += wide_supports(problem)
+            self._ranked[one.support] = select(problem, proposals)
+        return self._ranked[one.support]
+
+    def _whitened(self, one: Scored) -> tuple[Problem, Array]:
+        if one.support not in self._problems:
+            self._problems[one.support] = whitened(self.rows, one.fit)
+        return self._problems[one.support]
+
+    def pursue(self, one: Scored) -> None:
+        """Follow proposals until one repeats."""
+        for _ in range(LONGEST_WAY):
+            support = self.ranked(one)[0].support
+            if support in self.met:
+                return
+            one = self.looked_at(support)
+
+    def near(self, one: Scored) -> list[Support]:
+        """Return supports nearby that the whitening of this one does not clearly rule out, closest first."""
+        problem, _ = self._whitened(one)
+        own = model(problem, one.support)
+        tried = [*self.ranked(one)[:2], *neighbours(problem, own)]
+        hopeful = sorted((other for other in tried if other.criterion < own.criterion + MARGIN), key=_by_criterion)
+        smaller = [other for other in tried if len(other.support) < len(own.support)]
+        drops = [other for other in smaller if other.rss < LARGEST_LOSS * own.rss]
+        return list(dict.fromkeys(other.support for other in (*hopeful[:NEIGHBOURS], *drops)))
+
+
+def search_alone(rows: Rows, propose: Propose) -> SearchResult:
+    """Return the winner of an equation's own tournament."""
+    ranked = Tournament(rows, propose).run()[: 1 + RUNNERS_UP]
+    best = ranked[0]
+    close = tuple(one.support for one in ranked[1:] if one.score < best.score + MARGIN)
+    return SearchResult(rows, best.support, rows.fitted(best.support, best.fit), len(best.support), close)
+
+
+# 3) Together
+
+
+class HeldRows(Rows, Protocol):
+    """Rows of one equation among others whose supports are held."""
+
+    def following(self, support: Support, fit: Any) -> Sequence[HeldRows]:
+        """Return the rows of all equations with this support for its own, fitted from a fit."""
+
+
+def search_together(equations: Sequence[HeldRows], choices: Sequence[Sequence[Support]], propose: Propose) -> Any:
     """Change one support at a time, always the one whose change lowers the joint score most, until none does.
 
     Revising them in a fixed order would let a right equation make up for the fault of a wrong one.
 
     Parameters
     ----------
-    together : Equations
-        All equations.
+    equations : sequence of HeldRows
+        Every equation among the others, at the supports to begin with.
     choices : sequence of sequences of supports
         For every equation the support to begin with, then others worth a look.
     propose : callable
-        From a small system to supports.
+        From a whitened problem to supports.
+
+    Returns
+    -------
+    list of HeldRows
+        The same at the supports where no change lowers the score.
     """
     supports = [first for first, *_ in choices]
-    current = _each_in_context(together, supports, together.fitted(supports))
+    current: list[HeldRows] = list(equations)
     for _ in range(LARGEST_REVISIONS * len(supports)):
         best, place, gain = None, 0, 0.0
-        for candidate, equation in enumerate(current):
-            tournament = Tournament(equation, propose)
+        for candidate, rows in enumerate(current):
+            tournament = Tournament(rows, propose)
             winner = tournament.around([supports[candidate], *choices[candidate]])[0]
-            lowered = tournament.contender(supports[candidate]).score - winner.score
+            lowered = tournament.looked_at(supports[candidate]).score - winner.score
             if lowered > gain:
                 best, place, gain = winner, candidate, lowered
         if best is None:
             break
         supports[place] = best.support
-        current = _each_in_context(together, supports, together.fitted(supports, best.fit))
+        current = list(current[place].following(best.support, best.fit))
     return current
 
 
-def _each_in_context(together: Equations, supports: Sequence[Support], fit: Fit) -> list[InContext]:
-    """Return every equation among the others, with its system at the fit."""
-    return [InContext(together, place, supports, fit, system) for place, system in enumerate(together.systems(fit))]
+# 4) Rivals
 
 
-def _first(equation: Whitenable, propose: Propose) -> list[Contender]:
-    ranked = Tournament(equation, propose).run()[: 1 + RUNNERS_UP]
-    return [contender for contender in ranked if contender.score < ranked[0].score + MARGIN]
+def rivals_of(result: SearchResult) -> list[tuple[Support, float]]:
+    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
+
+    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
+    of its own, and so is the winner, as in the tournament.
+    """
+    problem, _ = result.whitened
+    chosen = model(problem, result.support)
+    own = scored(result.rows, result.support, result.fit)
+    compared = []
+    for other in neighbours(problem, chosen)[:N_RIVALS]:
+        excess = other.criterion - chosen.criterion
+        if excess < CLOSE:
+            excess = scored(result.rows, other.support, result.fit).score - own.score
+        compared.append((other.support, float(excess)))
+    return sorted(compared, key=lambda one: one[1])
+
+
+def _by_criterion(one: Model) -> float:
+    return one.criterion
+
+
+def _by_score(one: Scored) -> float:
+    return one.score

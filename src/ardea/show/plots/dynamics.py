@@ -20,21 +20,6 @@ GRID_POINTS = 200
 SUBSTEPS = 5
 
 
-def equation_residuals(model: Discovery) -> list[Array]:
-    """Return the whitened residuals of every equation, in units of their standard deviation."""
-    check_is_fitted(model)
-    if not hasattr(model, "_found"):
-        raise ValueError("Residuals need the data, which a loaded model does not have: fit again.")
-    residuals = []
-    for found in model._found:
-        A, z = found.equation.system(found.fit)
-        columns = A[:, list(found.support)]
-        residual = z - columns @ np.linalg.lstsq(columns, z, rcond=None)[0] if found.support else z
-        degrees = max(float(found.equation.n_rows) - found.n_parameters, 1.0)
-        residuals.append(residual / max(float(np.sqrt(residual @ residual / degrees)), np.finfo(float).tiny))
-    return residuals
-
-
 def plot_equation_residuals(model: Discovery, axes: Any = None) -> Any:
     """Draw the residuals of every equation (the first six): in order, and against normal quantiles.
 
@@ -71,7 +56,7 @@ def plot_equation_residuals(model: Discovery, axes: Any = None) -> Any:
 def _same_rows(model: Discovery) -> list[tuple[list[str], Array]]:
     """Return residuals with the names of all equations that share them."""
     groups: list[tuple[list[str], Array]] = []
-    for name, residual in zip(model.feature_names_, equation_residuals(model), strict=True):
+    for name, residual in zip(model.feature_names_, model.residuals(), strict=True):
         for names, known in groups:
             if known.shape == residual.shape and np.allclose(known, residual, atol=1e-3):
                 names.append(name)
@@ -151,7 +136,7 @@ def _drawn_times(model: Discovery, t: Any) -> Any:
     """Return the times as they are drawn: dates stay dates, and a number of steps becomes the steps."""
     if _are_dates(t):
         return calendar(t)
-    return np.arange(int(t) + 1) if np.ndim(t) == 0 else np.asarray(model._elapsed(t), dtype=float)
+    return np.arange(int(t) + 1) if np.ndim(t) == 0 else np.asarray(model.elapsed(t), dtype=float)
 
 
 def _are_dates(t: Any) -> bool:
@@ -234,7 +219,7 @@ def plot_phase(
         return _plot_phase_line(model, x, n_samples, level, random_state, ax)
     if x0 is None or t is None:
         raise ValueError("Give x0 and t: a start, and the times to run the model for.")
-    times = t if model.model_.discrete_time else _finer(np.asarray(model._elapsed(t), dtype=float))
+    times = t if model.model_.discrete_time else _finer(np.asarray(model.elapsed(t), dtype=float))
     first, second = (0, len(model.feature_names_) - 1) if states is None else states
     if n_samples:
         drawn = model.simulate(x0, times, None, n_samples, random_state, level).samples

@@ -125,7 +125,7 @@ def of_discovery(model: Discovery, notes: Sequence[str]) -> list[Concern]:
     """Return doubts about found equations: models that the data do not rule out."""
     doubts: list[Concern] = []
     for equation in model.equations_:
-        left = model.model_.left(equation.name)
+        left = equation.left.text
         if not equation.terms:
             doubts.append((f"No term was found for {left}.", "It stays constant as far as the data tell."))
         for terms in equation.equivalents:
@@ -138,8 +138,8 @@ def of_discovery(model: Discovery, notes: Sequence[str]) -> list[Concern]:
             doubts.append(
                 (
                     f"The terms of {left} are not quite settled.",
-                    f"A model with {_listed(best.terms, 20) or 'no term'} is {best.compared} by the "
-                    "criterion; longer or cleaner data would decide.",
+                    f"By the criterion there is a model about as good: {best.compared}. Longer or cleaner data would "
+                    "decide.",
                 )
             )
     said = {note for note in notes if "tell two models" in note}  # said above, in more words

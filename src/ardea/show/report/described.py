@@ -171,9 +171,9 @@ def _equations(model: Discovery, level: float) -> list[Sum]:
     check_is_fitted(model)
     sums = []
     for equation in model.equations_:
-        half = equation.half_widths(level)
+        half = equation.posterior.half_widths(level)
         rows = zip(equation.terms, equation.coefficients.tolist(), equation.std.tolist(), half.tolist(), strict=True)
         lines = tuple(Line(name, coef, std, coef - width, coef + width) for name, coef, std, width in rows)
-        left = model.model_.left(equation.name)
+        left = equation.left.text
         sums.append(Sum(left, None, lines, float(equation.noise), model.coef_.shape[1]))
     return sums

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ardea.dynamics.discovery import Discovery
-from ardea.dynamics.equations import FoundEquation
 from ardea.dynamics.models import FieldModel
+from ardea.equation import Equation
 from ardea.show.report import concerns
 from ardea.show.report.described import described, signed
 from ardea.show.report.drawings import NO_DRAWINGS, can_draw, drawing
@@ -28,10 +28,8 @@ def sections(model: Discovery, data: Any, level: float, notes: Sequence[str]) ->
     sums = described(model, level)
     names = ", ".join(model.feature_names_[:5]) + (", …" if len(model.feature_names_) > 5 else "")
     doubts = concerns.of_discovery(model, notes)
-    if hasattr(model, "_found"):
-        from ardea.show.plots.dynamics import equation_residuals
-
-        for equation, residual in zip(model.equations_, equation_residuals(model), strict=True):
+    if hasattr(model, "searched_"):
+        for equation, residual in zip(model.equations_, model.residuals(), strict=True):
             far = [one for one in concerns.of_residuals(residual, equation.name) if "far off" in one[0]]
             doubts += far
     warned = warnings_list(doubts) if doubts else paragraph("None: nothing in the fit gives reason for doubt.")
@@ -53,16 +51,15 @@ def _told(model: Discovery, level: float) -> str:
         f"{model.complexity} terms were found in all. Numbers after ± are half the {100 * level:g} % interval."
     )
     lines = [
-        f"{model.model_.left(equation.name)} = {equation.with_intervals(level)}".replace("-", "−")
-        for equation in model.equations_
+        f"{equation.left.text} = {equation.with_intervals(level)}".replace("-", "−") for equation in model.equations_
     ]
     formulas = "".join(f'<p class="formula">{escaped(line)}</p>' for line in lines)
     words = "".join(paragraph(_sentence(equation, kind)) for equation in model.equations_[:LARGEST_NUMBER])
-    words += paragraph(told) if (told := model._unit_told()) else ""
+    words += paragraph(told) if (told := model.unit_told()) else ""
     return paragraph(head) + formulas + words + f"<details><summary>As LaTeX</summary>{code(model.latex())}</details>"
 
 
-def _sentence(equation: FoundEquation, kind: str) -> str:
+def _sentence(equation: Equation, kind: str) -> str:
     if not equation.terms:
         return f"The {kind} of {equation.name} depends on nothing that was offered."
     pairs = zip(equation.coefficients.tolist(), equation.terms, strict=True)
@@ -79,7 +76,7 @@ def _choice(model: Discovery) -> str:
     rows = []
     for equation in model.equations_[:LARGEST_NUMBER]:
         rows += [
-            [model.model_.left(equation.name), ", ".join(rival.terms) or "no term", rival.compared]
+            [equation.left.text, ", ".join(rival.terms) or "no term", f"{rival.excess:.1f}"]
             for rival in equation.rivals[:3]
         ]
     listed = table("Closest rivals of every equation", ["equation", "terms of the rival", "by the criterion"], rows)
@@ -100,7 +97,7 @@ def _figures(model: Discovery, data: Any, level: float) -> str:
             "Terms with their intervals.",
         )
     ]
-    if hasattr(model, "_found"):
+    if hasattr(model, "searched_"):
         caption = (
             "Whitened residuals of the equations, in order and against normal quantiles (on the line: the noise is "
             "Gaussian and the equation leaves nothing out)."
@@ -121,7 +118,7 @@ def _against_data(model: Discovery, data: Any, level: float, plots: Any) -> list
     if isinstance(model.model_, FieldModel):
         return []
     t = t[0] if isinstance(t, list | tuple) else t
-    t = model._elapsed(t)
+    t = model.elapsed(t)
     t = float(t) * np.arange(len(x)) if np.ndim(t) == 0 else np.asarray(t, dtype=float)
     rows = slice(0, LONGEST_RUN)
     if not np.all(np.isfinite(x[0])):

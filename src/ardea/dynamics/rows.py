@@ -1,4 +1,4 @@
-"""Trajectories cut into pieces, and the linear operators V, D of each piece with D x = VΘ(x)ξ.
+"""Rows of a stretch of a series: the linear operators V and D with D x = VΘ(x)ξ.
 
 - Weak form: for a test function φ that vanishes with its derivatives at the ends of its window, −∫φ′x dt = ∫φ Θ(x)ξ dt.
   V holds φ and D holds −φ′ times quadrature weights. On uniform times the sums of a smooth φ are exact to its
@@ -24,46 +24,46 @@ from scipy import linalg
 from scipy.interpolate import make_interp_spline
 
 from ardea.dynamics.differences import SplineSmoother, difference_matrix, spectral_derivative
+from ardea.dynamics.series import Series
 
 Array = NDArray[np.float64]
+Form = Literal["weak", "derivative"]
 Differentiation = Literal["finite", "smoothed", "spectral"]
 
+# φ = (1 − s²)^p: sums of a function with p − 1 continuous derivatives are exact to the order p (a convention).
 POWER = 8
+# Radii of the windows relative to the one that the spectrum gives.
+RELATIVE_RADII = (1.0, 0.5)
+# Rows of windows that overlap are dependent: directions below this share of the largest eigenvalue are hardly seen by
+# the windows and mostly rounding error of the quadrature.
 KEPT_EIGENVALUE = 1e-4
-SMALLEST_RADIUS = 4
-LARGEST_SHARE = 1 / 6
+# Fewer steps than this resolve φ badly; a window longer than this share of a stretch would leave too few rows of it.
+SMALLEST_RADIUS, LARGEST_SHARE = 4, 1 / 6
+# A few windows of the smallest radius fit.
 FEWEST_ROWS = 2 * SMALLEST_RADIUS + 4
-# Longer pieces are cut, so that the cost grows with the number of rows, not with its cube.
-LONGEST_PIECE = 400
-# A step longer than this many median steps is a gap; steps that vary by less than the second share are uniform.
-GAP = 1.5
-UNEVEN_GAP = 4.0
+# Steps that vary by less than this share are uniform: what times written with four digits leave.
 UNIFORM = 1e-3
-QUADRATURE_DEGREE = 5
-GAUSS_POINTS = 4
+# Splines of degree five, and points that integrate such a spline times φ to rounding error in every interval.
+QUADRATURE_DEGREE, GAUSS_POINTS = 5, 4
+# Differences of these orders are tried for the level of the noise: two annihilate lines, eleven take 12 samples.
+NOISE_ORDERS = range(2, 11)
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """A stretch of one trajectory without gaps, and its rows.
+class Stretch:
+    """A stretch of a series without gaps, and its rows.
 
     Attributes
     ----------
-    t : ndarray of shape (m,)
-        Times.
-    x : ndarray of shape (m, n)
-        Observed states.
-    inputs : ndarray of shape (m, n_u)
-        Control inputs, without noise.
+    data : Series
+        Times, states and inputs of its m samples.
     V, D : ndarray of shape (N, m)
         D x = VΘ(x)ξ.
     truncation : ndarray of shape (n,), optional
         Variance of the rows' own error, which noise in the states does not explain.
     """
 
-    t: Array
-    x: Array
-    inputs: Array
+    data: Series
     V: Array
     D: Array
     truncation: Array | None = None
@@ -79,32 +79,7 @@ class Piece:
         return self.D @ self.D.T
 
 
-def stretches(t: Array, x: Array, inputs: Array, longest: int = LONGEST_PIECE) -> list[tuple[Array, Array, Array]]:
-    """Cut a trajectory where values are missing or time jumps, and long stretches into parts.
-
-    Examples
-    --------
-    >>> t = np.arange(40.0)
-    >>> x = np.sin(t)[:, None]
-    >>> x[20] = np.nan
-    >>> [len(part[0]) for part in stretches(t, x, np.empty((40, 0)))]
-    [20, 19]
-    """
-    sound = np.all(np.isfinite(x), axis=1) & np.all(np.isfinite(inputs), axis=1) & np.isfinite(t)
-    t, x, inputs = t[sound], x[sound], inputs[sound]
-    place = np.flatnonzero(sound)
-    steps = np.diff(t)
-    usual = float(np.median(steps)) if steps.size else 1.0
-    near_uniform = np.mean(np.abs(steps - usual) < 0.1 * usual) > 0.5 if steps.size else True
-    jump = steps > (GAP if near_uniform else UNEVEN_GAP) * usual
-    broken = np.flatnonzero(jump | (np.diff(place) > 1)) + 1
-    parts = []
-    for rows in np.split(np.arange(t.size), broken):
-        parts += np.array_split(rows, -(-rows.size // longest)) if rows.size else []
-    return [(t[rows], x[rows], inputs[rows]) for rows in parts]
-
-
-def corner_frequency(parts: Sequence[tuple[Array, Array]]) -> float:
+def corner_frequency(parts: Sequence[Series]) -> float:
     """Return ω*, where the cumulated mean |FFT| of the standardised states bends.
 
     The bend is the middle point of the two-segment line from the first to the last point of the curve that fits it
@@ -112,16 +87,17 @@ def corner_frequency(parts: Sequence[tuple[Array, Array]]) -> float:
 
     Parameters
     ----------
-    parts : sequence of (t, x)
+    parts : sequence of Series
         Stretches.
     """
     corners, weights = [], []
-    for t, x in parts:
+    for part in parts:
+        t, x = part.t, part.x
         m = t.size
         even = np.linspace(t[0], t[-1], m)
         values = np.column_stack([np.interp(even, t, column) for column in x.T])
-        spread = values.std(axis=0)
-        values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        deviation = values.std(axis=0)
+        values = (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
         spectrum = np.abs(np.fft.rfft(values * np.hanning(m)[:, None], axis=0)).mean(axis=1)[1:]
         step = (t[-1] - t[0]) / (m - 1)
         corners.append(2 * np.pi * (bend_of(np.cumsum(spectrum)) + 1) / (m * step))
@@ -143,19 +119,47 @@ def bend_of(curve: Array) -> int:
     return int(np.argmin(misfit))
 
 
-def window_radius(parts: Sequence[tuple[Array, Array]]) -> float:
+def window_radius(parts: Sequence[Series]) -> float:
     """Return r in units of time: 2√16/ω*, at least 4 steps and at most a sixth of the longest stretch."""
-    steps = np.concatenate([np.diff(t) for t, _ in parts])
-    step, longest = float(np.median(steps)), max(t.size for t, _ in parts)
+    steps = np.concatenate([np.diff(part.t) for part in parts])
+    step, longest = float(np.median(steps)), max(part.t.size for part in parts)
     radius = 2 * np.sqrt(2 * POWER) / (corner_frequency(parts) * step)
     return float(np.clip(round(radius), SMALLEST_RADIUS, max(SMALLEST_RADIUS, LARGEST_SHARE * longest))) * step
 
 
-def weak_piece(t: Array, x: Array, inputs: Array, radii: Sequence[float]) -> Piece | None:
-    """Return the piece with orthonormal rows of windows of several radii; None where no window fits."""
+def stretch_rows(
+    series: Sequence[Series],
+    form: str = "weak",
+    discrete_time: bool = False,
+    differentiation: Differentiation = "finite",
+    order: int = 6,
+) -> list[Stretch]:
+    """Cut series at their gaps and make the rows of every stretch that is long enough."""
+    parts = [part for one in series for part in one.stretches()]
+    if discrete_time:
+        built = [map_rows(part) for part in parts]
+    elif form == "derivative":
+        built = [derivative_rows(part, differentiation, order) for part in parts]
+    else:
+        long_enough = [part for part in parts if part.t.size >= FEWEST_ROWS]
+        if not long_enough:
+            longest = max((part.t.size for part in parts), default=0)
+            raise ValueError(
+                f"The longest stretch without a gap has {longest} rows; a window of the weak form needs at least "
+                f"{FEWEST_ROWS}. Take more samples, or form='derivative'."
+            )
+        radius = window_radius(long_enough)
+        built = [weak_rows(part, [radius * share for share in RELATIVE_RADII]) for part in long_enough]
+    return [one for one in built if one is not None]
+
+
+def weak_rows(data: Series, radii: Sequence[float]) -> Stretch | None:
+    """Return orthonormal rows of windows of several radii; None where no window fits."""
+    t = data.t
     uniform = np.ptp(np.diff(t)) <= UNIFORM * np.mean(np.diff(t))
     build = _uniform_rows if uniform else _uneven_rows
     rows = [build(t, radius) for radius in radii if t[-1] - t[0] >= 2 * radius]
+    rows = [(V, D) for V, D in rows if len(V)]
     if not rows:
         return None
     V, D = (np.vstack(blocks) for blocks in zip(*rows, strict=True))
@@ -163,7 +167,7 @@ def weak_piece(t: Array, x: Array, inputs: Array, radii: Sequence[float]) -> Pie
     kept = values > KEPT_EIGENVALUE * values[-1]
     W, values = W[:, kept], values[kept]
     V, D = (D @ W).T @ V / values[:, None], np.ascontiguousarray(W.T)
-    return Piece(t, x, inputs, V, D, truncation(t, x, V, D, integrated=True))
+    return Stretch(data, V, D, truncation(data, V, D, integrated=True))
 
 
 def _window(scaled: Array) -> tuple[Array, Array]:
@@ -179,11 +183,10 @@ def _uniform_rows(t: Array, radius: float) -> tuple[Array, Array]:
     offsets = np.arange(-reach, reach + 1)
     phi, slope = _window(offsets / reach)
     size = np.linalg.norm(phi)
-    centres = np.arange(reach, t.size - reach)
+    centres = np.arange(reach, t.size - reach)[:, None]
     V, D = np.zeros((2, centres.size, t.size))
-    columns = centres[:, None] + offsets
-    np.put_along_axis(V, columns, phi / size, axis=1)
-    np.put_along_axis(D, columns, -slope / (reach * step * size), axis=1)
+    V[np.arange(centres.size)[:, None], centres + offsets] = phi / size
+    D[np.arange(centres.size)[:, None], centres + offsets] = -slope / (reach * step * size)
     return V, D
 
 
@@ -201,34 +204,43 @@ def _uneven_rows(t: Array, radius: float) -> tuple[Array, Array]:
     return phi @ samples / size, -slope @ samples / (radius * size)
 
 
-def derivative_piece(t: Array, x: Array, inputs: Array, kind: Differentiation, order: int) -> Piece | None:
-    """Return the piece whose rows are derivatives at every sample: differences, smoothing splines, or Fourier modes.
+def derivative_rows(data: Series, kind: Differentiation, order: int) -> Stretch | None:
+    """Return rows that are derivatives at every sample: differences, smoothing splines, or Fourier modes.
 
     Each is a matrix D, so the noise of neighbouring rows is known: s²DDᵀ. Slow components of the derivative carry
     almost no noise; there the truncation error decides.
     """
+    t = data.t
     if t.size < max(order + 2, FEWEST_ROWS):
         return None
     if kind == "finite":
         D = difference_matrix(t, derivative=1, order=order).toarray()
     elif kind == "smoothed":
-        smoother = SplineSmoother.fit(x, t, factor=1.0)
+        smoother = SplineSmoother.fit(data.x, t, factor=1.0)
         D = smoother.derivative_basis(1) @ smoother.basis.T
     else:
         D = spectral_derivative(np.eye(t.size), t.size * (t[-1] - t[0]) / (t.size - 1))
     V = np.eye(t.size)
-    return Piece(t, x, inputs, V, D, truncation(t, x, V, D, integrated=False))
+    return Stretch(data, V, D, truncation(data, V, D, integrated=False))
 
 
-def truncation(t: Array, x: Array, V: Array, D: Array, *, integrated: bool) -> Array:
+def map_rows(data: Series) -> Stretch | None:
+    """Return the rows of a map: the state one step later against functions of the state now."""
+    if data.t.size < 2:
+        return None
+    identity = np.eye(data.t.size)
+    return Stretch(data, identity[:-1], identity[1:])
+
+
+def truncation(data: Series, V: Array, D: Array, *, integrated: bool) -> Array:
     """Return the variance of the rows' own error, one number per state.
 
     x̃ is a spline of degree 7 through the data, smoothed, and x̃′ its exact derivative, so D x̃ − V x̃′ says how far the
     rows are from an identity, whatever the noise. Where terms are integrated too, those of higher degree vary faster:
     the squares of the states, with derivative 2x̃x̃′, are tried as well, and the largest relative error counts.
     """
-    smoother = SplineSmoother.fit(x, t)
-    smooth, slope = smoother.smooth(x), smoother.smooth(x, derivative=1)
+    smoother = SplineSmoother.fit(data.x, data.t)
+    smooth, slope = smoother.smooth(data.x), smoother.smooth(data.x, derivative=1)
     if not integrated:
         return np.asarray(np.mean((D @ smooth - V @ slope) ** 2, axis=0))
     centred = smooth - smooth.mean(axis=0)
@@ -236,40 +248,37 @@ def truncation(t: Array, x: Array, V: Array, D: Array, *, integrated: bool) -> A
     size = np.hstack([V @ slope, V @ (2 * centred * slope)])
     square = np.mean(size**2, axis=0)
     relative = np.max(np.mean(error**2, axis=0) / np.where(square > 0, square, np.inf))
-    return np.asarray(relative * square[: x.shape[1]])
+    return np.asarray(relative * square[: data.x.shape[1]])
 
 
-def map_piece(t: Array, x: Array, inputs: Array) -> Piece | None:
-    """Return the piece of a map: the state one step later against functions of the state now."""
-    if t.size < 2:
-        return None
-    identity = np.eye(t.size)
-    return Piece(t, x, inputs, identity[:-1], identity[1:])
-
-
-def noise_levels(pieces: Sequence[Piece]) -> Array:
+def noise_levels(parts: Sequence[Series]) -> Array:
     """Return the standard deviation of every state's noise, from differences that smooth signals do not survive.
 
     The weights over p + 1 neighbouring samples that annihilate polynomials below degree p, scaled to unit norm, leave
     noise of unit gain. Truncation only adds, so the least of the estimates over p is taken.
     """
-    n = pieces[0].x.shape[1]
+    n = parts[0].x.shape[1]
     estimates = []
-    for p in range(2, 11):
+    for p in NOISE_ORDERS:
         squares, count = np.zeros(n), 0
-        for piece in pieces:
-            if piece.t.size > p + 1:
-                left = _annihilated(piece.t, piece.x, p)
+        for part in parts:
+            if part.t.size > p + 1:
+                left = _annihilated(part.t, part.x, p)
                 squares += np.sum(left**2, axis=0)
                 count += left.shape[0]
         if count > 4:
             estimates.append(squares / count)
-    spread = np.sqrt(np.mean([np.var(piece.x, axis=0) for piece in pieces], axis=0))
-    level = np.sqrt(np.min(estimates, axis=0)) if estimates else spread
+    deviation = spread(parts)
+    level = np.sqrt(np.min(estimates, axis=0)) if estimates else deviation
     # Without noise the estimates are truncation and rounding: keep the ratios between channels sane.
-    relative = np.where(spread > 0, level / np.where(spread > 0, spread, 1.0), 0.0)
+    relative = np.where(deviation > 0, level / np.where(deviation > 0, deviation, 1.0), 0.0)
     floor = max(1e-3 * float(relative.max(initial=0.0)), 1e-12)
-    return np.where(spread > 0, np.maximum(relative, floor) * spread, 1.0)
+    return np.where(deviation > 0, np.maximum(relative, floor) * deviation, 1.0)
+
+
+def spread(parts: Sequence[Series]) -> Array:
+    """Return the standard deviation of every state within its stretches."""
+    return np.sqrt(np.mean([np.var(part.x, axis=0) for part in parts], axis=0))
 
 
 def _annihilated(t: Array, x: Array, p: int) -> Array:
