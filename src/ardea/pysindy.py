@@ -141,40 +141,36 @@ class ARDOptimizer(BaseOptimizer):
         """Fit the estimator to prepared rows and set `coef_` in their units."""
         estimator = self._chosen()
         if isinstance(estimator, ARDSearch):
-            searches = [clone(estimator).fit(x, np.ascontiguousarray(target)) for target in y.T]
-            self.estimator_: Any = searches
-            self.equations_: list[Equation] = [search.best_estimator_.equations_[0] for search in searches]
+            self.estimator_: Any = [clone(estimator).fit(x, np.ascontiguousarray(target)) for target in y.T]
+            self.equations_: list[Equation] = [one.best_estimator_.equations_[0] for one in self.estimator_]
         else:
             self.estimator_ = clone(estimator).fit(x, y)
             self.equations_ = self.estimator_.equations_
-        self._estimates: list[Estimate] = [equation.posterior for equation in self.equations_]
-        self._set_coefficients()
+        self._set_coefficients([equation.posterior for equation in self.equations_])
 
     def _unbias(self, x: Array, y: Array) -> None:
         """Replace the posterior by least squares on the support."""
-        refits = [equation.refit for equation in self.equations_]
-        if any(refit is None for refit in refits):
+        refits = [equation.refit for equation in self.equations_ if equation.refit is not None]
+        if len(refits) < len(self.equations_):
             raise ValueError("unbias=True needs more rows than terms: use unbias=False, a sparser model, or more rows.")
-        self._estimates = [refit for refit in refits if refit is not None]
-        self._set_coefficients()
+        self._set_coefficients(refits)
 
-    def _set_coefficients(self) -> None:
-        pairs = zip(self.equations_, self._estimates, strict=True)
+    def _set_coefficients(self, estimates: list[Estimate]) -> None:
+        self._estimates = estimates
+        pairs = zip(self.equations_, estimates, strict=True)
         self.coef_ = np.array([equation.spread(estimate.mean) for equation, estimate in pairs])
         self.history_.append(self.coef_)
 
     def _set_uncertainty(self) -> None:
         """Set support, standard deviations and covariances in the user's units."""
         unit = 1 / np.linalg.norm(self.Theta_, axis=0) if self.normalize_columns else np.ones(self.Theta_.shape[1])
-        self.ind_ = np.zeros(self.coef_.shape, dtype=bool)
-        self.coef_std_ = np.zeros(self.coef_.shape)
-        self.coef_covariance_: list[Array] = []
-        for row, (equation, estimate) in enumerate(zip(self.equations_, self._estimates, strict=True)):
-            support = list(equation.support)
-            covariance = estimate.covariance * np.outer(unit[support], unit[support])
-            self.ind_[row, support] = True
-            self.coef_std_[row, support] = np.sqrt(covariance.diagonal())
-            self.coef_covariance_.append(covariance)
+        units = [unit[list(equation.support)] for equation in self.equations_]
+        self.coef_covariance_ = [
+            estimate.covariance * np.outer(one, one) for estimate, one in zip(self._estimates, units, strict=True)
+        ]
+        pairs = zip(self.equations_, self.coef_covariance_, strict=True)
+        self.coef_std_ = np.array([equation.spread(np.sqrt(one.diagonal())) for equation, one in pairs])
+        self.ind_ = np.array([equation.spread(np.ones(len(equation.support))) > 0 for equation in self.equations_])
         self.noise_variance_ = np.array([estimate.noise_variance for estimate in self._estimates])
 
     @property

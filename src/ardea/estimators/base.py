@@ -118,10 +118,11 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         return self
 
     def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
-        """Return posterior draws for ArviZ; see :func:`ardea.exports.to_arviz`."""
-        from ardea.exports import to_arviz
+        """Return posterior draws for ArviZ; see :func:`ardea.show.draws.to_arviz`."""
+        from ardea.show.draws import to_arviz
 
-        return to_arviz(self, n_draws, random_state)
+        check_is_fitted(self)
+        return to_arviz(self.equations_, n_draws, random_state)
 
     def to_sympy(self) -> Any:
         """Return the prediction as a SymPy expression of the kept columns; a list of them for several targets.

@@ -24,7 +24,7 @@ from pysindy.utils import supports_multiple_targets  # noqa: E402
 from ardea.dynamics import systems  # noqa: E402
 from ardea.pysindy import ARDOptimizer  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::pysindy.utils._axes.AxesWarning")
 
 

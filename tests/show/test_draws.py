@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import Ridge
 
 from ardea import ARDSearch, ARDvi, SparseARD
-from ardea.exports import to_arviz
 from conftest import sparse_data
 
 DATA = sparse_data()
@@ -32,12 +30,9 @@ def estimator_of(model):
     return model.best_estimator_ if isinstance(model, ARDSearch) else model
 
 
-# ArviZ
-
-
 def test_draws_are_those_of_sample(model):
     pytest.importorskip("arviz")
-    posterior = to_arviz(model, 50, random_state=3)["posterior"]
+    posterior = estimator_of(model).to_arviz(50, random_state=3)["posterior"]
     fitted = estimator_of(model)
     draws = fitted.sample(50, random_state=3).reshape(-1, 50, fitted.n_features_in_)[:, :, fitted.get_support()]
     coefficients = posterior["coef"].values.reshape(50, len(draws), draws.shape[-1]).swapaxes(0, 1)
@@ -53,7 +48,7 @@ def test_draws_spread_as_predictions_do(case):
     """Mean and variance of b + xξ over the draws are those of predict, to the error of 20,000 draws."""
     pytest.importorskip("arviz")
     model, n = CASES[case](), 20_000
-    posterior = to_arviz(model, n, random_state=0)["posterior"]
+    posterior = model.to_arviz(n, random_state=0)["posterior"]
     X = DATA.X[:6]
     coefficients = posterior["coef"].values.reshape(n, len(model.equations_), -1)
     lines = posterior["intercept"].values.reshape(n, -1, 1) + coefficients @ X[:, model.get_support()].T
@@ -65,18 +60,16 @@ def test_draws_spread_as_predictions_do(case):
 
 def test_arviz_can_use_it():
     arviz = pytest.importorskip("arviz")
-    table = arviz.summary(to_arviz(CASES["kept columns"](), 500, random_state=0), kind="stats")
+    table = arviz.summary(CASES["kept columns"]().to_arviz(500, random_state=0), kind="stats")
     assert "intercept" in table.index
 
 
-def test_what_cannot_be_exported():
+def test_a_model_that_was_not_fitted():
     with pytest.raises(NotFittedError):
-        to_arviz(SparseARD())
-    with pytest.raises(TypeError, match="Ridge"):
-        to_arviz(Ridge().fit(DATA.X, DATA.y))
+        SparseARD().to_arviz()
 
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "arviz", None)
     with pytest.raises(ImportError, match=r"pip install 'ardea\["):
-        to_arviz(CASES["plain"]())
+        CASES["plain"]().to_arviz()
