@@ -26,16 +26,15 @@ from ardea.core.compression import Compression
 from ardea.core.problem import DenseColumns, Problem
 from ardea.core.result import Dropped, Trace
 from ardea.dynamics.discovery import Discovery
-from ardea.dynamics.equations import FoundEquation, Rival
 from ardea.dynamics.libraries import FieldTerms, Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.times import SECONDS
-from ardea.equation import Equation, Left
+from ardea.equation import Equation, Left, Rival
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch, Path, _grid_names
 from ardea.methods.kept import FlatPart, KeptTerms
-from ardea.names import ColumnNames, default_names
+from ardea.names import ColumnNames, Vocabulary, default_names
 from ardea.tables.archive import LONGEST_QUOTE, ModelFileError, Part, opened_archive, require, write_archive
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -282,7 +281,8 @@ def _check_answers(equation: Equation, where: str) -> None:
     for estimate in (equation.posterior, equation.refit or equation.posterior):
         sound = np.isfinite(estimate.mean).all() and np.isfinite(estimate.covariance).all()
         require(sound and np.all(estimate.covariance.diagonal() >= 0), where, "a model with finite coefficients")
-    numbers = [equation.intercept or 0.0, equation.intercept_std or 0.0, equation.noise, equation.kept.log_evidence]
+    numbers = [equation.intercept or 0.0, equation.intercept_std or 0.0, equation.noise]
+    numbers += [] if equation.kept.prior_variance is None else [equation.kept.log_evidence]
     require(np.isfinite(numbers).all(), where, "a model with finite coefficients")
 
 
@@ -375,12 +375,12 @@ def _path_from_record(part: Part, n_features: int) -> Path:
 
 
 def discovery_to_record(found: Discovery) -> dict[str, Any]:
-    """Return the candidate terms and every equation's coefficients."""
+    """Return the candidate terms and the problem of every equation's terms."""
     model = found.model_
     record: dict[str, Any] = {
         "library": model.library,
         "reach": model.reach,
-        "equations": [_equation_to_record(one, found.coef_.shape[1]) for one in found.equations_],
+        "equations": [_equation_to_record(one, one.n_candidates) for one in found.equations_],
         "warnings": list(found.warnings_),
     }
     if found.time_unit_ is not None:
@@ -396,22 +396,15 @@ def discovery_from_record(found: Discovery, part: Part) -> Discovery:
     parts = part.parts("equations")
     require(parts, part.where, "a model with equations")
     masks = [one.array_of("support", (None,), "b") for one in parts]
-    shape = (len(parts), masks[0].size)
-    found.model_ = model = _model_from_record(part, shape)
-    terms, found.feature_names_ = model.term_names, model.unknowns
-    require({len(terms), *(mask.size for mask in masks)} == {shape[1]}, part.where, "a model of its library")
-    found.equations_ = [
-        _equation_from_record(one, np.flatnonzero(mask).tolist(), name, terms)
-        for one, mask, name in zip(parts, masks, found.feature_names_, strict=True)
+    model = _model_from_record(part, (len(parts), masks[0].size))
+    sizes = {len(model.vocabulary.names), *(mask.size for mask in masks)}
+    require(len(sizes) == 1 and len(model.lefts) == len(parts), part.where, "a model of its library")
+    equations = [
+        _equation_from_record(one, np.flatnonzero(mask), left, model.vocabulary)
+        for one, mask, left in zip(parts, masks, model.lefts, strict=True)
     ]
-    found.coef_, found.coef_std_ = model.coefficients, np.zeros(shape)
-    for row, equation in enumerate(found.equations_):
-        found.coef_[row, list(equation.support)] = equation.coefficients
-        found.coef_std_[row, list(equation.support)] = equation.std
-    found.coef_covariance_ = [equation.covariance for equation in found.equations_]
-    found.time_unit_ = part.text("time_unit", SECONDS) if "time_unit" in part else None
-    found.warnings_ = part.texts("warnings")
-    return found
+    unit = part.text("time_unit", SECONDS) if "time_unit" in part else None
+    return Discovery.of(model, equations, unit, part.texts("warnings"), **found.get_params(deep=False))
 
 
 def _model_from_record(part: Part, shape: tuple[int, int]) -> StateModel | FieldModel:
@@ -434,41 +427,42 @@ def _model_from_record(part: Part, shape: tuple[int, int]) -> StateModel | Field
     return FieldModel(library, names, axes, np.zeros(shape), space, reach)
 
 
-def _equation_to_record(one: FoundEquation, n_candidates: int) -> dict[str, Any]:
-    support = np.zeros(n_candidates, dtype=bool)
+def _equation_to_record(one: Equation, n_candidates: int) -> dict[str, Any]:
+    problem, support = one.kept.problem, np.zeros(n_candidates, dtype=bool)
     support[list(one.support)] = True
-    return {
+    return {name: float(getattr(problem, name)) for name in PROBLEM_VALUES} | {
         "support": support,
-        "coefficients": one.coefficients,
-        "covariance": one.covariance,
-        "degrees": float(one.degrees),
-        "noise": float(one.noise),
-        "criterion": float(one.criterion),
+        "columns": problem.columns.take(np.arange(len(one.support))),
+        "target": problem.target,
+        "n_parameters": float(one.kept.n_parameters),
+        "unit": one.kept.unit,
+        "target_unit": float(one.kept.target_unit),
         "rivals": [{"terms": list(rival.terms), "excess": float(rival.excess)} for rival in one.rivals],
         "equivalents": [{"terms": list(terms)} for terms in one.equivalents],
     }
 
 
-def _equation_from_record(part: Part, support: list[int], name: str, terms: list[str]) -> FoundEquation:
-    k = len(support)
-
+def _equation_from_record(part: Part, active: Any, left: Left, vocabulary: Vocabulary) -> Equation:
     def known(other: Part) -> tuple[str, ...]:
         named = tuple(other.texts("terms"))
-        require(set(named) <= set(terms), other.where, "made of candidate terms")
+        require(set(named) <= set(vocabulary.names), other.where, "made of candidate terms")
         return named
 
-    return FoundEquation(
-        name=name,
-        terms=tuple(terms[j] for j in support),
-        support=tuple(support),
-        coefficients=part.array("coefficients", (k,)),
-        covariance=_covariance(part, "covariance", k),
-        degrees=part.number("degrees", 1.0),
-        noise=part.number("noise", 0.0),
-        criterion=part.number("criterion"),
-        rivals=tuple(Rival(known(one), one.number("excess")) for one in part.parts("rivals")),
-        equivalents=tuple(known(one) for one in part.parts("equivalents")),
+    kept = KeptTerms(
+        active=active,
+        problem=problem_from_record(part, active.size),
+        prior_variance=None,
+        noise=None,
+        noise_known=False,
+        n_parameters=part.number("n_parameters", active.size),
+        unit=part.array("unit", active.shape, SMALLEST),
+        target_unit=part.number("target_unit", SMALLEST),
+        flat=FlatPart.empty(active.size),
     )
+    rivals = tuple(Rival(known(one), one.number("excess")) for one in part.parts("rivals"))
+    equation = Equation(left, vocabulary, kept, rivals, tuple(known(one) for one in part.parts("equivalents")))
+    _check_answers(equation, part.where)
+    return equation
 
 
 def _listed_field_terms(library: FieldTerms, n_fields: int, n_axes: int) -> int:

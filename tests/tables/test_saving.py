@@ -61,8 +61,8 @@ def assert_same(one, other, where="model"):
 
 
 def fitted(model):
-    """What a fit sets for the user."""
-    return {name: value for name, value in vars(model).items() if name.endswith("_")}
+    """What a fit sets for the user, without the data behind equations of motion, which are not stored."""
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and name != "searched_"}
 
 
 def assert_same_answers(one, other, X=NEW):

@@ -507,7 +507,7 @@ class Discovery(ShowsTerms, BaseEstimator):
     def _searched(self) -> list[SearchResult]:
         check_is_fitted(self)
         if not hasattr(self, "searched_"):
-            raise ValueError("This needs the data, which a model read from a file does not have: fit again.")
+            raise ValueError("inclusion() and residuals() need the data, which a model read from a file does not have.")
         return self.searched_
 
     # Showing the model
