@@ -44,7 +44,8 @@ from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.rows import stretch_rows
 from ardea.dynamics.series import checked_series
-from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES, System
+from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES
+from ardea.dynamics.truth import Pde, System
 from ardea.dynamics.whitening import EquationRows, JointRows
 from ardea.progress import Progress
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
@@ -162,7 +163,7 @@ def cpu_limit(limit: float) -> Iterator[None]:
 
 def with_discovery(system: System, t: Array, x: Array, level: float) -> Record:
     """Fit Discovery, told only the library."""
-    space = {"space": system.space} if isinstance(system, systems.Pde) else {}
+    space = {"space": system.space} if isinstance(system, Pde) else {}
     model = Discovery(system.library, discrete_time=system.kind == "map")
     start = time.process_time()
     with warnings.catch_warnings(record=True) as raised:

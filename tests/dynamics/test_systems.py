@@ -29,11 +29,29 @@ def relative(error, size):
 
 @pytest.mark.parametrize("name", STATE_SYSTEMS)
 def test_true_terms_are_the_flow(name):
-    """The flow is written out by hand, the truth by names: they agree on random states, not only on the data."""
+    """Names and numbers of the terms are expanded from the flow: both agree on random states, not only on the data."""
     system = STATE_SYSTEMS[name]()
     x = np.random.default_rng(0).normal(size=(20, len(system.feature_names)))
     theta = system.library.evaluate(x)
     np.testing.assert_allclose(theta @ system.true_coefficients().T, system.exact_derivative(x), rtol=1e-12, atol=1e-12)
+
+
+def test_true_terms_by_hand():
+    """Three systems multiplied out on paper."""
+    assert systems.van_der_pol().true_terms == ({"v": 1.0}, {"x": -1.0, "v": 1.5, "x^2 v": -1.5})
+    assert systems.pendulum().true_terms == ({"w": 1.0}, {"w": -0.1, "sin(a)": -1.0})
+    assert systems.hopf().true_terms == (
+        {"x": 0.1, "y": -1.0, "x^3": -0.1, "x y^2": -0.1},
+        {"x": 1.0, "y": 0.1, "x^2 y": -0.1, "y^3": -0.1},
+    )
+    assert systems.lorenz96(5, 8.0).true_terms[0] == {"1": 8.0, "x0": -1.0, "x1 x4": 1.0, "x3 x4": -1.0}
+
+
+def test_factories_tell_their_equations():
+    assert systems.rossler.__doc__ == (
+        "Rössler, chaotic; z comes in spikes: x' = -y - z, y' = x + 0.2 * y, z' = 0.2 + z * (x - 5.7)."
+    )
+    assert systems.burgers.__doc__ == "Burgers; waves steepen and merge: u_t = -1 u u_x + 0.1 u_xx."
 
 
 @pytest.mark.parametrize("name", systems.ALL_ODES)
