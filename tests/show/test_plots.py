@@ -143,7 +143,7 @@ def test_equations_have_one_panel_each(motion):
 
 def test_whitened_residuals_have_unit_size(motion):
     _, _, model = motion
-    for residual, equation in zip(plots.dynamics.equation_residuals(model), model.equations_, strict=True):
+    for residual, equation in zip(model.residuals(), model.equations_, strict=True):
         # Σr² = N − k by construction; that they are standard normal is the theory of the whitening.
         assert stats.kstest(residual, "norm").pvalue > 1e-3
         assert residual @ residual == pytest.approx(equation.degrees)

@@ -67,9 +67,10 @@ class StateModel:
     @cached_property
     def right_hand_side(self) -> RightHandSide:
         """The model as a function; `.row(x)` takes microseconds."""
-        return self._with(self.coefficients)
+        return self.with_coefficients(self.coefficients)
 
-    def _with(self, coefficients: Array) -> RightHandSide:
+    def with_coefficients(self, coefficients: Array) -> RightHandSide:
+        """Return the right-hand side with other coefficients."""
         return RightHandSide(self.library, coefficients, len(self.coefficients), self.n_inputs)
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
@@ -78,7 +79,7 @@ class StateModel:
 
     def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Simulation:
         """Integrate from a start, with these or other coefficients."""
-        model = self.right_hand_side if coefficients is self.coefficients else self._with(coefficients)
+        model = self.right_hand_side if coefficients is self.coefficients else self.with_coefficients(coefficients)
         return simulate_states(model, x0, t, inputs=u, **self._settings)
 
     def simulate_bands(
@@ -86,7 +87,7 @@ class StateModel:
     ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
         begin = x0 if starts is None else starts
-        samples = simulate_draws(self._with(draws), begin, t, inputs=u, **self._settings)
+        samples = simulate_draws(self.with_coefficients(draws), begin, t, inputs=u, **self._settings)
         times = np.arange(samples.shape[1]) if self.discrete_time else t
         return Bands.of(samples, times, level)
 
