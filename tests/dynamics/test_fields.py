@@ -13,6 +13,7 @@ import xarray as xr
 from ardea.dynamics import systems
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance, rivals
+from ardea.dynamics.field_library import FieldTerm, FieldTerms
 from ardea.dynamics.field_terms import noise_weights, term_monomial, weak_form
 from ardea.dynamics.fields import (
     AxisWindows,
@@ -24,7 +25,6 @@ from ardea.dynamics.fields import (
     read_fields,
     spectral_radii,
 )
-from ardea.dynamics.libraries import FieldTerm, FieldTerms
 from ardea.dynamics.search import Tournament, ard_supports
 
 # Integration by parts, on fields whose derivatives are known

@@ -11,7 +11,8 @@ import pytest
 from sklearn.preprocessing import PolynomialFeatures
 
 from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials
-from ardea.dynamics.libraries import default_axis_names, default_field_names, default_library
+from ardea.dynamics.field_library import default_axis_names, default_field_names
+from ardea.dynamics.libraries import default_library
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.names import default_names
 

@@ -9,7 +9,7 @@ import pytest
 
 from ardea.dynamics import FieldTerms, Fourier, Polynomials, systems
 from ardea.dynamics.differences import finite_difference, spectral_derivative
-from ardea.dynamics.etdrk4 import Coefficients, FieldEquation
+from ardea.dynamics.etdrk4 import Coefficients, SpectralEquation
 
 STATE_SYSTEMS = {**systems.ALL_ODES, **systems.ALL_MAPS}
 SMALL_PDES = {name: factory for name, factory in systems.ALL_PDES.items() if name != "kuramoto_sivashinsky"}
@@ -17,7 +17,7 @@ SMALL_PDES = {name: factory for name, factory in systems.ALL_PDES.items() if nam
 
 def field_equation(terms, n_x=64, length=2 * np.pi):
     library = FieldTerms()
-    return FieldEquation(library.terms(), [terms.get(name, 0.0) for name in library.names()], n_x, length)
+    return SpectralEquation(library.terms(), [terms.get(name, 0.0) for name in library.names()], n_x, length)
 
 
 def relative(error, size):
@@ -364,8 +364,8 @@ def test_names_and_kinds():
         (lambda: systems.lorenz63().noisy(-1.0, 0), "cannot be negative"),
         (lambda: systems.lorenz96(n=3), "at least 4"),
         (lambda: systems.logistic_map().simulate(t=[0.0, 0.5]), "whole steps"),
-        (lambda: FieldEquation(FieldTerms().terms(2), np.zeros(3), 8, 1.0), "one field"),
-        (lambda: FieldEquation(FieldTerms().terms(), np.zeros(3), 8, 1.0), "3 coefficients for 25 terms"),
+        (lambda: SpectralEquation(FieldTerms().terms(2), np.zeros(3), 8, 1.0), "one field"),
+        (lambda: SpectralEquation(FieldTerms().terms(), np.zeros(3), 8, 1.0), "3 coefficients for 25 terms"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -22,8 +22,9 @@ from ardea.core.memory import require
 from ardea.core.problem import Problem
 from ardea.core.subsets import Support, posed, select
 from ardea.dynamics.field_equation import search_fields
+from ardea.dynamics.field_library import FieldTerms
 from ardea.dynamics.fields import read_fields
-from ardea.dynamics.libraries import FieldTerms, Library, Wording, default_library
+from ardea.dynamics.libraries import Library, Wording, default_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows

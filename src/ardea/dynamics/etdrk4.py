@@ -25,7 +25,7 @@ from numpy import fft
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.dynamics.libraries import FieldTerm
+from ardea.dynamics.field_library import FieldTerm
 
 Modes = NDArray[np.complex128]
 # Points of the trapezoidal rule on the circle of radius 1; its error falls faster than any power of their number.
@@ -74,7 +74,7 @@ def step(modes: Modes, nonlinear: Callable[[Modes], Modes], c: Coefficients) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class FieldEquation:
+class SpectralEquation:
     """u_t = Σ ξ_pq u^p ∂^q u for one field, periodic in one space dimension.
 
     Terms ∂^q u and u make up ℓ; the rest is evaluated on the grid and truncated where products alias: with the
@@ -97,7 +97,7 @@ class FieldEquation:
     >>> from ardea.dynamics import FieldTerms
     >>> library = FieldTerms(1, 2)
     >>> xi = [{"u_xx": 0.5, "u u_x": -1.0}.get(name, 0.0) for name in library.names()]
-    >>> burgers = FieldEquation(library.terms(), xi, n_x=32, length=2 * np.pi)
+    >>> burgers = SpectralEquation(library.terms(), xi, n_x=32, length=2 * np.pi)
     >>> x = 2 * np.pi * np.arange(32) / 32
     >>> bool(np.allclose(burgers.derivative(np.sin(x)), -np.sin(x) * np.cos(x) - 0.5 * np.sin(x)))
     True
@@ -110,7 +110,7 @@ class FieldEquation:
 
     def __post_init__(self) -> None:
         if any(len(term.exponents) != 1 or len(term.orders) != 1 for term in self.terms):
-            raise ValueError("FieldEquation holds one field in one space dimension")
+            raise ValueError("SpectralEquation holds one field in one space dimension")
         if len(self.terms) != len(self.coefficients):
             raise ValueError(f"got {len(self.coefficients)} coefficients for {len(self.terms)} terms")
 

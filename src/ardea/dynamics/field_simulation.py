@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
-from ardea.dynamics.etdrk4 import FieldEquation, Modes
-from ardea.dynamics.libraries import FieldTerms
+from ardea.dynamics.etdrk4 import Modes, SpectralEquation
+from ardea.dynamics.field_library import FieldTerms
 from ardea.dynamics.simulation import Simulation, checked_limit, checked_times, checked_tolerances
 
 # Convention: an interval between output times is cut into at most so many steps, about three seconds of work.
@@ -90,7 +90,7 @@ class _StoppedError(Exception):
         self.why, self.after = why, after
 
 
-def _solved(equation: FieldEquation, u0: Array, t: Array, rtol: float, bound: float) -> tuple[Array, str | None]:
+def _solved(equation: SpectralEquation, u0: Array, t: Array, rtol: float, bound: float) -> tuple[Array, str | None]:
     """Return the field at the times reached, shape (n_x, n_reached), and why it stopped, if it did."""
     out = np.empty((len(u0), len(t)))
     out[:, 0] = u0
@@ -108,7 +108,7 @@ def _solved(equation: FieldEquation, u0: Array, t: Array, rtol: float, bound: fl
 
 
 def _interval(
-    equation: FieldEquation, modes: Modes, interval: float, n_steps: int, rtol: float, size: float, bound: float
+    equation: SpectralEquation, modes: Modes, interval: float, n_steps: int, rtol: float, size: float, bound: float
 ) -> tuple[Modes, int]:
     """Return the modes after an interval and the number of coarse steps to try in the next one."""
     coarse = equation.advanced(modes, interval, n_steps)
@@ -125,7 +125,7 @@ def _interval(
         coarse, n_steps = fine, 2 * n_steps
 
 
-def _check_blow_up(equation: FieldEquation, modes: Modes, interval: float, n_steps: int, bound: float) -> None:
+def _check_blow_up(equation: SpectralEquation, modes: Modes, interval: float, n_steps: int, bound: float) -> None:
     """Stop where the field passes its limit, if n and 2n steps agree within 2 % on when that is.
 
     Steps too long for the explicit part also blow up, but after a number of steps, not at a time.
@@ -138,7 +138,9 @@ def _check_blow_up(equation: FieldEquation, modes: Modes, interval: float, n_ste
         raise _StoppedError("|u| passed its limit near t = {t:.4g}: the model blows up", fine)
 
 
-def _first_outside(equation: FieldEquation, modes: Modes, interval: float, n_steps: int, bound: float) -> float | None:
+def _first_outside(
+    equation: SpectralEquation, modes: Modes, interval: float, n_steps: int, bound: float
+) -> float | None:
     for i in range(n_steps):
         modes = equation.advanced(modes, interval / n_steps, 1)
         if not equation.largest(modes) <= bound:
@@ -146,13 +148,13 @@ def _first_outside(equation: FieldEquation, modes: Modes, interval: float, n_ste
     return None
 
 
-def _field_equation(library: FieldTerms, coefficients: ArrayLike, n_x: int, period: float) -> FieldEquation:
+def _field_equation(library: FieldTerms, coefficients: ArrayLike, n_x: int, period: float) -> SpectralEquation:
     xi = np.asarray(coefficients, dtype=float)
     if xi.shape not in ((library.n_terms(),), (1, library.n_terms())):
         raise ValueError(f"coefficients must have shape ({library.n_terms()},) for one field, got {xi.shape}")
     if not np.all(np.isfinite(xi)):
         raise ValueError("coefficients must be finite")
-    return FieldEquation(library.terms(), xi.ravel(), n_x, period)
+    return SpectralEquation(library.terms(), xi.ravel(), n_x, period)
 
 
 def _checked_period(x: ArrayLike, u0: Array) -> float:
@@ -170,7 +172,7 @@ def _checked_period(x: ArrayLike, u0: Array) -> float:
     return float(np.mean(steps)) * len(grid)
 
 
-def _check_well_posed(equation: FieldEquation, duration: float) -> None:
+def _check_well_posed(equation: SpectralEquation, duration: float) -> None:
     """Refuse a linear part that grows rounding errors at the highest wavenumber to order one."""
     growth = float(equation.linear[-1].real - equation.linear[0].real)
     if growth * duration > -np.log(np.finfo(float).eps):

@@ -22,7 +22,7 @@ from itertools import product
 from math import comb, prod
 from typing import TypeVar
 
-from ardea.dynamics.libraries import FieldTerm
+from ardea.dynamics.field_library import FieldTerm
 
 Orders = tuple[int, ...]
 # A derivative of a field: which field, and the orders along the space axes.

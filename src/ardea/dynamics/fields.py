@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, smoothed_field
+from ardea.dynamics.field_library import default_axis_names, default_field_names
 from ardea.dynamics.field_terms import Jet, Monomial, Orders
-from ardea.dynamics.libraries import default_axis_names, default_field_names
 from ardea.dynamics.rows import bend_of
 from ardea.dynamics.times import as_numbers
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.dynamics.differences import finite_difference
+from ardea.dynamics.field_library import FieldTerms
 from ardea.dynamics.field_simulation import simulate_field
-from ardea.dynamics.libraries import FieldTerms, Library, Wording
+from ardea.dynamics.libraries import Library, Wording
 from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.simulation import Bands, Simulation, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import Left

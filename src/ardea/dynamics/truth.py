@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ardea.core.problem import Array
-from ardea.dynamics.etdrk4 import FieldEquation
-from ardea.dynamics.libraries import FieldTerms, Library, Polynomials
+from ardea.dynamics.etdrk4 import SpectralEquation
+from ardea.dynamics.field_library import FieldTerms
+from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.terms import State, Term, Wave
 
 Kind = Literal["ode", "map", "pde"]
@@ -183,10 +184,10 @@ class Pde(System):
         return (self.length * np.arange(len(self.x0)) / len(self.x0),)
 
     @cached_property
-    def equation(self) -> FieldEquation:
+    def equation(self) -> SpectralEquation:
         """The right-hand side."""
         terms = FieldTerms(4, 4)
-        return FieldEquation(terms.terms(), self.true_coefficients(terms)[0], len(self.x0), self.length)
+        return SpectralEquation(terms.terms(), self.true_coefficients(terms)[0], len(self.x0), self.length)
 
     def exact_derivative(self, x: ArrayLike) -> Array:
         """Return u_t for a field of shape (n_x, n_t) or (n_x,), by FFT."""
