@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from ardea import rates
 from ardea.paper import closed_forms, regressions, showing
-from ardea.paper.experiment import Experiment, ExperimentError, Variant
-from ardea.paper.regressions import METRICS
+from ardea.paper.experiment import Experiment, ExperimentError
 
 
 def _orthogonal(
@@ -25,26 +23,16 @@ def _orthogonal(
         sizes={"trials": (4, 50), "columns": (60, 250), "terms": (6, 25), "levels": (5, 25)},
         trial=partial(closed_forms.orthogonal, method=method, strengths=strengths, **rest),
         keys=("sigma", "strength"),
-        metrics=("added", "missed", "expected_added", "expected_missed", "l2"),
         table=showing.level_table,
         draw=partial(showing.draw_levels, symbol=symbol),
         core_seconds={"corrected": (1, 60)},
     )
 
 
-def _comparison(
-    name: str,
-    label: str,
-    what: str,
-    sizes: Mapping[str, tuple[int, int]],
-    core_seconds: Mapping[Variant, tuple[float, float]],
-    **rest: Any,
-) -> Experiment:
+def _comparison(name: str, label: str, what: str, **rest: Any) -> Experiment:
     """Return a comparison of all methods on the regression problems of a study."""
-    usual: Any = {"keys": ("method",), "table": showing.comparison, "draw": showing.draw_boxes, "metrics": METRICS}
-    return Experiment(
-        name, label, what, sizes, core_seconds=core_seconds, figure_size=(11.0, 3.4), beyond=True, **(usual | rest)
-    )
+    usual: Any = {"table": showing.comparison, "draw": showing.draw_boxes, "figure_size": (11.0, 3.4), "beyond": True}
+    return Experiment(name, label, what, **(usual | rest))
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
@@ -61,7 +49,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         sizes={"trials": (3, 5), "draws": (3, 40)},
         trial=closed_forms.fpfn_curve,
         keys=("xi", "kind", "z"),
-        metrics=("fp", "fn"),
         table=showing.curve_table,
         draw=showing.draw_curve,
         core_seconds={"corrected": (1, 5)},
@@ -74,7 +61,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         sizes={"trials": (5, 5), "points": (41, 81)},
         trial=closed_forms.rho_rates,
         keys=("method", "rho"),
-        metrics=("fp", "fn", "psi"),
         table=showing.rho_table,
         draw=showing.draw_rho,
         core_seconds={"corrected": (1, 1)},
@@ -86,7 +72,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         sizes={"trials": (6, 1000), "columns": (40, 100), "terms": (10, 25), "levels": (5, 17)},
         trial=closed_forms.kappa,
         keys=("sigma", "kappa", "method"),
-        metrics=("fp", "fn"),
         table=showing.kappa_table,
         draw=showing.draw_kappa,
         core_seconds={"corrected": (1, 285), "published": (1, 230)},
@@ -97,8 +82,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         what="relative merits: measured cost and sparsity at one expected false term (closed form), linear example",
         sizes={"trials": (2, 20), "columns": (60, 250), "terms": (6, 25), "repetitions": (1, 3)},
         trial=closed_forms.merits,
-        keys=("method",),
-        metrics=(*METRICS, "milliseconds", "kept", "steps", "rounds", "named"),
         table=showing.merits_table,
         draw=showing.draw_merits,
         core_seconds={"corrected": (1, 7)},
@@ -108,25 +91,25 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "linear",
         "tab:linear_example, fig:linear_stats",
         "sparse linear system, singular values from 0.01 to 1, σ learned",
-        {"trials": (3, 100), "columns": (60, 250), "terms": (6, 25)},
-        {"corrected": (1, 60), "published": (2, 510)},
+        sizes={"trials": (3, 100), "columns": (60, 250), "terms": (6, 25)},
         trial=regressions.LINEAR.trial,
+        core_seconds={"corrected": (1, 60), "published": (2, 510)},
     ),
     _comparison(
         "fourier",
         "fig:fourier_stats",
         "function fitting in a cosine basis, more columns than rows, σ learned",
-        {"trials": (2, 10), "rows": (60, 250), "modes": (10, 30), "terms": (6, 50)},
-        {"corrected": (1, 130), "published": (4, 240)},
+        sizes={"trials": (2, 10), "rows": (60, 250), "modes": (10, 30), "terms": (6, 50)},
         trial=regressions.FOURIER.trial,
+        core_seconds={"corrected": (1, 130), "published": (4, 240)},
     ),
     _comparison(
         "lorenz63",
         "fig:L63_stats",
         "Lorenz 63, quintic library, errors summed over the three equations, strengths chosen by an oracle",
-        {"trials": (1, 10)},
-        {"corrected": (1, 5), "published": (3, 25)},
+        sizes={"trials": (1, 10)},
         trial=regressions.lorenz63_trial,
+        core_seconds={"corrected": (1, 5), "published": (3, 25)},
         keys=("criterion", "dimension", "method"),
         table=showing.lorenz63_table,
         shown=showing.by_oracle,
@@ -135,17 +118,17 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "lorenz96",
         "fig:L96_stats",
         "Lorenz 96, quadratic library, one trial per equation, strengths chosen by an oracle",
-        {"trials": (2, 40), "states": (8, 40)},
-        {"corrected": (2, 30), "published": (2, 115)},
+        sizes={"trials": (2, 40), "states": (8, 40)},
         trial=regressions.LORENZ96.trial,
+        core_seconds={"corrected": (2, 30), "published": (2, 115)},
     ),
     _comparison(
         "ks",
         "fig:KS_stats",
         "Kuramoto–Sivashinsky, samples of the rows and all rows at once, strengths chosen by an oracle",
-        {"trials": (3, 11), "sample": (300, 2500), "n_x": (128, 512), "n_t": (60, 1072)},
-        {"corrected": (2, 15), "published": (5, 10)},
+        sizes={"trials": (3, 11), "sample": (300, 2500), "n_x": (128, 512), "n_t": (60, 1072)},
         trial=regressions.KS.trial,
+        core_seconds={"corrected": (2, 15), "published": (5, 10)},
         keys=("rows", "method"),
         table=showing.ks_table,
         shown=showing.sampled,

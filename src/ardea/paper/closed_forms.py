@@ -13,17 +13,11 @@ from ardea import rates
 from ardea.core.problem import Array
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi
 from ardea.paper.experiment import Row, Settings
-from ardea.paper.regressions import LINEAR_NOISE, Regression, linear, scores
+from ardea.paper.regressions import LINEAR_NOISE, METHODS, Regression, linear, scores
 from ardea.paper.replay import FINE, Learner, cheap_to_remove, posed
 
 ESTIMATORS: dict[rates.Method, Callable[..., Any]] = {"vi": ARDvi, "r": ARDr, "m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}
-NAMES: dict[rates.Method, str] = {
-    "vi": "ARDvi",
-    "r": "ARDr",
-    "m": "M-STSBL",
-    "l": "L-STSBL",
-    "map": "MAP-STSBL",
-}
+NAMES = dict(zip(ESTIMATORS, METHODS[1:], strict=True))
 
 
 # Orthogonal columns with ρ ~ U[1, 3], the first coefficients N(0, 1), the rest zero, σ known.
@@ -41,12 +35,7 @@ def orthogonal_data(settings: Settings, number: int) -> tuple[Array, Array, Arra
 
 
 def orthogonal(
-    settings: Settings,
-    number: int,
-    *,
-    method: rates.Method,
-    strengths: tuple[float, ...],
-    over_noise: bool = False,
+    settings: Settings, number: int, *, method: rates.Method, strengths: tuple[float, ...], over_noise: bool = False
 ) -> list[Row]:
     """Return one row per noise level σ and strength; `over_noise` divides the strengths by σ²."""
     theta, rho, coef, noise = orthogonal_data(settings, number)

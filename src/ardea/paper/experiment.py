@@ -28,23 +28,13 @@ class ExperimentError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """All that decides the outcome of a trial, besides its number.
-
-    Attributes
-    ----------
-    scale, variant, part : str
-        How large, which algorithm, whose methods.
-    seed : int
-        Of the data.
-    sizes : mapping
-        Numbers of trials, rows, columns, terms, … at this scale.
-    """
+    """All that decides the outcome of a trial, besides its number."""
 
     scale: Scale
-    variant: Variant
-    part: Part
-    seed: int
-    sizes: Mapping[str, Any]
+    variant: Variant  # which algorithm
+    part: Part  # whose methods
+    seed: int  # of the data
+    sizes: Mapping[str, Any]  # numbers of trials, rows, columns, terms, … at this scale
 
     @property
     def n_trials(self) -> int:
@@ -71,48 +61,22 @@ def every_row(records: DataFrame) -> DataFrame:
 class Experiment:
     """One table or figure of the paper.
 
-    Attributes
-    ----------
-    name : str
-        As on the command line.
-    label : str
-        The paper's LaTeX label(s).
-    what : str
-        One line.
-    sizes : mapping of name to pair
-        What decides the size, at quick and at paper scale; "trials" is one of them.
-    trial : callable
-        Pure function of (settings, trial number): the rows of one trial, flat dicts.
-    keys, metrics : tuples of str
-        Columns that name a row within its trial, and columns that were measured.
-    table : callable
-        Records → Markdown.
-    draw : callable
-        (records shown, Matplotlib figure): draws into it.
-    core_seconds : mapping of variant to pair
-        Measured processor time of all trials at quick and at paper scale. A variant that is not named does not exist:
-        where σ is known and the columns are orthogonal, or nothing is fitted, there is only one.
-    figure_size : tuple
-        Width and height in inches.
-    beyond : bool
-        Whether our methods can be run on the same data.
-    shown : callable
-        Records → those that the paper's figure shows.
+    A variant that `core_seconds` does not name does not exist: where σ is known and the columns are orthogonal, or
+    nothing is fitted, there is only one.
     """
 
-    name: str
-    label: str
-    what: str
-    sizes: Mapping[str, tuple[Any, Any]]
-    trial: Callable[[Settings, int], list[Row]]
-    keys: tuple[str, ...]
-    metrics: tuple[str, ...]
-    table: Callable[[DataFrame], str]
-    draw: Callable[[DataFrame, Any], None]
-    core_seconds: Mapping[Variant, tuple[float, float]]
-    figure_size: tuple[float, float] = (7.2, 3.2)
-    beyond: bool = False
-    shown: Callable[[DataFrame], DataFrame] = every_row
+    name: str  # as on the command line
+    label: str  # the paper's LaTeX label(s)
+    what: str  # one line
+    sizes: Mapping[str, tuple[Any, Any]]  # at quick and at paper scale; "trials" is one of them
+    trial: Callable[[Settings, int], list[Row]]  # pure function of (settings, trial number): flat dicts
+    table: Callable[[DataFrame], str]  # records → Markdown
+    draw: Callable[[DataFrame, Any], None]  # draws the records shown into a Matplotlib figure
+    core_seconds: Mapping[Variant, tuple[float, float]]  # measured, of all trials at quick and at paper scale
+    keys: tuple[str, ...] = ("method",)  # columns that name a row within its trial
+    figure_size: tuple[float, float] = (7.2, 3.2)  # in inches
+    beyond: bool = False  # whether our methods can be run on the same data
+    shown: Callable[[DataFrame], DataFrame] = every_row  # records → those that the paper's figure shows
 
     def settings(self, scale: Scale, variant: Variant, seed: int = 0, part: Part = "paper") -> Settings:
         """Return the settings of a run."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.claims import all_claims
+from ardea.paper.claims import Claim, all_claims
 from ardea.paper.experiment import VARIANTS, Experiment, ExperimentError, Scale, Variant
 from ardea.paper.regressions import METHODS, METRICS, OURS
 from ardea.paper.runner import folder_of, from_csv, to_csv, write
@@ -61,23 +62,9 @@ def read_outputs(out: Path, scale: Scale) -> Outputs:
 
 
 def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -> Path:
-    """Write README.md to a folder, with copies of the small outputs where that is another folder.
+    """Write README.md from the results in `out` to a folder, with copies of the small ones where that is another.
 
-    Parameters
-    ----------
-    out : Path
-        Folder with the results of `reproduce`.
-    to : Path
-        Folder for the page.
-    scale : {"quick", "paper"}
-        Which results.
-    authors : Path, optional
-        The authors' per-trial results (CSV), to count how many rows of the replay equal theirs.
-
-    Returns
-    -------
-    Path
-        The page.
+    `authors` are the authors' per-trial results (CSV), to count how many rows of the replay equal theirs.
     """
     outputs = read_outputs(out, scale)
     if not outputs:
@@ -97,14 +84,14 @@ def _copy(output: Output, target: Path) -> None:
     if len(text) <= LARGEST_COPY:
         write(target / "records.csv", text)
     else:
-        write(target / "summary.csv", to_csv(summary(output.records, output.experiment)))
+        write(target / "summary.csv", to_csv(summary(output.records, output.experiment.keys)))
 
 
-def summary(records: DataFrame, experiment: Experiment) -> DataFrame:
+def summary(records: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return mean and standard error over trials of every metric, one row per combination of keys."""
-    groups = records.groupby(list(experiment.keys), sort=False)
+    groups = records.drop(columns="trial").groupby(list(keys), sort=False)
     table = groups.size().to_frame("n")
-    for metric in experiment.metrics:
+    for metric in groups.mean(numeric_only=True):
         table[metric] = groups[metric].mean()
         table[f"{metric}_se"] = groups[metric].sem().fillna(0.0)
     return table.reset_index()
@@ -115,21 +102,20 @@ def page_text(outputs: Outputs, out: Path, scale: Scale, authors: Path | None = 
     from jinja2 import Environment, StrictUndefined
 
     form = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    environments = [output.environment for output in outputs.values()]
-    context = {
-        "versions": sorted({known["ardea"] for known in environments}),
-        "commands": sorted({known["command"] for known in environments if known["command"]}),
-        "scale": scale,
-        "noise_grid": _noise_grid(outputs),
-        "collapse": _collapse(outputs, scale),
-        "numbers": [table for name in _saved_runs() for table in _numbers(outputs, name, scale)],
-        "replay": None if authors is None else _replay(outputs, authors),
-        "figures": _figures(outputs, out),
-        **_claims(outputs),
-        **_times(outputs),
-    }
+    form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|")}
     template = (files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")
-    return form.from_string(template).render(context)
+    claims = [(claim, *_verdict(outputs, claim)) for claim in all_claims()]
+    return form.from_string(template).render(
+        out=out,
+        scale=scale,
+        outputs=list(outputs.values()),
+        noise_grid=_noise_grid(outputs),
+        collapse=_collapse(outputs, scale),
+        numbers=[table for name in _saved_runs() for table in _numbers(outputs, name, scale)],
+        replay=None if authors is None else _replay(outputs, authors),
+        claims=claims,
+        tally=Counter(verdict for _, verdict, _ in claims),
+    )
 
 
 def authors_numbers() -> DataFrame:
@@ -167,13 +153,8 @@ def _collapse(outputs: Outputs, scale: Scale) -> dict[str, Any] | None:
         return None
     plain, last = (records[records["method"] == method] for method in ("ARD", "MAP-STSBL"))
     n_terms = experiment_named("fourier").settings(scale, "corrected").sizes["terms"]
-    empty = int((last["missed"] == n_terms).sum())
-    return {
-        "added": plain["added"].mean(),
-        "warned": int(plain["warned"].sum()),
-        "empty": empty,
-        "trials": len(plain),
-    }
+    added, warned, empty = plain["added"].mean(), int(plain["warned"].sum()), int((last["missed"] == n_terms).sum())
+    return {"added": added, "warned": warned, "empty": empty, "trials": len(plain)}
 
 
 def _numbers(outputs: Outputs, name: str, scale: Scale) -> list[tuple[str, str]]:
@@ -205,14 +186,7 @@ def _cell(source: DataFrame, method: str) -> str:
 def agreement(experiment: str, replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[str]]:
     """Return how many rows of a replay equal the authors', how many were compared, and which differ.
 
-    Parameters
-    ----------
-    experiment : str
-        Name.
-    replayed : DataFrame
-        Rows of the published variant.
-    theirs : DataFrame
-        The authors' per-trial results: experiment, trial, dimension, method, l2, l1, added, missed.
+    `theirs` has the columns experiment, trial, dimension, method, l2, l1, added, missed.
     """
     keys = [key for key in ("trial", "dimension", "method") if key in replayed]
     both = replayed.merge(theirs[theirs["experiment"] == experiment], on=keys, suffixes=("", "_theirs"))
@@ -222,46 +196,13 @@ def agreement(experiment: str, replayed: DataFrame, theirs: DataFrame) -> tuple[
     return int(same.sum()), len(both), different
 
 
-def _replay(outputs: Outputs, authors: Path) -> dict[str, Any]:
+def _replay(outputs: Outputs, authors: Path) -> dict[str, tuple[int, int, list[str]]]:
+    """Return for every experiment that was replayed how far it agrees with the authors' file."""
     theirs = from_csv(authors.read_text(encoding="utf-8"))
-    rows: list[list[str]] = []
-    for name in _saved_runs():
-        if (name, "published") in outputs:
-            equal, compared, different = agreement(name, outputs[name, "published"].records, theirs)
-            rows.append([name, f"{equal} of {compared}", "; ".join(different) or "–"])
-    table = markdown(["experiment", "equal", "different"], rows)
-    return {"table": table, "different": [row[0] for row in rows if row[2] != "–"]}
+    replayed = {name: outputs[name, "published"].records for name in _saved_runs() if (name, "published") in outputs}
+    return {name: agreement(name, records, theirs) for name, records in replayed.items()}
 
 
-def _figures(outputs: Outputs, out: Path) -> list[dict[str, str]]:
-    return [
-        {
-            "title": f"{output.experiment.label} ({output.variant})",
-            "what": output.experiment.what,
-            "path": output.folder.relative_to(out).as_posix(),
-        }
-        for output in outputs.values()
-        if (output.folder / "figure.png").exists()
-    ]
-
-
-def _claims(outputs: Outputs) -> dict[str, str]:
-    rows, words = [], []
-    for claim in all_claims():
-        found = [outputs.get((claim.experiment, variant)) for variant in VARIANTS[::-1]]
-        seen = [o and (o.records if claim.rows == "all" else o.experiment.shown(o.records)) for o in found]
-        verdict, evidence = claim.verdict(*seen)
-        rows.append([claim.section, claim.sentence, f"**{verdict}**", evidence])
-        words.append(verdict)
-    tally = ", ".join(f"{count} {word}" for word, count in Counter(words).items())
-    return {"claims": markdown(["section", "sentence", "verdict", "evidence"], rows), "tally": tally}
-
-
-def _times(outputs: Outputs) -> dict[str, str]:
-    rows, totals = [], dict.fromkeys(VARIANTS, 0.0)
-    for output in outputs.values():
-        seconds = output.environment["core_seconds"]
-        totals[output.variant] += seconds
-        rows.append([output.experiment.name, output.variant, duration(seconds), output.environment["machine"]])
-    spent = ", ".join(f"{variant} {duration(seconds)}" for variant, seconds in totals.items() if seconds)
-    return {"times": markdown(["experiment", "variant", "time", "machine"], rows), "spent": spent}
+def _verdict(outputs: Outputs, claim: Claim) -> tuple[str, str]:
+    found = [outputs.get((claim.experiment, variant)) for variant in VARIANTS[::-1]]
+    return claim.verdict(*(o and (o.records if claim.rows == "all" else o.experiment.shown(o.records)) for o in found))

@@ -194,25 +194,17 @@ class Grids:
 
     alpha: Sequence[float]
     lam: Sequence[float]
-    tau_m: Sequence[float]
     tau_l: Sequence[float]
-    tau_map: Sequence[float]
+    tau_m: Sequence[float] = (0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1)
+    tau_map: Sequence[float] = (0, 1e-2, 1e-1, 1, 1e1, 1e2, 1e3)
     eta: float = 0.1
 
 
 def replayed(theta: Array, y: Array, grids: Grids, truth: NDArray[np.bool_] | None, tol: float) -> dict[str, Array]:
     """Return the coefficients that the published code reports for every method.
 
-    Parameters
-    ----------
-    theta, y : ndarrays of shape (m, d) and (m,)
-        The data.
-    grids : Grids
-        Strengths; λ already multiplied by whatever the authors multiplied it by.
-    truth : boolean ndarray of shape (d,), or None
-        Choose by added + missed (first of ties) instead of AICc.
-    tol : float
-        Tolerance on γ of plain ARD; that of the sweeps is 1e-5.
+    λ is already multiplied by whatever the authors multiplied it by. With `truth` (which terms are there) the choice is
+    by added + missed, the first of ties, else by AICc. `tol` on γ is that of plain ARD; that of the sweeps is 1e-5.
     """
     learner, problem = Learner(float(np.var(y))), posed(theta, y)
     first = learner.fit(problem, 1.0, tol)

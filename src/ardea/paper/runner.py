@@ -150,29 +150,10 @@ def run(
     progress: bool | None = None,
     command: str = "",
 ) -> Path:
-    """Run what is missing of an experiment and write its outputs.
+    """Run what is missing of an experiment, write its outputs into a folder under `out`, and return that folder.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What to run.
-    settings : Settings
-        Scale, variant and seed.
-    out : Path
-        Folder for all experiments.
-    jobs : int, optional
-        Parallel jobs; None leaves it to joblib (one, or what `parallel_config` says).
-    beyond : bool
-        Whether to add our own methods.
-    progress : bool, optional
-        None: a progress bar on a terminal only.
-    command : str
-        Noted in environment.json.
-
-    Returns
-    -------
-    Path
-        The folder with records.csv, table.md, figure.png, figure.svg and environment.json.
+    `jobs` None leaves the number to joblib (one, or what `parallel_config` says); `beyond` adds our own methods;
+    `progress` None shows a bar on a terminal only; `command` is noted in environment.json.
     """
     import pandas as pd
 

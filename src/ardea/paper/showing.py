@@ -22,6 +22,12 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 # Convention: counts beyond the first of these are shown on a logarithmic axis that keeps zero.
 WIDE_COUNTS = 30
 COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
+BOX_STYLE: dict[str, Any] = {
+    "boxprops": {"facecolor": "0.85", "edgecolor": "0.2"},
+    "medianprops": {"color": "0", "linewidth": 1.6},
+    "whiskerprops": {"color": "0.2"},
+    "capprops": {"color": "0.2"},
+}
 METRIC_LABELS = {
     "l2": "ℓ² error of the coefficients",
     "l1": "ℓ¹ error of the coefficients",
@@ -193,16 +199,7 @@ def draw_boxes(records: DataFrame, figure: Any) -> None:
     methods = methods_in(records)
     for ax, metric in zip(figure.subplots(1, len(METRICS)), METRICS, strict=True):
         values = [records.loc[records["method"] == method, metric].to_numpy() for method in methods]
-        ax.boxplot(
-            values,
-            whis=(0, 100),
-            widths=0.6,
-            patch_artist=True,
-            boxprops={"facecolor": "0.85", "edgecolor": "0.2"},
-            medianprops={"color": "0", "linewidth": 1.6},
-            whiskerprops={"color": "0.2"},
-            capprops={"color": "0.2"},
-        )
+        ax.boxplot(values, whis=(0, 100), widths=0.6, patch_artist=True, **BOX_STYLE)
         ax.set_xticks(range(1, len(methods) + 1), methods, rotation=60, ha="right", rotation_mode="anchor")
         ax.set_ylabel(METRIC_LABELS[metric])
         _spread_axis(ax, np.concatenate(values), counts=metric in ("added", "missed"))
