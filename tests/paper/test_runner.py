@@ -65,8 +65,6 @@ def toy():
         what="a toy",
         sizes={"trials": (5, 7), "factor": (2, 2), "stop": (True, True)},
         trial=counted_trial,
-        keys=("method",),
-        metrics=("value",),
         table=lambda rows: f"{len(rows)} rows",
         draw=draw_dots,
         core_seconds={"corrected": (1, 1)},

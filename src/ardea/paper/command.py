@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ardea.paper.experiment import SCALES, VARIANTS, Experiment, ExperimentError
-from ardea.progress import duration
+from ardea.paper.experiment import SCALES, VARIANTS, Experiment, ExperimentError, duration
 
 DEFAULT_OUT = Path("reproduction")
 INTERRUPTED = 130

@@ -87,3 +87,17 @@ class Experiment:
         """Return the settings of every part that is to be run: the paper's, and ours where asked and defined."""
         ours = beyond and self.beyond and not settings.published
         return [settings] + ([replace(settings, part="beyond")] if ours else [])
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in words short enough for a table.
+
+    Examples
+    --------
+    >>> duration(0.2), duration(42), duration(125), duration(8000)
+    ('< 1 s', '42 s', '2 min 5 s', '2 h 13 min')
+    """
+    if seconds < 1:
+        return "< 1 s"
+    (hours, minutes), rest = divmod(round(seconds) // 60, 60), round(seconds) % 60
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

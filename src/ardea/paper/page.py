@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.claims import Claim, all_claims
-from ardea.paper.experiment import VARIANTS, Experiment, ExperimentError, Scale, Variant
+from ardea.paper.experiment import VARIANTS, Experiment, ExperimentError, Scale, Variant, duration
 from ardea.paper.regressions import METHODS, METRICS, OURS
 from ardea.paper.runner import folder_of, from_csv, to_csv, write
 from ardea.paper.showing import comparison, markdown, method_means
-from ardea.progress import duration
 
 if TYPE_CHECKING:
     from pandas import DataFrame
