@@ -61,7 +61,7 @@ PATH_COLUMNS = {
     "score": "f",
     "eligible": "b",
 }
-KEPT_VALUES = ("noise", "noise_known", "unit", "target_unit")
+MOTION_VALUES = ("library", "reach", "names", "discrete_time", "fields", "axes", "space")
 PROBLEM_VALUES = ("rest", "n_rows", "floor", "distinct")
 FLAT_VALUES = ("intercept", "loadings", "target_loadings", "inverse_gram")
 # Bounds of the small problems, so that no product of two of their squares overflows; fits give numbers around 1.
@@ -205,9 +205,9 @@ def regression_from_record(model: BaseARD, part: Part) -> BaseARD:
     model._strength(d)
     vocabulary = ColumnNames(model._names())
     lefts = ["y"] if one else default_names(len(kept), "y")
-    model.equations_ = [Equation(Left(left), vocabulary, terms) for left, terms in zip(lefts, kept, strict=True)]
-    for equation in model.equations_:
-        _check_answers(equation, part.where)
+    model.equations_ = [
+        _sound(Equation(Left(left), vocabulary, terms), part.where) for left, terms in zip(lefts, kept, strict=True)
+    ]
     traces = [_trace_from_record(target.part("trace"), d) for target in targets]
     model.trace_ = traces[0] if one else traces
     model.kkt_gap_ = model._stacked([target.number("kkt_gap", 0.0) for target in targets])
@@ -218,44 +218,45 @@ def regression_from_record(model: BaseARD, part: Part) -> BaseARD:
 
 
 def kept_to_record(kept: KeptTerms, n_candidates: int) -> dict[str, Any]:
-    """Return the kept terms: γ of every candidate, which says which are kept, and the problem of these."""
-    problem, flat = kept.problem, kept.flat
-    record: dict[str, Any] = {}
-    record |= {name: float(getattr(problem, name)) for name in PROBLEM_VALUES}
-    for owner, names in ((kept, KEPT_VALUES), (flat, FLAT_VALUES)):
-        record |= {name: getattr(owner, name) for name in names}
+    """Return the kept terms: γ of every candidate, or for least squares which are kept, and the problem of these."""
+    problem, k = kept.problem, kept.active.size
+    record: dict[str, Any] = {name: float(getattr(problem, name)) for name in PROBLEM_VALUES}
+    record |= {"columns": problem.columns.take(np.arange(k)), "target": problem.target}
+    record |= {"unit": kept.unit, "target_unit": float(kept.target_unit)}
+    support = np.zeros(n_candidates, dtype=bool)
+    support[kept.active] = True
+    if kept.prior_variance is None:
+        return record | {"support": support, "n_parameters": float(kept.n_parameters)}
     gamma = np.zeros(n_candidates)
     gamma[kept.active] = kept.prior_variance
-    columns = problem.columns.take(np.arange(kept.active.size))
-    own = {"prior_variance": gamma, "columns": columns, "target": problem.target, "always_kept": flat.kept}
-    return record | own
+    record |= {"prior_variance": gamma, "noise": kept.noise, "noise_known": kept.noise_known}
+    return record | {"always_kept": kept.flat.kept} | {name: getattr(kept.flat, name) for name in FLAT_VALUES}
 
 
-def kept_from_record(part: Part, n_candidates: int) -> KeptTerms:
+def kept_from_record(part: Part, n_candidates: int, *, least_squares: bool = False) -> KeptTerms:
     """Return the kept terms, every value of them within bounds."""
-    gamma = part.array("prior_variance", (n_candidates,), 0.0, LARGEST_IN_PROBLEM)
-    active = np.flatnonzero(gamma)
+    gamma, noise, noise_known = None, None, False
+    if least_squares:
+        active = np.flatnonzero(part.array_of("support", (n_candidates,), "b"))
+        flat = FlatPart.empty(active.size)
+        n_parameters = part.number("n_parameters", 0.0)
+    else:
+        every = part.array("prior_variance", (n_candidates,), 0.0, LARGEST_IN_PROBLEM)
+        active = np.flatnonzero(every)
+        gamma, flat = every[active], _flat_from_record(part, active, n_candidates)
+        noise, noise_known = part.number("noise", SMALLEST, LARGEST_IN_PROBLEM), part.truth("noise_known")
+        n_parameters = active.size
+    problem = problem_from_record(part, active.size)
+    unit, target_unit = part.array("unit", active.shape, SMALLEST), part.number("target_unit", SMALLEST)
+    return KeptTerms(active, problem, gamma, noise, noise_known, n_parameters, unit, target_unit, flat)
+
+
+def _flat_from_record(part: Part, active: Any, n_candidates: int) -> FlatPart:
     intercept, always = part.truth("intercept"), part.indices("always_kept", n_candidates)
     require(not np.intersect1d(active, always).size, part.where, "a model with one prior for every term")
-    k, p = active.size, int(intercept) + always.size
-    flat = FlatPart(
-        always,
-        intercept,
-        part.array("loadings", (p, k)),
-        part.array("target_loadings", (p,)),
-        _covariance(part, "inverse_gram", p),
-    )
-    return KeptTerms(
-        active=active,
-        problem=problem_from_record(part, k),
-        prior_variance=gamma[active],
-        noise=part.number("noise", SMALLEST, LARGEST_IN_PROBLEM),
-        noise_known=part.truth("noise_known"),
-        n_parameters=k,
-        unit=part.array("unit", (k,), SMALLEST),
-        target_unit=part.number("target_unit", SMALLEST),
-        flat=flat,
-    )
+    p = int(intercept) + always.size
+    loadings, target_loadings = part.array("loadings", (p, active.size)), part.array("target_loadings", (p,))
+    return FlatPart(always, intercept, loadings, target_loadings, _covariance(part, "inverse_gram", p))
 
 
 def problem_from_record(part: Part, n_columns: int) -> Problem:
@@ -277,14 +278,15 @@ def _covariance(part: Part, name: str, size: int) -> Any:
     return matrix
 
 
-def _check_answers(equation: Equation, where: str) -> None:
-    """Refuse kept terms whose numbers overflow."""
+def _sound(equation: Equation, where: str) -> Equation:
+    """Return an equation unless its numbers overflow."""
     for estimate in (equation.posterior, equation.refit or equation.posterior):
         sound = np.isfinite(estimate.mean).all() and np.isfinite(estimate.covariance).all()
         require(sound and np.all(estimate.covariance.diagonal() >= 0), where, "a model with finite coefficients")
-    numbers = [equation.intercept or 0.0, equation.intercept_std or 0.0, equation.noise]
+    numbers = [equation.noise, equation.intercept or 0.0, equation.intercept_std or 0.0]
     numbers += [] if equation.kept.prior_variance is None else [equation.kept.log_evidence]
     require(np.isfinite(numbers).all(), where, "a model with finite coefficients")
+    return equation
 
 
 def _ranges(part: Part, n_features: int) -> Any:
@@ -362,7 +364,7 @@ def search_from_record(search: ARDSearch, part: Part) -> ARDSearch:
 
 def _path_from_record(part: Part, n_features: int) -> Path:
     """Return the path; criteria may be infinite, the strength of a method that has none is not a number."""
-    n = part.length("method")
+    n = part.size("method")
     path = Path()
     for name, kind in PATH_COLUMNS.items():
         shape = (n, n_features) if name in {"support", "coef"} else (n,)
@@ -376,19 +378,17 @@ def _path_from_record(part: Part, n_features: int) -> Path:
 
 
 def discovery_to_record(found: Discovery) -> dict[str, Any]:
-    """Return the candidate terms and the problem of every equation's terms."""
+    """Return the candidate terms, and the kept ones of every equation with its rivals."""
     model = found.model_
-    record: dict[str, Any] = {
-        "library": model.library,
-        "reach": model.reach,
-        "equations": [_equation_to_record(one, one.n_candidates) for one in found.equations_],
-        "warnings": list(found.warnings_),
-    }
-    if found.time_unit_ is not None:
-        record["time_unit"] = found.time_unit_
-    if isinstance(model, StateModel):
-        return record | {"names": list(model.names), "discrete_time": model.discrete_time}
-    return record | {"names": list(model.fields), "axes": list(model.axes), "space": list(model.space)}
+    record = {name: getattr(model, name) for name in MOTION_VALUES if hasattr(model, name)}
+    record |= {} if found.time_unit_ is None else {"time_unit": found.time_unit_}
+    equations = [
+        kept_to_record(one.kept, one.n_candidates)
+        | {"rivals": [{"terms": list(rival.terms), "excess": rival.excess} for rival in one.rivals]}
+        | {"equivalents": [{"terms": list(terms)} for terms in one.equivalents]}
+        for one in found.equations_
+    ]
+    return record | {"equations": equations, "warnings": found.warnings_}
 
 
 def discovery_from_record(found: Discovery, part: Part) -> Discovery:
@@ -396,74 +396,43 @@ def discovery_from_record(found: Discovery, part: Part) -> Discovery:
     found._check_parameters(None)
     parts = part.parts("equations")
     require(parts, part.where, "a model with equations")
-    masks = [one.array_of("support", (None,), "b") for one in parts]
-    model = _model_from_record(part, (len(parts), masks[0].size))
-    sizes = {len(model.vocabulary.names), *(mask.size for mask in masks)}
-    require(len(sizes) == 1 and len(model.lefts) == len(parts), part.where, "a model of its library")
-    equations = [
-        _equation_from_record(one, np.flatnonzero(mask), left, model.vocabulary)
-        for one, mask, left in zip(parts, masks, model.lefts, strict=True)
-    ]
+    model = _motion_from_record(part, (len(parts), parts[0].size("support")))
+    equations = [_equation_from_record(*pair, model.vocabulary) for pair in zip(parts, model.lefts, strict=True)]
     unit = part.text("time_unit", SECONDS) if "time_unit" in part else None
     return Discovery.of(model, equations, unit, part.texts("warnings"), **found.get_params(deep=False))
 
 
-def _model_from_record(part: Part, shape: tuple[int, int]) -> StateModel | FieldModel:
-    """Return the model of states or fields, after checking that its library is as large as its equations."""
-    names, reach = part.texts("names"), part.array("reach", shape[:1], SMALLEST)
-    library = part.value("library")
-    require(len(set(names)) == len(names) >= len(reach), part.where, "a model of its unknowns")
+def _motion_from_record(part: Part, shape: tuple[int, int]) -> StateModel | FieldModel:
+    """Return what is moving, after checking that its library is not larger than its equations."""
+    library, reach = part.value("library"), part.array("reach", shape[:1], SMALLEST)
     largest = LARGEST_REPETITION * shape[1]
     if "space" not in part:
-        require(isinstance(library, Library) and _listed_terms(library, len(names)) <= largest, part.where, "small")
+        names = part.texts("names")
+        sound = isinstance(library, Library) and len(set(names)) == len(names) >= shape[0]
+        require(sound and _listed_terms(library, len(names)) <= largest, part.where, "a model of its states")
         return StateModel(library, names, np.zeros(shape), reach, part.truth("discrete_time"))
-    axes, space = part.texts("axes"), tuple(part.value("space", "a list", list))
-    sound = isinstance(library, FieldTerms) and len(names) == len(reach) and 1 <= len(axes) == len(space) <= 3
-    require(
-        sound and _listed_field_terms(library, len(names), len(axes)) <= largest, part.where, "a model of its fields"
-    )
+    fields, axes, space = part.texts("fields"), part.texts("axes"), part.value("space", "a tuple", tuple)
+    sound = isinstance(library, FieldTerms) and len({*fields, *axes}) == len(fields) + len(axes)
+    sound = sound and len(fields) == shape[0] and 1 <= len(axes) == len(space) <= 3
+    require(sound and _listed_field_terms(library, len(fields), len(axes)) <= largest, part.where, "a model of fields")
     grids = Part(dict(zip(axes, space, strict=True)), f"{part.where}.space")
-    space = tuple(grids.array(name, (None,)) for name in axes)
-    require(all(np.all(np.diff(points) > 0) for points in space), grids.where, "made of increasing points")
-    return FieldModel(library, names, axes, np.zeros(shape), space, reach)
+    points = tuple(grids.array(name, (None,)) for name in axes)
+    require(all(np.all(np.diff(one) > 0) for one in points), grids.where, "made of increasing points")
+    return FieldModel(library, fields, axes, np.zeros(shape), points, reach)
 
 
-def _equation_to_record(one: Equation, n_candidates: int) -> dict[str, Any]:
-    problem, support = one.kept.problem, np.zeros(n_candidates, dtype=bool)
-    support[list(one.support)] = True
-    return {name: float(getattr(problem, name)) for name in PROBLEM_VALUES} | {
-        "support": support,
-        "columns": problem.columns.take(np.arange(len(one.support))),
-        "target": problem.target,
-        "n_parameters": float(one.kept.n_parameters),
-        "unit": one.kept.unit,
-        "target_unit": float(one.kept.target_unit),
-        "rivals": [{"terms": list(rival.terms), "excess": float(rival.excess)} for rival in one.rivals],
-        "equivalents": [{"terms": list(terms)} for terms in one.equivalents],
-    }
+def _equation_from_record(part: Part, left: Left, vocabulary: Vocabulary) -> Equation:
+    """Return an equation of motion: least squares on its kept terms."""
+    kept = kept_from_record(part, len(vocabulary.names), least_squares=True)
+    rivals = tuple(Rival(_terms(one, vocabulary), one.number("excess")) for one in part.parts("rivals"))
+    equivalents = tuple(_terms(one, vocabulary) for one in part.parts("equivalents"))
+    return _sound(Equation(left, vocabulary, kept, rivals, equivalents), part.where)
 
 
-def _equation_from_record(part: Part, active: Any, left: Left, vocabulary: Vocabulary) -> Equation:
-    def known(other: Part) -> tuple[str, ...]:
-        named = tuple(other.texts("terms"))
-        require(set(named) <= set(vocabulary.names), other.where, "made of candidate terms")
-        return named
-
-    kept = KeptTerms(
-        active=active,
-        problem=problem_from_record(part, active.size),
-        prior_variance=None,
-        noise=None,
-        noise_known=False,
-        n_parameters=part.number("n_parameters", active.size),
-        unit=part.array("unit", active.shape, SMALLEST),
-        target_unit=part.number("target_unit", SMALLEST),
-        flat=FlatPart.empty(active.size),
-    )
-    rivals = tuple(Rival(known(one), one.number("excess")) for one in part.parts("rivals"))
-    equation = Equation(left, vocabulary, kept, rivals, tuple(known(one) for one in part.parts("equivalents")))
-    _check_answers(equation, part.where)
-    return equation
+def _terms(part: Part, vocabulary: Vocabulary) -> tuple[str, ...]:
+    terms = tuple(part.texts("terms"))
+    require(set(terms) <= set(vocabulary.names), part.where, "made of candidate terms")
+    return terms
 
 
 def _listed_field_terms(library: FieldTerms, n_fields: int, n_axes: int) -> int:

@@ -61,7 +61,7 @@ def assert_same(one, other, where="model"):
 
 
 def fitted(model):
-    """What a fit sets for the user, without the data behind equations of motion, which are not stored."""
+    """What a fit sets for the user; a file holds no data."""
     return {name: value for name, value in vars(model).items() if name.endswith("_") and name != "searched_"}
 
 
@@ -268,7 +268,7 @@ def test_models_of_fields(tmp_path):
     assert_same(fitted(model), fitted(twin))
     assert twin.equations() == model.equations()
     assert_same(model.predict(u), twin.predict(u))
-    with pytest.raises(ValueError, match="inclusion"):
+    with pytest.raises(ValueError, match="needs the data"):
         twin.inclusion()
 
 

@@ -261,10 +261,10 @@ class Part:
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
-    def length(self, name: str) -> int:
-        """Return the length of a list that is still to be taken."""
-        values = self._values.get(name)
-        return len(values) if isinstance(values, list) else 0
+    def size(self, name: str) -> int:
+        """Return the size of a list or an array that is still to be taken."""
+        value = self._values.get(name)
+        return len(value) if isinstance(value, list) else np.size(value) if isinstance(value, np.ndarray) else 0
 
     def check_all_taken(self) -> None:
         """Refuse a file that holds more than was taken."""
