@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from pathlib import Path
 
 import dask
@@ -150,16 +151,14 @@ def test_a_stream_of_dask_arrays(threads, data):
         assert_same_model(model, so_far)
 
 
-def test_the_tree_has_the_depth_it_should(threads):
-    """With 100 blocks and eight at a time: 13, 2 and 1 merges."""
-    from ardea.distributed.compress import FAN_IN, _factors, _tree
-    from ardea.distributed.rows import LazyRows
-
-    X = da.zeros((100, 2), chunks=(1, 2))
-    tree = _tree(_factors(LazyRows.of(X, X[:, 0])))
-    merges = [task for layer, task in tree.dask.layers.items() if layer.startswith("ardea-merge")]
-    assert FAN_IN == 8
-    assert [len(layer) for layer in merges] == [13 + 2 + 1]
+@pytest.mark.parametrize("n_blocks", [1, 2, 8, 9, 64, 65])
+def test_any_number_of_blocks_gives_the_same_factor(threads, n_blocks):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(7 * n_blocks, 3))
+    rows = compress(*cut(X, X[:, 0], rows=7)[:2])
+    whole = np.column_stack([np.ones(len(X)), X, X[:, 0]])
+    np.testing.assert_allclose(rows.compression.factor.T @ rows.compression.factor, whole.T @ whole, atol=1e-10)
+    assert rows.shape == X.shape
 
 
 @pytest.mark.parametrize("exponent", [0, 4, 8, 12])
@@ -198,15 +197,39 @@ def test_persisted_arrays(client, data):
     assert_same_model(SparseARD().fit(lazy_X.persist(), 1.0 * lazy_Y.persist()), SparseARD().fit(X, Y))
 
 
-@pytest.mark.parametrize("in_memory", [False, True])
-def test_every_block_is_one_task(threads, in_memory):
-    """X and y from one table, or y from memory: still one task a block, so that no table waits for its parts."""
-    from ardea.distributed.compress import _factors
-    from ardea.distributed.rows import LazyRows
+class Watched(np.ndarray):
+    """A block whose life is counted."""
 
-    table = da.random.default_rng(0).normal(size=(1000, 5), chunks=(100, 5))
-    y = np.zeros((1000, 2)) if in_memory else table[:, 4] - table[:, 0]
-    assert len(dict(_factors(LazyRows.of(table[:, :4], y)).__dask_graph__())) == 10
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_blocks_do_not_pile_up(threads, in_memory):
+    """X and y from one table, or y from memory: a block is compressed and let go before most others are made."""
+    alive, most, lock = [0], [0], threading.Lock()
+
+    def let_go():
+        with lock:
+            alive[0] -= 1
+
+    def made(block):
+        watched = block.copy().view(Watched)
+        with lock:
+            alive[0] += 1
+            most[0] = max(most[0], alive[0])
+        weakref.finalize(watched, let_go)
+        return watched
+
+    n_blocks = 100
+    table = da.ones((10 * n_blocks, 5), chunks=(10, 5)).map_blocks(made, meta=np.empty((0, 0)))
+    compress(table[:, :4], np.zeros(10 * n_blocks) if in_memory else table[:, 4] - table[:, 0])
+    assert 0 < most[0] < n_blocks / 4
+
+
+def test_progress_is_shown_where_it_is_wanted(threads, data, capsys):
+    lazy_X, lazy_Y, _ = cut(*data[:2], rows=125)
+    compress(lazy_X, lazy_Y)
+    assert capsys.readouterr().err == ""
+    compress(lazy_X, lazy_Y, verbose=1)
+    assert "8/8" in capsys.readouterr().err
 
 
 # Data frames and files ------------------------------------------------------------------------------------------------
@@ -375,6 +398,42 @@ def test_the_block_that_raises_is_named(request, data, where):
     assert_same_model(model.fit(lazy_X, lazy_Y), ARD().fit(X, Y))  # and so is the cluster
 
 
+@pytest.mark.parametrize("where", ["threads", "client"])
+def test_a_failing_block_stops_the_rest(request, tmp_path, where):
+    connected = request.getfixturevalue(where)
+    done, bad = tmp_path / "done", tmp_path / "bad"
+    done.mkdir()
+
+    def slow(block, block_id=None):
+        """Fail at the block that comes when five are done, and whenever it is tried again."""
+        number = str(block_id[0])
+        if not bad.exists() and len(list(done.iterdir())) >= 5:
+            bad.write_text(number)
+        if bad.exists() and bad.read_text() == number:
+            raise OSError("the disk is gone")
+        time.sleep(0.05)
+        (done / number).touch()
+        return block
+
+    X = da.ones((400, 2), chunks=(2, 2))
+    with pytest.raises(BlockError, match=r"Block \d+: it could not be computed: OSError") as caught:
+        compress(X.map_blocks(slow, meta=np.empty((0, 2))), X[:, 0])
+    assert f"Block {bad.read_text()}:" in str(caught.value)
+    if where == "client":
+        assert_left_alone(connected)
+    assert len(list(done.iterdir())) < X.numblocks[0] / 2
+
+
+def assert_left_alone(client):
+    """Nobody computes the rest."""
+    for _ in range(100):
+        left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        if not left:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{left} tasks are still there")
+
+
 # Survival -------------------------------------------------------------------------------------------------------------
 
 
@@ -486,12 +545,7 @@ def test_an_interrupted_client_leaves_model_and_cluster_as_they_were(client, dat
     timer.join()
     signal.signal(signal.SIGINT, earlier)
     np.testing.assert_array_equal(model.coef_, before)
-    for _ in range(100):
-        left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-        if not left:
-            break
-        time.sleep(0.05)
-    assert left == 0  # nobody computes the rest
+    assert_left_alone(client)
     assert_same_model(model.fit(lazy_X, lazy_Y), SparseARD().fit(X, Y))
 
 

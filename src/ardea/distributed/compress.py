@@ -1,61 +1,43 @@
 """Every block of rows to its R-factor where it lies, and the factors merged in a tree.
 
-A block of m rows becomes a triangle of width w = 1 + columns + targets (:mod:`ardea.core.compression`), in the same
-Dask task that makes the block where Dask can fuse them. FAN_IN triangles are merged by one task, FAN_IN of those by
-another, until one is left; only that one travels to the client. Lost workers, retries and memory are Dask's business.
+A block of m rows becomes a triangle of width w = 1 + columns + targets (:mod:`ardea.core.compression`), where the block
+is made. FAN_IN triangles are merged by one task, FAN_IN of those by another, until one is left; only that one travels
+to the client. Lost workers, retries and memory are Dask's business.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from dask._task_spec import GraphNode
-from dask.base import get_scheduler
 from dask.callbacks import Callback
-from dask.core import reverse_dict
-from dask.delayed import Delayed
-from dask.highlevelgraph import HighLevelGraph
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ardea.core.compression import CompressedRows, Compression
 from ardea.core.problem import Array
-from ardea.distributed.rows import LazyRows, known
-from ardea.progress import Progress
+from ardea.distributed.rows import LazyRows, UnsoundBlock, check_finite
 
+# Measured (benchmarks/large.py): more at once cost the same per merge and make longer waits; fewer make more tasks.
 FAN_IN = 8
-# After a failure without a cluster: how many of the blocks that were not finished are tried again, to find the culprit.
+# Convention: after a failure without a cluster at most so many blocks that were under way are tried again.
 MOST_TRIED_AGAIN = 32
-# Seconds within which a scheduler has told all that it blames for one dead worker.
+# Seconds within which a scheduler has told all that it blames for one dead worker. Derived: it collects its messages to
+# a client for some milliseconds.
 LAST_REPORTS = 0.2
+
+Boxed = NDArray[np.object_]
+Done = Callable[[], Any]
 
 
 class BlockError(RuntimeError):
     """A block of rows could not be computed; the message says which, and the cause is attached."""
-
-
-class UnsoundBlock(Exception):
-    """What is wrong with a block, and where: raised where the block lies, put into words by the client."""
-
-    def __init__(self, number: int, problem: str, row: int = -1, column: int = -1) -> None:
-        super().__init__(number, problem, row, column)
-        self.number, self.problem, self.row, self.column = number, problem, row, column
-
-    def message(self, X: da.Array, names: Sequence[str] | None) -> str:
-        """Return the message for the user."""
-        where = ""
-        if self.row >= 0:
-            first = sum(X.chunks[0][: self.number]) if known(X) else None
-            where = f", row {self.row} of the block" if first is None else f", row {first + self.row}"
-        if self.column >= 0:
-            where += f", column {self.column}" + (f" ({names[self.column]!r})" if names is not None else "")
-        return f"Block {self.number}{where}: {self.problem}"
 
 
 def compress(X: Any, y: Any, sample_weight: Any = None, *, verbose: int = 0) -> CompressedRows:
@@ -104,12 +86,14 @@ def compress(X: Any, y: Any, sample_weight: Any = None, *, verbose: int = 0) -> 
 
 def compressed(rows: LazyRows, *, verbose: int = 0) -> CompressedRows:
     """Compress rows whose blocks have been paired; see `compress`."""
-    factors = _factors(rows)
-    with Progress("rows", factors.npartitions, unit="blocks", shown=bool(verbose)) as bar:
-        try:
-            compression = computed(factors, bar)
-        except UnsoundBlock as unsound:
-            raise ValueError(unsound.message(rows.X, rows.names)) from None
+    weight = [] if rows.weight is None else [rows.weight[:, None]]
+    blocks = (rows.X, rows.Y, *weight)
+    one_a_block = one_each(rows.X.numblocks[0])
+    factors = da.map_blocks(_compressed_block, *blocks, drop_axis=1, token="ardea-compress", **one_a_block)
+    try:
+        compression = merged(factors, "block", shown=bool(verbose))
+    except UnsoundBlock as unsound:
+        raise ValueError(unsound.message(rows.X.chunks[0], rows.names)) from None
     if compression.n_samples == 0:
         raise ValueError(
             "X has no rows." if rows.weight is None else "All sample weights are zero: at least one row must count."
@@ -117,52 +101,7 @@ def compressed(rows: LazyRows, *, verbose: int = 0) -> CompressedRows:
     return CompressedRows(compression, rows.names, rows.one_target)
 
 
-def _factors(rows: LazyRows) -> da.Array:
-    """Return the compression of every block, in the task that makes the block where Dask can fuse them.
-
-    Only the keys of the blocks mean anything here: each is a Compression, not an array.
-    """
-    weight = [] if rows.weight is None else [rows.weight[:, None]]
-    factors = da.map_blocks(
-        _compressed_block,
-        *(rows.X, rows.Y, *weight),
-        dtype=object,
-        meta=np.empty((0, 0), dtype=object),
-        token="ardea-compress",
-    )
-    return _one_task_a_block(factors)
-
-
-def _one_task_a_block(factors: da.Array) -> da.Array:
-    """Return the same with one task for every block: all that only this block needs is done in it.
-
-    Dask fuses chains, but not a table that X and y are both taken from. Left apart, such tables wait in memory for
-    their parts, or travel between workers; and pieces of an array in memory get so low a rank that all of X would be
-    made before the first of them arrives.
-    """
-    graph = dict(dask.optimize(factors)[0].__dask_graph__())
-    dependents = reverse_dict({key: node.dependencies for key, node in graph.items()})
-    fused: dict[Any, Any] = {}
-    gone: set[Any] = set()
-    for key in _keys(factors):
-        members, counts, open_keys = [], Counter[Any](), [key]
-        while open_keys:
-            node = graph[open_keys.pop()]
-            members.append(node)
-            counts.update(node.dependencies)
-            open_keys += [
-                other
-                for other in node.dependencies
-                if other in graph and counts[other] == len(dependents[other]) and not graph[other].block_fusion
-            ]
-        gone.update(member.key for member in members)
-        fused[key] = GraphNode.fuse(*members, key=key)
-    rest = {key: node for key, node in graph.items() if key not in gone}
-    name = factors.name
-    return da.Array(HighLevelGraph({name: rest | fused}, {name: set()}), name, factors.chunks, meta=factors._meta)
-
-
-def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: tuple[int, int] = (0, 0)) -> Compression:
+def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: tuple[int, ...] = (0,)) -> Boxed:
     """Return the compression of one block, after the checks that `fit` makes of arrays."""
     number = block_id[0]
     x = x if sparse.issparse(x) else np.asarray(x)
@@ -173,143 +112,180 @@ def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: t
             problem = f"X has {x.shape[0]} rows here, but {name} has {part.shape[0]}: {advice}."
             raise UnsoundBlock(number, problem)
     if weight is not None:
-        weight = np.asarray(weight, dtype=np.float64)[:, 0]
-        check_finite("sample_weight", weight, number)
-        if (weight < 0).any():
-            raise UnsoundBlock(number, "sample_weight is negative.", int(np.argmax(weight < 0)))
-        used = weight > 0
-        x, y, weight = x[used], y[used], weight[used]
+        x, y, weight = _counted(x, y, np.asarray(weight, dtype=np.float64)[:, 0], number)
     with np.errstate(all="ignore"):
         compression = Compression.from_arrays(x, y, weight)
-    if not np.isfinite(
-        compression.factor
-    ).all():  # NaN or infinity in any row ends up here, so sound rows need no check
+    if not np.isfinite(compression.factor).all():  # NaN or infinity in any row ends up here: sound rows need no check
         check_finite("X", x, number)
         check_finite("y", y, number)
-    return compression
+    return boxed(compression)
 
 
-def check_finite(name: str, block: Any, number: int) -> None:
-    """Raise UnsoundBlock at the first row with NaN or infinity."""
-    values = block.data if sparse.issparse(block) else block
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or np.isfinite(values).all():  # a sum is finite only if all its terms are
-            return
-    dense = block.toarray() if sparse.issparse(block) else block
-    bad = ~np.isfinite(dense.reshape(dense.shape[0], -1))
-    rows = np.flatnonzero(bad.any(axis=1))
-    problem = f"{name} holds NaN or infinity in {rows.size} of {dense.shape[0]} rows; this is the first of them."
-    column = int(np.argmax(bad[rows[0]])) if name == "X" else -1
-    raise UnsoundBlock(number, problem, int(rows[0]), column)
+def _counted(x: Any, y: Array, weight: Array, number: int) -> tuple[Any, Array, Array]:
+    """Return the rows that count, after a check of the weights."""
+    check_finite("sample_weight", weight, number)
+    if (weight < 0).any():
+        raise UnsoundBlock(number, "sample_weight is negative.", int(np.argmax(weight < 0)))
+    used = weight > 0
+    return x[used], y[used], weight[used]
 
 
-def _tree(factors: da.Array) -> Delayed:
+def boxed(compression: Compression) -> Boxed:
+    """Return a compression as an array with one entry, which is what Dask takes for a block."""
+    box = np.empty(1, dtype=object)
+    box[0] = compression
+    return box
+
+
+def one_each(n_blocks: int) -> dict[str, Any]:
+    """Return what `map_blocks` needs to know of blocks with one compression each."""
+    return {"chunks": ((1,) * n_blocks,), "dtype": object, "meta": np.empty(0, dtype=object)}
+
+
+def merged(factors: da.Array, unit: str, *, shown: bool) -> Compression:
+    """Compute the compressions of all blocks and merge them: on the cluster that is connected, else in this process.
+
+    Every block of the array is a box with one Compression; `unit` says what a block is called in the progress bar. A
+    block that fails is named in a BlockError, and the others are not waited for.
+    """
+    from tqdm import tqdm
+
+    root, client = _tree(factors), _client()
+    with tqdm(total=factors.npartitions, desc="rows", unit=unit, disable=not shown) as bar:
+        if client is None:
+            return _computed_here(factors, root, bar.update)
+        return _computed_on(client, factors, root, bar.update)
+
+
+def _tree(factors: da.Array) -> da.Array:
     """Return the merged factor: FAN_IN at a time, level by level."""
-    keys: list[Any] = _keys(factors)
-    name = f"ardea-merge-{factors.name}"
-    tasks: dict[str, Any] = {}
-    level = 0
-    while len(keys) > 1 or not level:
-        groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
-        keys = [f"{name}-{level}-{number}" for number in range(len(groups))]
-        tasks |= {key: (_merged, group) for key, group in zip(keys, groups, strict=True)}
-        level += 1
-    return Delayed(keys[0], HighLevelGraph.from_collections(name, tasks, dependencies=[factors]), layer=name)
+    while factors.npartitions > 1:
+        groups = factors.rechunk(FAN_IN, method="tasks")
+        factors = groups.map_blocks(_merged_box, token="ardea-merge", **one_each(groups.npartitions))
+    return factors
 
 
-def _keys(factors: da.Array) -> list[Any]:
-    """Return the keys of the blocks; the block's number is the second entry."""
-    return [key for (key,) in factors.__dask_keys__()]
+def _merged_box(boxes: Boxed) -> Boxed:
+    return boxed(reduce(Compression.merge, boxes))
 
 
-def _merged(factors: Sequence[Compression]) -> Compression:
-    return reduce(Compression.merge, factors)
+def _client() -> Any:
+    """Return the client that Dask would compute with; None where it is this process."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import Client, get_client
+
+    scheduler = dask.config.get("scheduler", None)
+    if isinstance(scheduler, Client):
+        return scheduler
+    if scheduler not in (None, "distributed", "dask.distributed"):
+        return None
+    try:
+        return get_client()
+    except ValueError:
+        return None
 
 
-def computed(factors: da.Array, bar: Progress) -> Compression:
-    """Compute the tree on the cluster that is connected, else with Dask's scheduler of this process."""
-    client = getattr(get_scheduler(), "__self__", None)
-    root = _tree(factors)
-    return _computed_here(factors, root, bar) if client is None else _computed_on(client, factors, root, bar)
-
-
-def _computed_on(client: Any, factors: da.Array, root: Delayed, bar: Progress) -> Compression:
+def _computed_on(client: Any, factors: da.Array, root: da.Array, done: Done) -> Compression:
     """Compute on a cluster: every block's future is let go when it is done, so only the tree keeps factors alive."""
     from distributed import as_completed, futures_of
 
     persisted = client.persist([factors, root], retries=dask.get_annotations().get("retries"))
-    blocks, (last,) = (futures_of(collection) for collection in persisted)
+    parts, (last,) = (futures_of(collection) for collection in persisted)
+    del persisted
     try:
-        for future in as_completed(blocks):
-            if future.status != "finished":
-                raise _block_error(_failed(blocks, future), future.exception())
-            future.release()
-            bar.step()
-        result: Compression = last.result()
+        for part in as_completed(parts):
+            if part.status != "finished":
+                raise _failed_there(part, parts)
+            part.release()
+            done()
+        result: Compression = last.result()[0]
     finally:  # done, or failed, or the user's Ctrl-C: nobody waits for what is left
-        for future in (*blocks, last):
+        for future in (*parts, last):
             future.release()
     return result
 
 
-def _failed(blocks: list[Any], first: Any) -> list[int]:
-    """Return the blocks that failed: the first, or all that Dask blames at once for the death of a worker."""
-    if type(first.exception()).__name__ != "KilledWorker":
-        return [first.key[1]]
+def _failed_there(first: Any, parts: Sequence[Any]) -> BaseException:
+    """Return the error to raise; Dask blames all blocks at once that a dead worker had."""
+    from distributed import KilledWorker
+
+    error = first.exception()
+    if not isinstance(error, KilledWorker):
+        return _block_error([_number(first.key)], error)
     time.sleep(LAST_REPORTS)
-    return sorted(future.key[1] for future in blocks if future.status == "error")
+    blamed = [_number(part.key) for part in parts if part.status == "error"]
+    problem = (
+        "the worker that had it died, several times over; most often it had not enough memory. Make the blocks smaller "
+        "(X.rechunk), or give the workers more memory."
+    )
+    return _block_error(blamed, error, problem)
 
 
-class _Finished(Callback):
-    """Notes which blocks are done, for the progress bar and for finding the one that failed."""
+def _number(key: Any) -> int:
+    """Return which block a key of an array with one axis means: the name of the array comes first, then the block."""
+    return int(key[1])
 
-    def __init__(self, factors: da.Array, bar: Progress) -> None:
+
+class _Running(Callback):
+    """Knows what a scheduler of this process is doing: for the progress bar, and to find the block that failed."""
+
+    def __init__(self, factors: da.Array, done: Done) -> None:
         super().__init__()
-        self.open = set(_keys(factors))
-        self.bar = bar
+        self.blocks, self.done = set(factors.__dask_keys__()), done
+        self.keys: set[Any] = set()
+        self.dependents: Mapping[Any, Any] = {}
+
+    def _pretask(self, key: Any, dsk: Any, state: Any) -> None:
+        self.keys.add(key)
+        self.dependents = state["dependents"]
 
     def _posttask(self, key: Any, result: Any, dsk: Any, state: Any, worker_id: Any) -> None:
-        if key in self.open:
-            self.open.remove(key)
-            self.bar.step()
+        self.keys.discard(key)
+        if key in self.blocks:
+            self.done()
+
+    def suspects(self) -> list[int]:
+        """Return the blocks that were being computed, or waited for what was."""
+        found, open_keys = set(), list(self.keys)
+        while open_keys:
+            key = open_keys.pop()
+            if key in self.blocks:
+                found.add(_number(key))
+            else:
+                open_keys += self.dependents.get(key, ())
+        return sorted(found)
 
 
-def _computed_here(factors: da.Array, root: Delayed, bar: Progress) -> Compression:
-    """Compute with threads or processes; a block that fails is found by trying the unfinished ones again."""
-    finished = _Finished(factors, bar)
+def _computed_here(factors: da.Array, root: da.Array, done: Done) -> Compression:
+    """Compute with threads or processes; of the blocks under way, the one that failed is found by trying them again."""
     try:
-        with finished:
-            result: Compression = root.compute()
+        with _Running(factors, done) as running:
+            result: Compression = root.compute()[0]
     except UnsoundBlock:
         raise
     except Exception as error:
-        for key in sorted(finished.open)[:MOST_TRIED_AGAIN]:
-            again = _failure(factors, key)
-            if again is not None:
-                raise _block_error([key[1]], again)  # noqa: B904  # carries its own cause
+        for number in running.suspects()[:MOST_TRIED_AGAIN]:
+            if (again := _failure(factors.blocks[number])) is not None:
+                raise _block_error([number], again)  # noqa: B904  # carries its own cause
         raise BlockError(f"A block failed, and succeeded when it was tried again: {error!r}") from error
     return result
 
 
-def _failure(factors: da.Array, key: Any) -> Exception | None:
+def _failure(block: da.Array) -> Exception | None:
     """Return the error that computing one block alone raises, if it does."""
     try:
-        dask.get(factors.__dask_graph__(), key)
+        block.compute(scheduler="synchronous")
     except Exception as error:
         return error
     return None
 
 
-def _block_error(numbers: list[int], error: BaseException) -> BaseException:
+def _block_error(numbers: Sequence[int], error: BaseException, problem: str = "") -> BaseException:
     """Return the error to raise for a block that failed."""
     if isinstance(error, UnsoundBlock):
         return error
-    problem = f"it could not be computed: {type(error).__name__}: {error}"
-    if type(error).__name__ == "KilledWorker":
-        problem = (
-            "the worker that had it died, several times over; most often it had not enough memory. Make the blocks "
-            "smaller (X.rechunk), or give the workers more memory."
-        )
-    named = BlockError(f"Block {' or '.join(map(str, numbers))}: {problem}")
+    problem = problem or f"it could not be computed: {type(error).__name__}: {error}"
+    named = BlockError(f"Block {' or '.join(map(str, sorted(numbers)))}: {problem}")
     named.__cause__ = error
     return named

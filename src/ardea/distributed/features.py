@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
 from ardea.distributed.rows import lazy_matrix
+
+# Convention, as in `finite_difference`: steps that differ by less than this share are equal.
+UNIFORM = 1e-8
 
 
 def features(
@@ -71,32 +74,24 @@ def features(
         values = fields[field]
         for axis, times in enumerate(orders):
             if times:
-                values = field_derivative(
-                    values, space[axis], axis=axis, derivative=times, order=order, periodic=wraps[axis]
-                )
+                settings: dict[str, Any] = {"axis": axis, "derivative": times, "order": order, "periodic": wraps[axis]}
+                values = field_derivative(values, space[axis], **settings)
         return values
 
     parts = [field_rows(values, fields[0]) for values in (*fields, *(derivative(*factor) for factor in factors))]
-    return da.map_blocks(
-        partial(_field_columns, library, len(fields), factors, n_axes),
-        *parts,
-        chunks=(parts[0].chunks[0], (len(terms),)),
-        new_axis=1,
-        meta=np.empty((0, len(terms))),
-        token="ardea-features",
-    )
+    columns = partial(_field_columns, library, len(fields), factors, n_axes)
+    return _theta(columns, parts, len(terms), new_axis=1)
 
 
 def _state_features(library: Any, data: Any) -> da.Array:
     states, _ = lazy_matrix(data)
-    n_terms = library.n_terms(states.shape[1])
-    return da.map_blocks(
-        library.evaluate,
-        states,
-        chunks=(states.chunks[0], (n_terms,)),
-        meta=np.empty((0, n_terms)),
-        token="ardea-features",
-    )
+    return _theta(library.evaluate, [states], library.n_terms(states.shape[1]))
+
+
+def _theta(columns: Callable[..., Any], parts: Sequence[da.Array], n_terms: int, **details: Any) -> da.Array:
+    chunks = (parts[0].chunks[0], (n_terms,))
+    meta = np.empty((0, n_terms))
+    return da.map_blocks(columns, *parts, chunks=chunks, meta=meta, token="ardea-features", **details)
 
 
 def _field_columns(library: Any, n_fields: int, factors: list[Any], n_axes: int, *parts: Array) -> Array:
@@ -133,28 +128,30 @@ def field_derivative(
     >>> float(abs(field_derivative(x**3, 1 / 999) - 3 * x**2).max()) < 1e-10
     True
     """
+    from ardea.dynamics.differences import finite_difference
+
     axis %= field.ndim
-    step = _step(step_or_points, field.shape[axis], axis)
-    if periodic and np.ndim(step):
+    step, points = _step_and_points(step_or_points, field, axis)
+    if periodic and points:
         raise ValueError("Periodic differences need a uniform step; leave periodic=False for uneven points.")
-    if field.numblocks[axis] == 1:
-        difference = partial(_difference, step, axis, derivative, order, periodic)
-        return da.map_blocks(difference, field, meta=field._meta.astype(float), token="ardea-derivative")
-    reach = derivative + order
-    _check_blocks(field, axis, reach)
-    borrowed = da.overlap.overlap(field, depth={axis: reach}, boundary={axis: "periodic" if periodic else "none"})
-    ends = np.cumsum([0, *field.chunks[axis]]).tolist()
+    reach, thinnest = derivative + order, min(field.chunks[axis])
+    if thinnest < reach:  # cutting anew here would change the order of rows
+        raise ValueError(
+            f"A block has {thinnest} points along axis {axis}, but the differences borrow {reach} from it. Cut the "
+            f"field into larger blocks first, u = u.rechunk({{{axis}: n}}), none with fewer than {reach} points."
+        )
 
-    def of_block(block: Array, block_id: tuple[int, ...] | None = None) -> Array:
-        number = block_id[axis] if block_id else 0
-        start, stop = ends[number], ends[number + 1]
-        before = reach if periodic else min(reach, start)
-        local = step if np.ndim(step) == 0 else np.asarray(step)[start - before : start - before + block.shape[axis]]
-        values = _difference(local, axis, derivative, order, False, block)
-        return np.take(values, range(before, before + stop - start), axis=axis)
+    def difference(block: Array, *where: Array) -> Array:
+        at = where[0].ravel() if where else step
+        return finite_difference(block, at, derivative=derivative, order=order, axis=axis)
 
-    return da.map_blocks(
-        of_block, borrowed, chunks=field.chunks, meta=field._meta.astype(float), token="ardea-derivative"
+    return da.map_overlap(
+        difference,
+        *(field, *points),
+        depth={axis: reach},
+        boundary={axis: "periodic" if periodic else "none"},
+        meta=np.empty((0,) * field.ndim),
+        token="ardea-derivative",
     )
 
 
@@ -180,50 +177,31 @@ def field_rows(values: da.Array, field: da.Array) -> da.Array:
     return da.reshape_blockwise(values.rechunk(field.chunks), values.size)
 
 
-def _difference(step_or_points: Any, axis: int, derivative: int, order: int, periodic: bool, block: Array) -> Array:
-    from ardea.dynamics.differences import finite_difference
-
-    return finite_difference(block, step_or_points, derivative=derivative, order=order, axis=axis, periodic=periodic)
-
-
-def _step(step_or_points: ArrayLike | float, size: int, axis: int) -> float | Array:
-    """Return one step where the points are uniform, so that every block has the same; else the points."""
+def _step_and_points(step_or_points: Any, field: da.Array, axis: int) -> tuple[float, list[da.Array]]:
+    """Return one step where the points are uniform, so that every block has the same; else the points, cut likewise."""
     if np.ndim(step_or_points) == 0:
-        return float(np.asarray(step_or_points))
-    points = np.asarray(step_or_points, dtype=float)
+        return float(step_or_points), []
+    points, size = np.asarray(step_or_points, dtype=float), field.shape[axis]
     if points.shape != (size,):
         raise ValueError(f"Axis {axis} has {size} points, but {points.size} coordinates were given.")
     steps = np.diff(points)
-    uniform = np.ptp(steps) <= 1e-8 * steps.mean()
-    return float(points[-1] - points[0]) / (size - 1) if uniform else points
-
-
-def _check_blocks(field: da.Array, axis: int, reach: int) -> None:
-    """Refuse blocks thinner than what their neighbours borrow: cutting anew here would change the order of rows."""
-    thinnest = min(field.chunks[axis])
-    if thinnest < reach:
-        raise ValueError(
-            f"A block has {thinnest} points along axis {axis}, but the differences borrow {reach} from it. Cut the "
-            f"field into larger blocks first, u = u.rechunk({{{axis}: n}}), none with fewer than {reach} points."
-        )
+    if np.ptp(steps) <= UNIFORM * steps.mean():
+        return float(points[-1] - points[0]) / (size - 1), []
+    column = points.reshape([size if other == axis else 1 for other in range(field.ndim)])
+    return float("nan"), [da.from_array(column, chunks={axis: field.chunks[axis]})]
 
 
 def _fields(data: Any, space: Any, time: str) -> tuple[list[da.Array], Any]:
     """Return the fields as Dask arrays of one shape and one chunking, and the points of their space axes."""
-    if type(data).__module__.startswith("xarray"):
-        data, space = _from_xarray(data, space, time)
+    from ardea.dynamics.fields import xarray_fields
+
+    if hasattr(data, "coords"):
+        arrays = xarray_fields(data, time)
+        space = [arrays[0][axis].values for axis in arrays[0].dims[:-1]] if space is None else space
+        data = [array.data for array in arrays]
     fields = [da.asarray(field) for field in (data if isinstance(data, list | tuple) else [data])]
     if fields[0].ndim < 2:
         raise ValueError("A field needs at least one space axis and then time.")
     if any(field.shape != fields[0].shape for field in fields):
         raise ValueError(f"The fields differ in shape: {', '.join(str(field.shape) for field in fields)}.")
     return [field.rechunk(fields[0].chunks) for field in fields], space
-
-
-def _from_xarray(data: Any, space: Any, time: str) -> tuple[list[Any], Any]:
-    arrays = list(data.data_vars.values()) if hasattr(data, "data_vars") else [data]
-    if time not in arrays[0].dims:
-        raise ValueError(f"The field has the axes {', '.join(map(str, arrays[0].dims))}; say which is time (time=…).")
-    axes = [axis for axis in arrays[0].dims if axis != time]
-    points = [arrays[0][axis].values for axis in axes] if space is None else space
-    return [array.transpose(*axes, time).data for array in arrays], points

@@ -8,12 +8,9 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
 
-from ardea.core.compression import CompressedRows, Compression
-from ardea.distributed.compress import computed
-from ardea.progress import Progress
+from ardea.core.compression import CompressedRows
+from ardea.distributed.compress import boxed, merged, one_each
 from ardea.readers import DEFAULT_MEMORY, open_rows
 
 
@@ -68,16 +65,14 @@ def compress_files(
     first = open_rows(paths[0], target, columns=columns, memory=memory)
     one_target = not isinstance(target, list | tuple)
     settings = {"target": target, "columns": columns, "memory": memory, "names": first.names}
-    name = f"ardea-file-{tokenize([str(path) for path in paths], settings)}"
-    tasks = {(name, number, 0): (_compressed_file, str(path), settings) for number, path in enumerate(paths)}
-    graph = HighLevelGraph({name: tasks}, {name: set()})
-    factors = da.Array(graph, name, ((1,) * len(paths), (1,)), meta=np.empty((0, 0), dtype=object))
-    with Progress("files", len(paths), unit="files", shown=bool(verbose)) as bar:
-        return CompressedRows(computed(factors, bar), first.names, one_target)
+    names = da.from_array(np.array([str(path) for path in paths], dtype=object), chunks=1)
+    factors = names.map_blocks(_compressed_file, settings, token="ardea-file", **one_each(len(paths)))
+    return CompressedRows(merged(factors, "file", shown=bool(verbose)), first.names, one_target)
 
 
-def _compressed_file(path: str, settings: dict[str, Any]) -> Compression:
+def _compressed_file(names: Any, settings: dict[str, Any]) -> Any:
+    path = names[0]
     rows = open_rows(path, settings["target"], columns=settings["columns"], memory=settings["memory"])
     if list(rows.names) != list(settings["names"]):
         raise ValueError(f"{path}: the columns are not those of the first file, in the same order.")
-    return rows.compressed(progress=False).compression
+    return boxed(rows.compressed(progress=False).compression)

@@ -479,7 +479,7 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         return mean, std, ranges_of(X[:, np.flatnonzero(self._get_support_mask())])
 
     def _predict_lazily(self, X: Any, return_std: bool) -> Any:
-        from ardea.distributed.predict import predicted
+        from ardea.distributed.rows import predicted
 
         n_targets = None if self._one_target else len(self.equations_)
         names = getattr(self, "feature_names_in_", None)
