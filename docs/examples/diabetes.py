@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import PolynomialFeatures
 
 from ardea import ARDSearch, SparseARD
-from ardea.show.plots import plot_coefficients, plot_path
+from ardea.show import plot_coefficients, plot_path
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 quadratic = PolynomialFeatures(2, include_bias=False).set_output(transform="pandas")

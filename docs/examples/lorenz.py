@@ -10,7 +10,7 @@ threshold.
 import matplotlib.pyplot as plt
 
 from ardea.dynamics import Discovery, systems
-from ardea.show.plots import plot_simulation
+from ardea.show import plot_simulation
 
 t, x = systems.lorenz63().noisy(0.03, seed=0)
 model = Discovery().fit(x, t, feature_names=["x", "y", "z"])

@@ -9,6 +9,7 @@ import io
 import os
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -191,20 +192,15 @@ def lorenz_text(lorenz: LorenzDemo) -> str:
 
 
 def draw_lorenz(lorenz: LorenzDemo, path: str | os.PathLike[str], seed: int = 0) -> None:
-    """Draw data and the found model with bands into a file (needs the extra `plots`)."""
-    from ardea.show import plots
+    """Draw data and the found model with bands into a file."""
+    from ardea.show import figure_bytes, plot_simulation
     from ardea.tables.writing import write_whole
 
     t, x = lorenz.t[SHOWN], lorenz.x[SHOWN]
     kind = os.path.splitext(path)[1].lstrip(".") or "png"
-    with plots.offscreen():
-        axes = plots.plot_simulation(
-            lorenz.model,
-            x[0],
-            t,
-            n_samples=N_DRAWS,
-            x=x,
-            random_state=seed,
-            x0_std=[equation.noise for equation in lorenz.model.equations_],
-        )
-        write_whole(path, plots.figure_bytes(axes, kind))
+    settings: dict[str, Any] = {
+        "n_samples": N_DRAWS,
+        "random_state": seed,
+        "x0_std": [one.noise for one in lorenz.model.equations_],
+    }
+    write_whole(path, figure_bytes(lambda: plot_simulation(lorenz.model, x[0], t, x=x, **settings), kind))

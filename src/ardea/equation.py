@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn import get_config
 
 from ardea.core.problem import Array
 from ardea.methods.kept import Estimate, KeptTerms
@@ -304,34 +304,24 @@ class Summary:
         return pd.DataFrame(self.columns)
 
     def __str__(self) -> str:
-        frame = self.to_frame()
+        frame = self._shown()
         if frame.empty:
             return self.caption
         for title in frame.columns[[frame[title].map(type).eq(str).all() for title in frame.columns]]:
-            shown = frame[title].map(printable)
-            frame[title] = shown.str.ljust(max(len(title), shown.str.len().max()))
+            frame[title] = frame[title].str.ljust(max(len(title), frame[title].str.len().max()))
         return f"{self.caption}\n\n" + frame.to_string(index=False, float_format="{:.4g}".format)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the table for notebooks."""
-        from ardea.show.notebook import summary_html
+        """Return the table for notebooks; both classes keep MathJax away from dollar signs in names."""
+        table = self._shown().to_html(index=False, border=0, max_rows=30, float_format="{:.4g}".format)
+        return f'<div class="tex2jax_ignore mathjax_ignore"><p>{escape(printable(self.caption))}</p>{table}</div>'
 
-        return summary_html(self)
-
-
-class ShowsTerms:
-    """Shows a fitted model in notebooks as its few terms, with scikit-learn's diagram below; see `ardea.show.notebook`.
-
-    Goes before BaseEstimator, whose representation it replaces. As there, ``display="text"`` turns it off.
-    """
-
-    def _repr_html_inner(self) -> str:
-        from ardea.show.notebook import model_html
-
-        return model_html(self)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        shown = {"text/plain": repr(self)}
-        return shown | {"text/html": self._repr_html_inner()} if get_config()["display"] == "diagram" else shown
+    def _shown(self) -> pd.DataFrame:
+        """Return the table with texts that cannot disturb a terminal or a page."""
+        texts = {
+            title: [printable(cell) if isinstance(cell, str) else cell for cell in column]
+            for title, column in self.columns.items()
+        }
+        return Summary(texts, "").to_frame()

@@ -16,7 +16,7 @@ from ardea import SparseARD
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, FieldTerms, Polynomials, systems
 from ardea.dynamics.search import regressor_supports, scored
 from ardea.equation import Rival
-from ardea.show.notebook import discovery_html
+from ardea.show import model_html
 
 NAMES = ["x", "y", "z"]
 LORENZ = [{"x", "y"}, {"x", "y", "x z"}, {"z", "x y"}]
@@ -347,8 +347,8 @@ def test_what_the_fit_warned_of_is_shown_in_a_notebook():
     with pytest.warns(AmbiguityWarning, match="fixed point"):
         found = Discovery(Polynomials(1)).fit(x, t, feature_names=NAMES, time_unit="h")
     (doubt,) = [one for one in found.warnings_ if "fixed point" in one]
-    assert doubt.split("(")[0] in discovery_html(found)
-    assert "rates per hour" in discovery_html(found)
+    assert doubt.split("(")[0] in model_html(found)
+    assert "rates of change are per hour" in model_html(found)
 
 
 def test_dated_fields_have_rates_in_their_unit():

@@ -1,9 +1,6 @@
-"""Inside scikit-learn's own tools every estimator does what the same steps do by hand; notebooks show its terms."""
+"""Inside scikit-learn's own tools every estimator does what the same steps do by hand."""
 
 from __future__ import annotations
-
-import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -14,7 +11,7 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor, StackingRegressor
-from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import partial_dependence, permutation_importance
@@ -31,13 +28,9 @@ from sklearn.model_selection import (
 )
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
-from sklearn.utils import estimator_html_repr
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from ardea import ARD, ARDSearch, ARDvi, SparseARD
-from ardea.dynamics import Discovery, systems
-from ardea.equation import Summary
-from ardea.show.notebook import MOST_ROWS, discovery_html, model_html, summary_html
 from conftest import FAMILY, sparse_data
 
 FOLDS = KFold(4, shuffle=True, random_state=0)
@@ -465,237 +458,3 @@ def test_jobs_in_parallel_give_the_same_bits(backend):
     for coef, model in zip(alone, together, strict=True):
         np.testing.assert_array_equal(model.coef_, coef)
     np.testing.assert_array_equal(scores, cross_val_score(SparseARD(), data.X, data.y, cv=FOLDS, n_jobs=1))
-
-
-# Notebooks ------------------------------------------------------------------------------------------------------------
-
-
-TABLE_ELEMENTS = {"table", "thead", "tbody", "tr", "th", "td", "bdi", "svg", "path", "circle"}
-OWN_ELEMENTS = {"div", "style", "p", "strong", "ul", "li"} | TABLE_ELEMENTS
-
-
-class Elements(HTMLParser):
-    """Collects the names of all elements and the text, and checks that every element is closed in its turn."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.names, self.open, self.texts = [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.names.append(tag)
-        self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.names.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if not self.open or self.open[-1] not in {"style", "script"}:
-            self.texts.append(data)
-
-    @property
-    def text(self):
-        return " ".join("".join(self.texts).split())
-
-
-def own_part(shown):
-    """Return what comes before scikit-learn's diagram."""
-    return shown[: shown.index("<details>")]
-
-
-def table_rows(shown):
-    """Return the cells of every row of our table, as text."""
-    body = re.findall(r"<tr>(.*?)</tr>", shown[: shown.index("</table>")], flags=re.DOTALL)
-    return [[Elements(cell).text for cell in re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row)] for row in body]
-
-
-def number(text):
-    return float(text.replace("−", "-"))
-
-
-@pytest.fixture(scope="module")
-def lorenz():
-    t, x = systems.lorenz63().noisy(0.01, seed=0)
-    return Discovery().fit(x, t, feature_names=["x", "y", "z"])
-
-
-def many_terms(n=45):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, n + 5))
-    return X, X[:, :n].sum(axis=1) + 0.1 * rng.normal(size=300)
-
-
-@pytest.mark.parametrize("kind", FAMILY)
-def test_notebook_shows_the_refit_of_every_term(kind):
-    data = sparse_data()
-    model = kind().fit(frame("pandas", data.X), data.y)
-    head, *rows, constant = table_rows(model_html(model))
-    assert head == ["term", "coefficient", "95 % interval", "against 0"]
-    ends = model.credible_interval(kind="refit")[model.support_]
-    assert [row[0] for row in rows] == list(model.get_feature_names_out())
-    width = (ends[:, 1] - ends[:, 0]) / 4
-    for row, (low, high), deviation in zip(rows, ends, width, strict=True):
-        shown = [number(text) for text in (row[1], *row[2].split(" to "))]
-        np.testing.assert_allclose(shown, [(low + high) / 2, low, high], atol=0.06 * deviation)
-    assert constant[0] == "constant"
-
-
-@pytest.mark.parametrize("kind", FAMILY)
-def test_notebook_caption(kind):
-    data = sparse_data()
-    model = kind().fit(data.X, data.y)
-    text = Elements(own_part(model_html(model))).text
-    assert text.startswith(f"{kind.__name__}: {model.support_.sum()} of 12 terms kept, noise σ = ")
-    assert f"certificate {model.kkt_gap_:.0e} (tol 1e-06)" in text
-    noise = float(re.search(r"σ = ([\d.e-]+)", text)[1])
-    refit = LinearRegression().fit(data.X[:, model.support_], data.y)
-    residual = data.y - refit.predict(data.X[:, model.support_])
-    assert noise == pytest.approx(np.sqrt(residual @ residual / (80 - model.support_.sum() - 1)), rel=1e-3)
-
-
-def test_notebook_picture_does_not_depend_on_units():
-    data = sparse_data()
-    unit = 10.0 ** np.arange(-6, 6)
-    pictures = [
-        re.findall(r"<svg.*?</svg>", model_html(SparseARD().fit(X, y)))
-        for X, y in ((data.X, data.y), (data.X * unit, 1e5 * data.y))
-    ]
-    assert pictures[0] == pictures[1]
-    assert len(pictures[0]) == SparseARD().fit(data.X, data.y).support_.sum()
-
-
-def test_notebook_picture_is_the_interval():
-    table = {"term": ["a", "b"], "coef": [1.0, -2.0], "std": [0.5, 1.0], "95% low": [0.5, -4.0], "95% high": [2.0, 0.0]}
-    first, second = re.findall(r'd="M([\d.]+) 6H([\d.]+)".*?cx="([\d.]+)"', summary_html(Summary(table, "")))
-    assert [*map(float, first)] == [48 + 44 / 4, 48 + 44, 48 + 44 / 2]
-    assert [*map(float, second)] == [48 - 44, 48, 48 - 44 / 2]
-
-
-def test_notebook_shows_thirty_terms_and_counts_the_rest():
-    X, y = many_terms()
-    shown = model_html(ARDvi(alpha=2.0).fit(X, y))
-    kept = int(ARDvi(alpha=2.0).fit(X, y).support_.sum())
-    assert len(table_rows(shown)) == 1 + MOST_ROWS + 1
-    assert f"… and {kept - MOST_ROWS} more" in shown
-    several = model_html(ARDvi(alpha=2.0).fit(X, np.column_stack([y, X[:, 0] + 0.1 * X[:, 1]])))
-    assert "1 equation not shown" in several
-
-
-def test_notebook_shows_several_targets_apart():
-    X, Y = two_targets()
-    model = SparseARD().fit(X, Y)
-    rows = table_rows(model_html(model))[1:]
-    groups = [row[0].split(",")[0] for row in rows if len(row) == 1]
-    assert groups == ["y0", "y1"]
-    assert len([row for row in rows if row[0].startswith("x")]) == model.support_.sum()
-
-
-@pytest.mark.parametrize(
-    "name", ["<script>alert(1)</script>", "a\"b'c&d", "</table></div>", "\ud800\u202e\x00", "$x^2$", "x" * 5000, ""]
-)
-def test_notebook_escapes_hostile_names(name):
-    data = sparse_data(d=3, k=3)
-    model = SparseARD().fit(data.X, data.y)
-    model.feature_names_in_ = np.array([name, "b", "c"], dtype=object)
-    for shown in (own_part(model_html(model)), summary_html(model.summary())):
-        shown.encode("utf-8")
-        elements = Elements(shown)
-        assert elements.open in ([], ["div"])  # our part of a model ends before its last </div>
-        assert set(elements.names) <= OWN_ELEMENTS
-        assert len(shown) < 8000
-        assert "mathjax_ignore" in shown
-        assert "tex2jax_ignore" in shown
-
-
-def test_notebook_tells_of_doubts():
-    data = sparse_data()
-    with pytest.warns(ConvergenceWarning):
-        stopped = ARD(max_iter=1).fit(data.X, data.y)
-    assert "The fit has not fully converged." in Elements(own_part(model_html(stopped))).text
-    noise = np.random.default_rng(0).normal(size=80)
-    weak = SparseARD(always_keep=[0]).fit(data.X, noise)
-    assert "The sign is not settled for x0." in Elements(own_part(model_html(weak))).text
-
-
-def test_notebook_shows_an_empty_model_in_words():
-    rng = np.random.default_rng(0)
-    model = SparseARD(false_terms=1e-9, fit_intercept=False).fit(rng.normal(size=(50, 5)), rng.normal(size=50))
-    shown = model_html(model)
-    assert "0 of 5 terms" in shown
-    assert "No column explains y" in shown
-    assert "<table>" not in own_part(shown)
-
-
-def test_notebook_shows_the_model_that_a_search_chose():
-    data = sparse_data()
-    search = ARDSearch(ARDvi(), strengths=[1.0, 4.0, 16.0]).fit(data.X, data.y)
-    shown = model_html(search)
-    assert f"ARDvi(alpha={search.best_strength_:.4g}), the best of 3 models by" in shown
-    assert table_rows(shown) == table_rows(model_html(search.best_estimator_))
-
-
-def test_notebook_shows_found_equations(lorenz):
-    model, shown = lorenz, discovery_html(lorenz)
-    rows = table_rows(shown)[1:]
-    assert [row[0].split(",")[0] for row in rows if len(row) == 1] == ["(x)'", "(y)'", "(z)'"]
-    assert [row[0] for row in rows if len(row) > 1] == [term for one in model.equations_ for term in one.terms]
-    assert model_html(model).startswith(own_part(shown))
-
-
-@pytest.mark.parametrize("model", [SparseARD(), ARDSearch(SparseARD()), Discovery()], ids=lambda m: type(m).__name__)
-def test_notebook_before_the_fit_is_scikit_learns_diagram(model):
-    ids = re.compile(r"sk-(container|estimator)-id-\d+")
-    assert ids.sub("", model_html(model)) == ids.sub("", estimator_html_repr(model))
-
-
-def test_notebook_keeps_scikit_learns_diagram_below():
-    data = sparse_data()
-    model = SparseARD().fit(data.X, data.y)
-    ids = re.compile(r"sk-(container|estimator)-id-\d+")
-    assert ids.sub("", estimator_html_repr(model)) in ids.sub("", model_html(model))
-
-
-def test_notebook_shows_a_stream_as_the_fit():
-    data = sparse_data()
-    stream = SparseARD().partial_fit(data.X[:50], data.y[:50]).partial_fit(data.X[50:], data.y[50:])
-    assert table_rows(model_html(stream)) == table_rows(model_html(SparseARD().fit(data.X, data.y)))
-
-
-@pytest.mark.parametrize("name", ["estimator", "search", "discovery"])
-def test_notebooks_ask_us(name, lorenz):
-    """Both ways in which a notebook asks, on every version of scikit-learn; its setting still turns HTML off."""
-    data = sparse_data()
-    model = {
-        "estimator": SparseARD().fit(data.X, data.y),
-        "search": ARDSearch(ARDvi(), strengths=[1.0, 4.0]).fit(data.X, data.y),
-        "discovery": lorenz,
-    }[name]
-    ours = own_part(model_html(model))
-    bundle = model._repr_mimebundle_()
-    assert bundle["text/html"].startswith(ours)
-    assert bundle["text/plain"] == repr(model)
-    assert model._repr_html_().startswith(ours)
-    with sklearn.config_context(display="text"):
-        assert not hasattr(model, "_repr_html_")
-        assert "text/html" not in model._repr_mimebundle_()
-
-
-def test_notebooks_ask_us_for_a_summary():
-    data = sparse_data()
-    summary = SparseARD().fit(data.X, data.y).summary()
-    assert summary._repr_html_() == summary_html(summary)
-    low = [float(row[2].split(" to ")[0].replace("−", "-")) for row in table_rows(summary._repr_html_())[1:]]
-    np.testing.assert_allclose(low, summary.columns["95% low"], rtol=0.05)
-
-
-def test_diagram_of_a_pipeline_is_scikit_learns():
-    data = sparse_data()
-    pipeline = make_pipeline(StandardScaler(), SparseARD(), FunctionTransformer()).fit(data.X, data.y)
-    shown = pipeline._repr_html_()
-    assert 'class="ardea' not in shown
-    assert "SparseARD" in shown
-    assert "StandardScaler" in shown

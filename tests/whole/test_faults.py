@@ -49,7 +49,7 @@ def server():
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ardea.cli", "ardea.dynamics", "ardea.paper.command", "ardea.show.report"])
+    context.set_forkserver_preload(["ardea.cli", "ardea.dynamics", "ardea.paper.command", "ardea.show"])
     yield context
     if before is None:
         del os.environ["OPENBLAS_NUM_THREADS"]

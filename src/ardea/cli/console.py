@@ -10,14 +10,13 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, TextIO
 
 import numpy as np
-
-from ardea.show.report.notes import kept_warnings
 
 FAILED, INTERRUPTED = 1, 130
 BOLD, RED, YELLOW = "1", "31", "33"
@@ -79,6 +78,24 @@ def as_options(text: str) -> str:
     for parameter, option in AS_OPTIONS.items():
         text = text.replace(parameter, option)
     return text
+
+
+@contextmanager
+def kept_warnings() -> Iterator[list[str]]:
+    """Keep warnings as text, each once, instead of printing them where they arise.
+
+    Examples
+    --------
+    >>> with kept_warnings() as notes:
+    ...     warnings.warn("too few rows", stacklevel=1)
+    >>> notes
+    ['too few rows']
+    """
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    notes += dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
 
 
 @contextmanager

@@ -57,8 +57,6 @@ def _drawing(lorenz: Any, options: argparse.Namespace, draw: Any) -> str:
         return "Not drawn (--no-plot)."
     try:
         draw(lorenz, options.plot)
-    except ImportError:
-        return "To see it drawn: pip install 'ardea[plots]', then ardea demo again."
     except OSError as error:
         return f"Not drawn: {options.plot} cannot be written ({error.strerror}). Choose another place with --plot."
     return f"Drawn in {options.plot}: data, and the found equations run from the first row shown, with 95 % bands."

@@ -13,12 +13,12 @@ from typing import Any
 from ardea.cli.console import BOLD, Failure, painted, print_json, print_warnings, spoken_warnings, working
 from ardea.cli.fit import sum_record
 from ardea.cli.options import HelpFormatter, add_discover_options, add_output_options, add_text_options
-from ardea.cli.outputs import check_folder, header_record, print_files, print_left_out_figures, write_outputs
+from ardea.cli.outputs import check_folder, header_record, print_files, write_outputs
 from ardea.cli.series import Series, read_series
 from ardea.core.memory import require
 from ardea.progress import duration
 from ardea.readers import DEFAULT_MEMORY
-from ardea.show.report.described import described
+from ardea.show.fits import equations_of
 
 # d × d matrices that a search among d terms holds at a time.
 GRAM_COPIES = 4
@@ -81,7 +81,6 @@ def run(options: argparse.Namespace) -> int:
         print_json(as_record(model, series, options, notes, files))
     else:
         print_files(files)
-    print_left_out_figures(files)
     return 0
 
 
@@ -136,10 +135,10 @@ def as_text(model: Any, series: Series, options: argparse.Namespace, seconds: fl
 def as_record(model: Any, series: Series, options: argparse.Namespace, notes: list[str], files: list[Path]) -> Any:
     """Return the equations as machines read them."""
     equations = []
-    for found, equation in zip(described(model, options.level), model.equations_, strict=True):
+    for equation in equations_of(model):
         rivals = [{"terms": list(rival.terms), "excess": rival.excess} for rival in equation.rivals]
         equivalents = [list(terms) for terms in equation.equivalents]
-        equations.append({**sum_record(found), "rivals": rivals, "equivalents": equivalents})
+        equations.append({**sum_record(equation, options.level), "rivals": rivals, "equivalents": equivalents})
     return {
         **header_record(options),
         "read": series.described(),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,13 +25,16 @@ from ardea.cli.console import (
     working,
 )
 from ardea.cli.options import HelpFormatter, add_fit_options, add_output_options, add_text_options
-from ardea.cli.outputs import check_folder, header_record, print_files, print_left_out_figures, write_outputs
+from ardea.cli.outputs import check_folder, header_record, print_files, write_outputs
 from ardea.cli.tables import ARRAYS, NamedArray, read_arrays, suffix_of
 from ardea.core.memory import require
 from ardea.core.problem import Array
+from ardea.equation import Equation
+from ardea.names import printable
 from ardea.readers import CellError, NotNumbersError, RowFile, bytes_of, open_rows
-from ardea.show.report.described import described, estimator_of, false_terms_told
-from ardea.show.report.notes import kept_warnings
+from ardea.show.fits import equations_of
+from ardea.show.pages import term_rows
+from ardea.show.report import false_terms_told
 
 EPILOG = """\
 DATA is CSV (also .tsv, .txt, .gz), NPY or NPZ; Parquet with ardea[frames], Zarr with ardea[fields].
@@ -128,7 +129,6 @@ def run(options: argparse.Namespace) -> int:
         print_json(as_record(model, table, options, notes, files))
     else:
         print_files(files)
-    print_left_out_figures(files)
     return 0
 
 
@@ -173,27 +173,9 @@ def fitted(table: Table, options: argparse.Namespace) -> Any:
     keep = listed(options.keep, table.names, f"{options.data} has no column")
     if not table.in_memory:
         return estimator(options, keep).fit(table.X, None)
-    # Arrays bring no names, and pandas may not be there: columns to keep go in as numbers, names are set afterwards.
-    with kept_warnings() as notes:
-        model = estimator(options, [table.names.index(name) for name in keep]).fit(table.X, table.y)
-    for note in notes:
-        warnings.warn(with_names(note, table.names), stacklevel=2)
-    for one in (model, estimator_of(model)):
-        one.feature_names_in_ = np.array(table.names, dtype=object)
-    return model
+    import pandas as pd
 
-
-def with_names(note: str, names: list[str]) -> str:
-    """Return a warning of a fit to columns without names, x0, x1 and so on, with their names in the file.
-
-    Examples
-    --------
-    >>> with_names("x0 and x1 are nearly the same", ["Temp (K)", "Temp (°C)"])
-    'Temp (K) and Temp (°C) are nearly the same'
-    """
-    return re.sub(
-        r"\bx([0-9]+)\b", lambda found: names[int(found[1])] if int(found[1]) < len(names) else found[0], note
-    )
+    return estimator(options, keep).fit(pd.DataFrame(table.X, columns=table.names), table.y)
 
 
 def _check_task(table: Table, options: argparse.Namespace) -> None:
@@ -326,22 +308,26 @@ class ArrayRows(RowFile):
 
 def as_text(model: Any, table: Table, options: argparse.Namespace) -> str:
     """Return the model as a person reads it."""
-    one = estimator_of(model)
-    (found,) = described(model, options.level, [table.target])
+    one = getattr(model, "best_estimator_", model)
+    (found,) = equations_of(model, [table.target])
     rows, columns = table.shape
-    title = f"{type(one).__name__}: {len(found.lines)} of {columns} columns explain {table.target} ({rows} rows)"
+    title = f"{type(one).__name__}: {len(found.terms)} of {columns} columns explain {table.target} ({rows} rows)"
     percent = f"{100 * options.level:g} %"
     lines = [painted(title, BOLD), *table.remarks, ""]
-    if found.lines:
+    if found.terms:
         lines += text_table(
             ["term", "coef", "std. error", f"{percent} low", f"{percent} high"],
-            [[line.name, *line.shown()] for line in found.lines],
+            [
+                [printable(row.name), row.coef, row.std, row.low, row.high]
+                for row in term_rows(found, options.level)
+                if row.low
+            ],
         )
     else:
         lines += ["No column explains it: the constant alone is the best model."]
     lines += ["", found.formula(), f"noise σ = {found.noise:.4g}{_explained(table, found.intercept is not None)}"]
-    lines += [_chosen_how(model)] if found.lines else []
-    return "\n".join(lines).replace("−", "-")  # so that numbers can be copied
+    lines += [_chosen_how(model)] if found.terms else []
+    return "\n".join(lines)
 
 
 def _explained(table: Table, centred: bool) -> str:
@@ -354,7 +340,7 @@ def _explained(table: Table, centred: bool) -> str:
 
 def _chosen_how(model: Any) -> str:
     """Say in a sentence how the number of terms was settled."""
-    one = estimator_of(model)
+    one = getattr(model, "best_estimator_", model)
     if hasattr(model, "path_"):
         place = f"{model.path_['varied'][model.best_index_]} = {model.best_strength_:.3g}"
         return f"Chosen among {len(model.path_['k'])} strengths by {model.criterion}: {place}."
@@ -389,7 +375,7 @@ def text_table(header: list[str], rows: list[list[str]]) -> list[str]:
 
 def as_record(model: Any, table: Table, options: argparse.Namespace, notes: list[str], files: list[Path]) -> Any:
     """Return the model as machines read it."""
-    one = estimator_of(model)
+    one = getattr(model, "best_estimator_", model)
     return {
         **header_record(options),
         "rows": table.shape[0],
@@ -400,7 +386,7 @@ def as_record(model: Any, table: Table, options: argparse.Namespace, notes: list
         "search": None
         if not hasattr(model, "path_")
         else {"criterion": model.criterion, "chosen": model.best_params_, "strengths": model.path_["strength"]},
-        "equations": [sum_record(found) for found in described(model, options.level, [table.target])],
+        "equations": [sum_record(one, options.level) for one in equations_of(model, [table.target])],
         "log_evidence": one.log_evidence_,
         "kkt_gap": one.kkt_gap_,
         "warnings": notes,
@@ -408,12 +394,13 @@ def as_record(model: Any, table: Table, options: argparse.Namespace, notes: list
     }
 
 
-def sum_record(found: Any) -> dict[str, Any]:
+def sum_record(found: Equation, level: float) -> dict[str, Any]:
     """Return one equation for machines."""
+    rows = zip(*found.table(level).values(), strict=True)
     return {
-        "left": found.left,
-        "formula": found.formula().replace("−", "-"),
+        "left": found.left.text,
+        "formula": found.formula(),
         "intercept": found.intercept,
         "noise_std": found.noise,
-        "terms": [vars(line) for line in found.lines],
+        "terms": [dict(zip(("name", "coef", "std", "low", "high"), row, strict=True)) for row in rows],
     }

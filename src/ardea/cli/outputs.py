@@ -6,17 +6,14 @@ import argparse
 import csv
 import io
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ardea.cli.console import Failure
-from ardea.dynamics.discovery import Discovery
-from ardea.estimators.search import ARDSearch
 from ardea.saving import save
-from ardea.show.report.described import described
-from ardea.show.report.drawings import can_draw
+from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
+from ardea.show.fits import equations_of
 from ardea.tables.writing import write_whole
 from ardea.versions import __version__
 
@@ -65,8 +62,6 @@ def write_outputs(
     targets: Sequence[str] | None = None,
 ) -> list[Path]:
     """Write all files of a fit or a discovery and return their places."""
-    from ardea.show.report import write_report
-
     folder: Path = options.out
     folder.mkdir(parents=True, exist_ok=True)
     save(model, folder / "model.ardea")
@@ -91,42 +86,31 @@ def print_files(files: Sequence[Path]) -> None:
         print(f"wrote {file}")
 
 
-def print_left_out_figures(files: Sequence[Path]) -> None:
-    """Say on standard error that there are no figures, where files were written without them."""
-    if files and not can_draw():
-        print("Figures were left out: they need matplotlib (pip install 'ardea[plots]').", file=sys.stderr)
-
-
 def coefficients_csv(model: Any, level: float, targets: Sequence[str] | None = None) -> str:
     """Return all terms as CSV, with all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     percent = f"{100 * level:g}%"
     writer.writerow(["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
-    for found in described(model, level, targets):
+    for found in equations_of(model, targets):
         if found.intercept is not None:
-            writer.writerow([found.left, "intercept", repr(found.intercept), "", "", ""])
-        for line in found.lines:
-            writer.writerow([found.left, line.name, *map(repr, (line.coef, line.std, line.low, line.high))])
+            writer.writerow([found.left.text, "intercept", repr(found.intercept), "", "", ""])
+        for name, *numbers in zip(*found.table(level).values(), strict=True):
+            writer.writerow([found.left.text, name, *map(repr, numbers)])
     return text.getvalue()
 
 
 def _figures(model: Any, folder: Path, level: float, targets: Sequence[str] | None) -> list[Path]:
-    """Draw the coefficients and what led to them; nothing where matplotlib is not installed."""
-    if not can_draw():
-        return []
-    from ardea.show import plots
-
+    """Draw the coefficients and what led to them."""
     drawings: dict[str, Callable[[], Any]] = {
-        "coefficients": lambda: plots.plot_coefficients(model, level=level, targets=targets)
+        "coefficients": lambda: plot_coefficients(model, level=level, targets=targets)
     }
-    if isinstance(model, ARDSearch):
-        drawings["path"] = lambda: plots.plot_path(model)
-    if isinstance(model, Discovery):
-        drawings["residuals"] = lambda: plots.plot_equation_residuals(model)
-    with plots.offscreen():
-        return [
-            write_whole(folder / f"{name}.{kind}", plots.figure_bytes(draw(), kind))
-            for name, draw in drawings.items()
-            for kind in FIGURE_FORMATS
-        ]
+    if hasattr(model, "path_"):
+        drawings["path"] = lambda: plot_path(model)
+    if hasattr(model, "searched_"):
+        drawings["residuals"] = lambda: plot_equation_residuals(model)
+    return [
+        write_whole(folder / f"{name}.{kind}", figure_bytes(draw, kind))
+        for name, draw in drawings.items()
+        for kind in FIGURE_FORMATS
+    ]

@@ -20,7 +20,6 @@ from ardea.core.problem import Array
 from ardea.dynamics.discovery import Discovery
 from ardea.readers import DEFAULT_MEMORY, bytes_of
 from ardea.saving import load
-from ardea.show.report.described import column_names, estimator_of
 from ardea.tables.writing import write_whole
 
 EPILOG = """\
@@ -86,9 +85,10 @@ def run(options: argparse.Namespace) -> int:
 
 def predicted(model: Any, table: Columns, level: float) -> dict[str, Array]:
     """Return prediction, standard deviation and ends of the interval of every row, NaN where cells are empty."""
-    fitted = estimator_of(model)
-    names = column_names(fitted)
-    kept = sorted({int(j) for one in fitted.equations_ for j in one.support})
+    import pandas as pd
+
+    names = model.equations_[0].vocabulary.names
+    kept = sorted({j for one in model.equations_ for j in one.support})
     _check_names([names[j] for j in kept], table)
     n_rows = len(next(iter(table.values.values())))
     # Columns that were dropped have coefficients of zero: nothing depends on what stands there.
@@ -99,12 +99,11 @@ def predicted(model: Any, table: Columns, level: float) -> dict[str, Array]:
     if infinite:
         raise Failure(f"{table.path}: column {infinite[0]!r} holds infinities.")
     whole = ~np.isnan(X).any(axis=1)
-    shape = (n_rows,) if fitted._one_target else (n_rows, len(fitted.equations_))
-    mean, std = np.full(shape, np.nan), np.full(shape, np.nan)
+    several = len(model.equations_)
+    mean, std = (np.full((n_rows, several) if several > 1 else n_rows, np.nan) for _ in range(2))
     if whole.any():
-        from ardea.show.plots.rows import predictions
-
-        mean[whole], std[whole] = predictions(fitted, X[whole])
+        rows = pd.DataFrame(X[whole], columns=names) if hasattr(model, "feature_names_in_") else X[whole]
+        mean[whole], std[whole] = (one.reshape(mean[whole].shape) for one in model.predict(rows, return_std=True))
     half = float(stats.norm.ppf(0.5 + level / 2)) * std
     percent = f"{100 * level:g}%"
     parts = {"prediction": mean, "std": std, f"low {percent}": mean - half, f"high {percent}": mean + half}

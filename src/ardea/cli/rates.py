@@ -164,15 +164,14 @@ def as_record(rate: float, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _draw(rate: float, options: argparse.Namespace) -> None:
-    from ardea.show import plots
+    from ardea.show import figure_bytes, plot_operating_curves
     from ardea.tables.writing import write_whole
 
     kind = options.plot.suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):
         raise Failure(f"{options.plot}: figures end in .png, .svg or .pdf.")
-    with plots.offscreen():
-        axes = plots.plot_operating_curves(options.t or (2, 3, 4, 5), false_positive_rate=rate)
-        write_whole(options.plot, plots.figure_bytes(axes, kind))
+    drawn = figure_bytes(lambda: plot_operating_curves(options.t or (2, 3, 4, 5), false_positive_rate=rate), kind)
+    write_whole(options.plot, drawn)
     if not options.json:
         print(f"wrote {options.plot}")
 

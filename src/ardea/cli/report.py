@@ -15,7 +15,6 @@ from ardea.cli.series import read_series
 from ardea.cli.tables import KNOWN, suffix_of
 from ardea.dynamics.discovery import Discovery
 from ardea.saving import load
-from ardea.show.report.described import column_names, estimator_of
 
 EPILOG = """\
 The page is one file that needs no network: formula, table with intervals, figures, warnings, data fingerprint.
@@ -54,7 +53,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Load or fit, and write the page."""
-    from ardea.show.report import write_report
+    from ardea.show import write_report
 
     if options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
@@ -108,7 +107,9 @@ def _loaded(options: argparse.Namespace) -> tuple[Any, Any, list[str] | None]:
         return model, (series.x, series.t, series.u), None
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
-    chosen = argparse.Namespace(**{**vars(options), "columns": column_names(estimator_of(model)), "drop": None})
+    chosen = argparse.Namespace(
+        **{**vars(options), "columns": list(model.equations_[0].vocabulary.names), "drop": None}
+    )
     table = fit.read_table(options.data, chosen)
     _warn_of(table)
     if not table.in_memory:

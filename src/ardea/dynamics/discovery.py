@@ -32,10 +32,11 @@ from ardea.dynamics.search import Search, SearchResult, ard_supports, regressor_
 from ardea.dynamics.series import Series, checked_series
 from ardea.dynamics.times import calendar, dates_to_times, per_unit
 from ardea.dynamics.whitening import search_given, search_states
-from ardea.equation import CLOSE, Equation, Left, Rival, ShowsTerms
+from ardea.equation import CLOSE, Equation, Left, Rival
 from ardea.estimators.base import BaseARD
 from ardea.methods.kept import FlatPart, KeptTerms
 from ardea.names import printable
+from ardea.show.notebook import ShowsTerms
 
 Array = NDArray[np.float64]
 
@@ -514,32 +515,32 @@ class Discovery(ShowsTerms, BaseEstimator):
     # Showing the model
 
     def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:
-        """Write one self-contained HTML page about the model; see :func:`~ardea.show.report.report_page`."""
-        from ardea.show.report import write_report
+        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        from ardea.show import write_report
 
         return write_report(self, path, data=None if x is None else (x, self.elapsed(t), u), **details)
 
     def plot_coefficients(self, axes: Any = None, **details: Any) -> Any:
-        """Draw the terms of every equation with error bars; see :func:`ardea.show.plots.plot_coefficients`."""
-        from ardea.show.plots import plot_coefficients
+        """Draw the terms of every equation with error bars; see :func:`ardea.show.plot_coefficients`."""
+        from ardea.show import plot_coefficients
 
         return plot_coefficients(self, axes, **details)
 
     def plot_residuals(self, axes: Any = None) -> Any:
-        """Draw the whitened residuals of every equation; see :func:`ardea.show.plots.plot_equation_residuals`."""
-        from ardea.show.plots import plot_equation_residuals
+        """Draw the whitened residuals of every equation; see :func:`ardea.show.plot_equation_residuals`."""
+        from ardea.show import plot_equation_residuals
 
         return plot_equation_residuals(self, axes)
 
     def plot_simulation(self, x0: ArrayLike, t: Any, n_samples: int = 100, **details: Any) -> Any:
-        """Draw a run of the model with bands; see :func:`ardea.show.plots.plot_simulation`."""
-        from ardea.show.plots import plot_simulation
+        """Draw a run of the model with bands; see :func:`ardea.show.plot_simulation`."""
+        from ardea.show import plot_simulation
 
         return plot_simulation(self, x0, t, n_samples=n_samples, **details)
 
     def plot_phase(self, x0: ArrayLike | None = None, t: Any = None, n_samples: int = 20, **details: Any) -> Any:
-        """Draw a run of the model in the plane of two states; see :func:`ardea.show.plots.plot_phase`."""
-        from ardea.show.plots import plot_phase
+        """Draw a run of the model in the plane of two states; see :func:`ardea.show.plot_phase`."""
+        from ardea.show import plot_phase
 
         return plot_phase(self, x0, t, n_samples=n_samples, **details)
 

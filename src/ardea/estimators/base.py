@@ -32,13 +32,14 @@ from ardea.core.implicit import SparseSource, pose_implicit
 from ardea.core.memory import require
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.result import Fit, Status, Trace
-from ardea.equation import Equation, IntervalKind, Left, ShowsTerms, Summary, python_function
+from ardea.equation import Equation, IntervalKind, Left, Summary, python_function
 from ardea.estimators.advice import Advice, CollapseWarning, ExtrapolationWarning, extrapolation_advice, fit_advice
 from ardea.estimators.inputs import checked_keep, checked_positive, explained_where_unsound, is_lazy
 from ardea.estimators.operators import Operator, OperatorSource
 from ardea.methods.kept import kept_terms
 from ardea.methods.task import Task
 from ardea.names import ColumnNames, default_names
+from ardea.show.notebook import ShowsTerms
 
 # Copies of the kept columns are made of so many bytes of rows at a time.
 PREDICTED_BYTES = 2**24
@@ -139,32 +140,32 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         return python_function(self.equations_, name)
 
     def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
-        """Write one self-contained HTML page about the model; see :func:`~ardea.show.report.report_page`."""
-        from ardea.show.report import write_report
+        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        from ardea.show import write_report
 
         return write_report(self, path, data=None if X is None else (X, y), **details)
 
     def plot_coefficients(self, ax: Any = None, **details: Any) -> Any:
-        """Draw the terms with their intervals; see :func:`ardea.show.plots.plot_coefficients`."""
-        from ardea.show.plots import plot_coefficients
+        """Draw the terms with their intervals; see :func:`ardea.show.plot_coefficients`."""
+        from ardea.show import plot_coefficients
 
         return plot_coefficients(self, ax, **details)
 
     def plot_prediction(self, X: Any, y: Any, ax: Any = None, **details: Any) -> Any:
-        """Draw observed against predicted values with a band; see :func:`ardea.show.plots.plot_prediction`."""
-        from ardea.show.plots import plot_prediction
+        """Draw observed against predicted values with a band; see :func:`ardea.show.plot_prediction`."""
+        from ardea.show import plot_prediction
 
         return plot_prediction(self, X, y, ax, **details)
 
     def plot_residuals(self, X: Any, y: Any, axes: Any = None, **details: Any) -> Any:
-        """Draw residual diagnostics; see :func:`ardea.show.plots.plot_residuals`."""
-        from ardea.show.plots import plot_residuals
+        """Draw residual diagnostics; see :func:`ardea.show.plot_residuals`."""
+        from ardea.show import plot_residuals
 
         return plot_residuals(self, X, y, axes, **details)
 
     def plot_trace(self, ax: Any = None, **details: Any) -> Any:
-        """Draw how the fit went, with its certificate; see :func:`ardea.show.plots.plot_trace`."""
-        from ardea.show.plots import plot_trace
+        """Draw how the fit went, with its certificate; see :func:`ardea.show.plot_trace`."""
+        from ardea.show import plot_trace
 
         return plot_trace(self, ax, **details)
 

@@ -41,7 +41,7 @@ from ardea import rates
 from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
-from ardea.equation import Equation, Left, ShowsTerms
+from ardea.equation import Equation, Left
 from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.family import LSTSBL, ARDvi
 from ardea.estimators.inputs import checked_keep, checked_positive
@@ -49,6 +49,7 @@ from ardea.estimators.operators import Operator
 from ardea.methods.kept import kept_terms
 from ardea.names import ColumnNames, default_names
 from ardea.progress import Progress
+from ardea.show.notebook import ShowsTerms
 
 RSS_CRITERIA = ("aic", "bic", "ebic", "ebic2")
 CRITERIA = ("evidence", "aicc", *RSS_CRITERIA, "cv", "stability", "oracle")
@@ -339,28 +340,40 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         chance = size / d * (1 - size / d)
         return np.where(chance > 0, 1 - variance / np.where(chance > 0, chance, 1.0), 0.0)
 
+    @property
+    def equations_(self) -> list[Equation]:
+        """The equation of the chosen model."""
+        check_is_fitted(self)
+        return list(self.best_estimator_.equations_)
+
+    @property
+    def warnings_(self) -> list[str]:
+        """What the fit of the chosen model has warned of."""
+        check_is_fitted(self)
+        return list(self.best_estimator_.warnings_)
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict with the chosen model; see its `predict`."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, return_std=return_std)
 
     def plot_path(self, ax: Any = None) -> Any:
-        """Draw terms and criterion against strength (needs the extra `plots`); returns the Axes."""
-        from ardea.show.plots import plot_path
+        """Draw terms and criterion against strength; returns the Axes."""
+        from ardea.show import plot_path
 
         check_is_fitted(self)
         return plot_path(self, ax)
 
     def plot_path_coefficients(self, ax: Any = None) -> Any:
-        """Draw the coefficients against strength (needs the extra `plots`); returns the Axes."""
-        from ardea.show.plots import plot_path_coefficients
+        """Draw the coefficients against strength; returns the Axes."""
+        from ardea.show import plot_path_coefficients
 
         check_is_fitted(self)
         return plot_path_coefficients(self, ax)
 
     def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
-        """Write one HTML page about the search and its model; see :func:`ardea.show.report.write_report`."""
-        from ardea.show.report import write_report
+        """Write one HTML page about the search and its model; see :func:`ardea.show.write_report`."""
+        from ardea.show import write_report
 
         check_is_fitted(self)
         return write_report(self, path, data=None if X is None else (X, y), **details)
