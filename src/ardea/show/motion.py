@@ -252,8 +252,7 @@ def _plot_phase_line(model: Any, x: Any, n_samples: int, level: float, random_st
     low, high = (-reach, reach) if x is None else (float(np.nanmin(x)), float(np.nanmax(x)))
     grid = np.linspace(low, high, GRID_POINTS)[:, None]
     if n_samples:
-        draws = model.sample(n_samples, random_state)
-        curves = [model.model_.with_coefficients(xi)(grid)[:, 0] for xi in draws]
+        curves = model.sample(n_samples, random_state)[:, 0] @ model.model_.library.evaluate(grid).T
         lower, upper = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
         ax.fill_between(grid[:, 0], lower, upper, color=BAND, linewidth=0, label=f"{100 * level:g} % band")
     ax.plot(grid[:, 0], model.predict(grid)[:, 0], color=MODEL, linewidth=1.2, label="model")
