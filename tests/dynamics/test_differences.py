@@ -12,7 +12,6 @@ from ardea.dynamics.differences import (
     difference_matrix,
     difference_weights,
     finite_difference,
-    smoothed_derivative,
     smoothed_field,
     spectral_derivative,
 )
@@ -226,18 +225,10 @@ def test_field_noise_is_estimated_without_bias():
     assert variance < 1e-20
 
 
-def test_an_axis_may_be_left_alone():
-    u = np.random.default_rng(9).normal(size=(40, 6))
-    smoother = SplineSmoother(np.arange(40.0), 12)
-    smooth, variance = smoothed_field(u, [smoother, None])
-    np.testing.assert_allclose(smooth, smoother.smooth(u))
-    assert variance == pytest.approx(np.sum((u - smooth) ** 2) / (6 * (40 - 12)))
-
-
 def test_smoothing_beats_differences_on_noisy_data():
     t = np.linspace(0, 10, 400)
     noisy = np.sin(t) + 0.02 * np.random.default_rng(10).normal(size=400)
-    smooth_error = np.std(smoothed_derivative(noisy, t) - np.cos(t))
+    smooth_error = np.std(SplineSmoother.fit(noisy, t).smooth(noisy, derivative=1) - np.cos(t))
     assert smooth_error < 0.2 * np.std(finite_difference(noisy, t) - np.cos(t))
 
 
@@ -257,9 +248,9 @@ def test_smoothing_beats_differences_on_noisy_data():
         (lambda: SplineSmoother(np.arange(20.0), 25), "between 8 and 20"),
         (lambda: SplineSmoother(np.arange(20.0), 12).derivative_basis(8), "derivatives 0 to 7"),
         (lambda: SplineSmoother.fit(np.ones(10), np.arange(10.0), cap=0.5), "at least 16 points"),
-        (lambda: smoothed_derivative(np.full(40, np.nan), np.arange(40.0)), "finite"),
-        (lambda: smoothed_derivative(np.ones(40), np.arange(41.0)), "41 points for 40 values"),
-        (lambda: smoothed_field(np.ones((20, 20)), [None]), "one per axis"),
+        (lambda: SplineSmoother.fit(np.full(40, np.nan), np.arange(40.0)), "finite"),
+        (lambda: SplineSmoother.fit(np.ones(40), np.arange(41.0)), "41 points for 40 values"),
+        (lambda: smoothed_field(np.ones((20, 20)), []), "one per axis"),
     ],
 )
 def test_bad_input_is_named(call, message):

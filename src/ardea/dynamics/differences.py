@@ -21,12 +21,15 @@ from scipy.interpolate import BSpline
 
 from ardea.core.problem import Array
 
+# Derived: the fourth derivative of a field, the highest in a library, is still a cubic spline.
 SPLINE_DEGREE = 7
-# Numbers of splines tried: 12, then 1.25 times as many each, up to a fraction of the number of points.
+# Convention: numbers of splines tried are 12, then 1.25 times as many each, up to a fraction of the number of points.
 FEWEST_SPLINES = 12
 SPLINE_GROWTH = 1.25
-# Twice the number of cross-validation: once oversmooths, three times breaks the quadrature of the weak form.
+# Measured on the fields of `ardea.dynamics.systems`: as many splines as cross-validation takes oversmooth, three times
+# as many break the quadrature of the weak form.
 SPLINES_PER_GCV = 2.0
+# Convention: the most splines as a share of the points, in space and in time.
 SPACE_CAP, TIME_CAP = 0.5, 0.7
 
 
@@ -278,9 +281,7 @@ class SplineSmoother:
     points : array of shape (n,)
         Where the samples lie, ascending. Knots are spread as the points are.
     n_basis : int
-        Number of splines k, degree + 1 ≤ k ≤ n. `SplineSmoother.fit` chooses it.
-    degree : int
-        Degree of the splines.
+        Number of splines k of degree 7, 8 ≤ k ≤ n. `SplineSmoother.fit` chooses it.
 
     Examples
     --------
@@ -292,14 +293,13 @@ class SplineSmoother:
 
     points: Array
     n_basis: int
-    degree: int = SPLINE_DEGREE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", _checked_points(self.points))
-        if not self.degree + 1 <= self.n_basis <= len(self.points):
+        if not SPLINE_DEGREE + 1 <= self.n_basis <= len(self.points):
             raise ValueError(
-                f"splines of degree {self.degree} on {len(self.points)} points: n_basis must lie between "
-                f"{self.degree + 1} and {len(self.points)}, got {self.n_basis}"
+                f"splines of degree {SPLINE_DEGREE} on {len(self.points)} points: n_basis must lie between "
+                f"{SPLINE_DEGREE + 1} and {len(self.points)}, got {self.n_basis}"
             )
 
     @classmethod
@@ -311,7 +311,6 @@ class SplineSmoother:
         *,
         cap: float = TIME_CAP,
         factor: float = SPLINES_PER_GCV,
-        degree: int = SPLINE_DEGREE,
     ) -> SplineSmoother:
         """Choose the number of splines for the values along an axis.
 
@@ -330,21 +329,19 @@ class SplineSmoother:
             Largest number of splines as a fraction of n: .5 for space, .7 for time.
         factor : float
             How many times the number of cross-validation. 1 has the least error in the values but bends the signal.
-        degree : int
-            Degree of the splines.
         """
         points = _checked_points(points)
         lines = _lines(values, points, axis)
         largest = int(cap * len(points))
-        if largest < degree + 1:
+        if largest < SPLINE_DEGREE + 1:
             raise ValueError(
-                f"smoothing splines of degree {degree} need at least {ceil((degree + 1) / cap)} points, "
+                f"smoothing splines of degree {SPLINE_DEGREE} need at least {ceil((SPLINE_DEGREE + 1) / cap)} points, "
                 f"got {len(points)}"
             )
-        candidates = _spline_numbers(largest, degree)
-        scores = [cls(points, k, degree)._cross_validation(lines) for k in candidates]
+        candidates = _spline_numbers(largest)
+        scores = [cls(points, k)._cross_validation(lines) for k in candidates]
         best = candidates[int(np.argmin(scores))]
-        return cls(points, min(largest, int(factor * best)), degree)
+        return cls(points, min(largest, int(factor * best)))
 
     @cached_property
     def basis(self) -> Array:
@@ -355,8 +352,8 @@ class SplineSmoother:
         """Return D_q of shape (n, k): the q-th derivative of the functions whose values are the columns of Q."""
         if derivative == 0:
             return self.basis
-        if not 0 <= derivative <= self.degree:
-            raise ValueError(f"splines of degree {self.degree} have derivatives 0 to {self.degree}, not {derivative}")
+        if not 0 <= derivative <= SPLINE_DEGREE:
+            raise ValueError(f"these splines have derivatives 0 to {SPLINE_DEGREE}, not {derivative}")
         if derivative not in self._derivatives:
             splines = self._splines.derivative(derivative)(self.points)
             self._derivatives[derivative] = linalg.solve_triangular(
@@ -384,13 +381,13 @@ class SplineSmoother:
         """
         where = np.linspace(0, len(self.points) - 1, self.n_basis)
         sites = np.interp(where, np.arange(len(self.points)), self.points)
-        inside = np.convolve(sites[1:-1], np.full(self.degree, 1 / self.degree), mode="valid")
-        first, last = sites[:1].repeat(self.degree + 1), sites[-1:].repeat(self.degree + 1)
-        return np.concatenate([first, inside[: self.n_basis - self.degree - 1], last])
+        inside = np.convolve(sites[1:-1], np.full(SPLINE_DEGREE, 1 / SPLINE_DEGREE), mode="valid")
+        first, last = sites[:1].repeat(SPLINE_DEGREE + 1), sites[-1:].repeat(SPLINE_DEGREE + 1)
+        return np.concatenate([first, inside[: self.n_basis - SPLINE_DEGREE - 1], last])
 
     @cached_property
     def _splines(self) -> BSpline:
-        return BSpline(self._knots, np.eye(self.n_basis), self.degree)
+        return BSpline(self._knots, np.eye(self.n_basis), SPLINE_DEGREE)
 
     @cached_property
     def _orthogonal(self) -> tuple[Array, Array]:
@@ -400,18 +397,18 @@ class SplineSmoother:
     def _cross_validation(self, lines: Array) -> float:
         """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed."""
         n, k = len(self.points), self.n_basis
-        splines = BSpline.design_matrix(self.points, self._knots, self.degree)
+        splines = BSpline.design_matrix(self.points, self._knots, SPLINE_DEGREE)
         gram = (splines.T @ splines).tocsr()
-        band = np.zeros((self.degree + 1, k))
-        for below in range(min(self.degree + 1, k)):
+        band = np.zeros((SPLINE_DEGREE + 1, k))
+        for below in range(min(SPLINE_DEGREE + 1, k)):
             band[below, : k - below] = gram.diagonal(-below)
         coefficients = linalg.solveh_banded(band, splines.T @ lines, lower=True, check_finite=False)
         return float(np.sum((lines - splines @ coefficients) ** 2)) / (1 - k / n) ** 2
 
 
-def _spline_numbers(largest: int, degree: int) -> list[int]:
+def _spline_numbers(largest: int) -> list[int]:
     """Return 12, 15, 18, … up to the largest allowed."""
-    numbers, exact = [], float(max(FEWEST_SPLINES, degree + 1))
+    numbers, exact = [], float(FEWEST_SPLINES)
     while exact <= largest:
         numbers.append(int(exact))
         exact *= SPLINE_GROWTH
@@ -428,49 +425,15 @@ def _lines(values: ArrayLike, points: Array, axis: int) -> Array:
     return rows.reshape(len(rows), -1)
 
 
-def smoothed_derivative(
-    values: ArrayLike,
-    points: ArrayLike,
-    *,
-    derivative: int = 1,
-    axis: int = 0,
-    cap: float = TIME_CAP,
-    factor: float = SPLINES_PER_GCV,
-) -> Array:
-    """Return a derivative of noisy samples from smoothing splines of degree 7, smoothness by cross-validation.
-
-    Parameters
-    ----------
-    values : array-like
-        Samples.
-    points : array-like of shape (n,)
-        Where they lie, ascending, in any spacing.
-    derivative : int
-        Which derivative; 0 smooths only.
-    axis : int
-        Along which axis.
-    cap, factor : float
-        How many splines, see `SplineSmoother.fit`.
-
-    Examples
-    --------
-    >>> t = np.linspace(0, 6, 200)
-    >>> noisy = np.sin(t) + 0.01 * np.random.default_rng(0).normal(size=200)
-    >>> bool(np.std(smoothed_derivative(noisy, t) - np.cos(t)) < 0.1)
-    True
-    """
-    return SplineSmoother.fit(values, points, axis, cap=cap, factor=factor).smooth(values, axis, derivative)
-
-
-def smoothed_field(field: ArrayLike, smoothers: Sequence[SplineSmoother | None]) -> tuple[Array, float]:
+def smoothed_field(field: ArrayLike, smoothers: Sequence[SplineSmoother]) -> tuple[Array, float]:
     """Return the field projected along every axis, û, and the noise variance s² = ‖u − û‖²/(N − Π k).
 
     Parameters
     ----------
     field : array-like
         Samples on a grid, N in all.
-    smoothers : sequence of SplineSmoother or None
-        One per axis; None leaves the axis as it is (it then counts with its full length).
+    smoothers : sequence of SplineSmoother
+        One per axis.
 
     Examples
     --------
@@ -482,11 +445,9 @@ def smoothed_field(field: ArrayLike, smoothers: Sequence[SplineSmoother | None])
     """
     field = np.asarray(field, dtype=float)
     if len(smoothers) != field.ndim:
-        raise ValueError(f"got {len(smoothers)} smoothers for a field of {field.ndim} axes; give one per axis, or None")
+        raise ValueError(f"got {len(smoothers)} smoothers for a field of {field.ndim} axes; give one per axis")
     smooth = field
     for axis, smoother in enumerate(smoothers):
-        if smoother is not None:
-            smooth = smoother.smooth(smooth, axis)
-    kept = prod(n if s is None else s.n_basis for n, s in zip(field.shape, smoothers, strict=True))
-    left = field.size - kept
+        smooth = smoother.smooth(smooth, axis)
+    left = field.size - prod(smoother.n_basis for smoother in smoothers)
     return smooth, float(np.sum((field - smooth) ** 2)) / left if left else 0.0

@@ -439,7 +439,7 @@ class Discovery(ShowsTerms, BaseEstimator):
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")
-            return self.model_.simulate(self.coef_, x0, t, u).x
+            return self.model_.simulate(self.coef_, x0, t, u)
         generator = check_random_state(random_state)
         draws = self.sample(n_samples, generator)
         starts = None if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)

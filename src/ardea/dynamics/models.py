@@ -15,7 +15,7 @@ from ardea.dynamics.field_library import FieldTerms
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.libraries import Library, Wording
 from ardea.dynamics.right_hand_side import RightHandSide
-from ardea.dynamics.simulation import Bands, Simulation, SimulationWarning, simulate_draws, simulate_states
+from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import Left
 
 Array = NDArray[np.float64]
@@ -78,7 +78,7 @@ class StateModel:
         """Return x′, or the next state."""
         return self.right_hand_side(x, u)
 
-    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Simulation:
+    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Array:
         """Integrate from a start, with these or other coefficients."""
         model = self.right_hand_side if coefficients is self.coefficients else self.with_coefficients(coefficients)
         return simulate_states(model, x0, t, inputs=u, **self._settings)
@@ -161,7 +161,7 @@ class FieldModel:
         slopes = [(columns @ row[used]).reshape(fields[0].shape) for row in self.coefficients]
         return np.stack(slopes, axis=-1) if several else slopes[0]
 
-    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Simulation:
+    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Array:
         """Integrate from a field at t[0], periodic in space."""
         if len(self.fields) > 1 or len(self.axes) > 1:
             raise NotImplementedError("simulate() knows fields of one component in one space dimension only.")
@@ -178,7 +178,7 @@ class FieldModel:
             warnings.simplefilter("ignore", SimulationWarning)
             for sample, xi, start in zip(samples, draws, each, strict=True):
                 run = self.simulate(xi, start, times, u)
-                sample[:, : len(run.t)] = run.x
+                sample[:, : run.shape[1]] = run
         return Bands.of(samples, times, level, time_axis=1)
 
 

@@ -1,6 +1,6 @@
 """Simulation of models of states: ordinary differential equations and maps, one run, or many draws with their bands.
 
-`simulate_states` returns a `Simulation`; when a model blows up it stops, says when, and issues a `SimulationWarning`.
+When a model blows up, `simulate_states` stops with a `SimulationWarning` that says when.
 `simulate_draws` runs many draws of the coefficients as one large system, and `Bands` sums draws up. Fields are
 simulated in `ardea.dynamics.field_simulation`.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,6 @@ from ardea.names import default_names
 if TYPE_CHECKING:
     import pandas as pd
 
-Status = Literal["complete", "stopped"]
 Inputs = Callable[[float], Array]
 # Convention: where no limit is given, |x| may reach this many times the largest |x0|.
 LIMIT_FACTOR = 1e6
@@ -47,53 +46,9 @@ class SimulationWarning(UserWarning):
     """A simulation stopped before its last time."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Simulation:
-    """A solution at the times that were reached.
-
-    Attributes
-    ----------
-    t : array of shape (n_reached,)
-        The times asked for, as far as they were reached.
-    x : array of shape (n_reached, n_states), or (n_x, n_reached) for a field
-        The solution at t.
-    status : {"complete", "stopped"}
-        Whether all times were reached.
-    message : str
-        Why and when the simulation stopped; empty if complete.
-    time_axis : int
-        Axis of x along which time runs: 0, or 1 for a field.
-    """
-
-    t: Array
-    x: Array
-    status: Status
-    message: str = ""
-    time_axis: int = field(default=0, repr=False)
-
-    @classmethod
-    def of(cls, t: Array, x: Array, stop: str | None, time_axis: int = 0) -> Simulation:
-        """Return a simulation of what was reached, with a warning if it was stopped."""
-        if stop is None:
-            return cls(t, x, "complete", time_axis=time_axis)
-        reached = x.shape[time_axis]
-        message = f"{stop} ({reached} of {len(t)} times reached)"
-        warnings.warn(message, SimulationWarning, stacklevel=3)
-        return cls(t[:reached], x, "stopped", message, time_axis)
-
-    def __repr__(self) -> str:
-        told = f"Simulation of shape {self.x.shape}, {_span(self.t)}, {self.status}"
-        return f"<{told}: {self.message}>" if self.message else f"<{told}>"
-
-    def to_frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the solution as a pandas frame, one row per time.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Names of the states, or of the points of a field; x0, x1, … by default.
-        """
-        return _frame(self.t, {"": self.x}, self.time_axis, names)
+def warn_stopped(why: str, n_reached: int, n_times: int) -> None:
+    """Issue the warning of a simulation that stopped early."""
+    warnings.warn(f"{why} ({n_reached} of {n_times} times reached)", SimulationWarning, stacklevel=3)
 
 
 def simulate_states(
@@ -106,7 +61,7 @@ def simulate_states(
     rtol: float = TOLERANCE,
     atol: ArrayLike | None = None,
     limit: ArrayLike | None = None,
-) -> Simulation:
+) -> Array:
     """Integrate x' = f(x, u) by LSODA, which notices where equations are stiff; or iterate x_{n+1} = f(x_n, u_n).
 
     Parameters
@@ -132,38 +87,31 @@ def simulate_states(
 
     Returns
     -------
-    Simulation
-        With shorter arrays and status "stopped" if the solution left its limit, became singular, or took too long.
+    array of shape (n_reached, n_states)
+        x at the times. Fewer rows, with a `SimulationWarning` that says why and when, if the solution left its limit,
+        became singular, or took too long.
 
     Examples
     --------
     >>> from ardea.dynamics import Polynomials
     >>> decay = RightHandSide(Polynomials(1), [[0.0, -1.0]], n_states=1)
-    >>> solution = simulate_states(decay, [1.0], [0.0, 1.0, 2.0])
-    >>> bool(np.allclose(solution.x[:, 0], np.exp(-solution.t), rtol=1e-8))
+    >>> t = np.array([0.0, 1.0, 2.0])
+    >>> bool(np.allclose(simulate_states(decay, [1.0], t)[:, 0], np.exp(-t), rtol=1e-8))
     True
     >>> doubling = RightHandSide(Polynomials(1), [[0.0, 2.0]], n_states=1)
-    >>> simulate_states(doubling, [1.0], 5, discrete_time=True).x[:, 0]
+    >>> simulate_states(doubling, [1.0], 5, discrete_time=True)[:, 0]
     array([ 1.,  2.,  4.,  8., 16.])
     """
     if rhs.n_draws != 1:
         raise ValueError(f"the right-hand side holds {rhs.n_draws} draws; use simulate_draws")
-    times, x, stops = _run(rhs, x0, t, discrete_time, inputs, (rtol, atol), limit)
+    times, x, stops = _run(rhs, x0, t, discrete_time=discrete_time, inputs=inputs, rtol=rtol, atol=atol, limit=limit)
     reached = int(np.sum(~np.isnan(x[0, :, 0])))
-    return Simulation.of(times, x[0, :reached], stops.get(0))
+    if stops:
+        warn_stopped(stops[0], reached, len(times))
+    return x[0, :reached]
 
 
-def simulate_draws(
-    rhs: RightHandSide,
-    x0: ArrayLike,
-    t: int | ArrayLike,
-    *,
-    discrete_time: bool = False,
-    inputs: Callable[[float], ArrayLike] | ArrayLike | None = None,
-    rtol: float = TOLERANCE,
-    atol: ArrayLike | None = None,
-    limit: ArrayLike | None = None,
-) -> Array:
+def simulate_draws(rhs: RightHandSide, x0: ArrayLike, t: int | ArrayLike, **settings: Any) -> Array:
     """Simulate many draws of the coefficients as one large system, in which all share their steps.
 
     The tolerance holds for each draw: LSODA bounds the largest error of all states. A draw that blows up is taken out
@@ -175,7 +123,7 @@ def simulate_draws(
         f of all draws.
     x0 : array of shape (n_states,) or (n_draws, n_states)
         State at t[0], for all draws or for each.
-    t, discrete_time, inputs, rtol, atol, limit
+    t, **settings
         As in `simulate_states`.
 
     Returns
@@ -190,11 +138,19 @@ def simulate_draws(
     >>> bool(np.allclose(simulate_draws(decays, [1.0], [0.0, 1.0])[:, 1, 0], np.exp([-1, -2])))
     True
     """
-    return _run(rhs, x0, t, discrete_time, inputs, (rtol, atol), limit)[1]
+    return _run(rhs, x0, t, **settings)[1]
 
 
 def _run(
-    rhs: RightHandSide, x0: Any, t: Any, discrete_time: bool, inputs: Any, tolerances: tuple[float, Any], limit: Any
+    rhs: RightHandSide,
+    x0: Any,
+    t: Any,
+    *,
+    discrete_time: bool = False,
+    inputs: Any = None,
+    rtol: float = TOLERANCE,
+    atol: Any = None,
+    limit: Any = None,
 ) -> tuple[Array, Array, dict[int, str]]:
     """Return the times, x of shape (draws, times, states) with NaN beyond a stop, and why draws stopped."""
     times = checked_times(np.arange(float(t)) if discrete_time and np.ndim(t) == 0 else t)
@@ -209,7 +165,7 @@ def _run(
         if discrete_time:
             stops = _iterate(rhs, x, times, u, bound)
         else:
-            stops = _integrate(rhs, x, times, u, checked_tolerances(*tolerances, start), bound)
+            stops = _integrate(rhs, x, times, u, checked_tolerances(rtol, atol, start), bound)
     inside = np.logical_and.accumulate(np.all(np.abs(x) <= bound, axis=2), axis=1)
     return times, np.where(inside[:, :, None], x, np.nan), stops
 
@@ -249,8 +205,7 @@ def _integrate(
     return stops
 
 
-@dataclass(frozen=True, eq=False)
-class _Leg:
+class _Leg(NamedTuple):
     """Where LSODA came to: time and states there, the solution at the output times passed, why and when it ended."""
 
     now: float
@@ -327,7 +282,7 @@ class Bands:
     ----------
     t : array of shape (n_times,)
         The times.
-    lower, median, upper : array, as `Simulation.x`
+    lower, median, upper : array of shape (n_times, n_states), or (n_x, n_times) for a field
         Quantiles over the samples that reached the time, NaN where none did.
     level : float
         Share of the samples between `lower` and `upper`.
@@ -354,8 +309,8 @@ class Bands:
     def __repr__(self) -> str:
         stopped = f"{self.n_stopped} stopped early" if self.n_stopped else "none stopped early"
         return (
-            f"<{100 * self.level:g} % bands of shape {self.median.shape}, {_span(self.t)}, "
-            f"{len(self.samples)} samples of which {stopped}>"
+            f"<{100 * self.level:g} % bands of shape {self.median.shape}, {len(self.t)} times from {self.t[0]:g} to "
+            f"{self.t[-1]:g}, {len(self.samples)} samples of which {stopped}>"
         )
 
     def to_frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
@@ -377,8 +332,16 @@ class Bands:
         >>> list(found.to_frame(["y"]).columns)
         ['y lower', 'y median', 'y upper', 'n_running']
         """
-        parts = {" lower": self.lower, " median": self.median, " upper": self.upper}
-        return _frame(self.t, parts, self.time_axis, names).assign(n_running=self.n_running)
+        import pandas as pd
+
+        parts = {"lower": self.lower, "median": self.median, "upper": self.upper}
+        rows = {part: np.moveaxis(values, self.time_axis, 0) for part, values in parts.items()}
+        width = rows["median"].shape[1]
+        known = default_names(width) if names is None else names
+        if len(known) != width:
+            raise ValueError(f"names must be {width} names, got {len(known)}")
+        columns = {f"{name} {part}": values[:, i] for i, name in enumerate(known) for part, values in rows.items()}
+        return pd.DataFrame(columns, index=pd.Index(self.t, name="t")).assign(n_running=self.n_running)
 
     @classmethod
     def of(cls, samples: Array, t: ArrayLike, level: float = 0.95, time_axis: int = 0) -> Bands:
@@ -425,24 +388,6 @@ def _quantile(ordered: Array, counts: Index, q: float) -> Array:
     low = np.take_along_axis(ordered, below, axis=0)
     high = np.take_along_axis(ordered, np.ceil(position).astype(np.intp), axis=0)
     return np.asarray((low + (position - below) * (high - low))[0])
-
-
-def _span(t: Array) -> str:
-    ends = f" from {t[0]:g} to {t[-1]:g}" if len(t) else ""
-    return f"{len(t)} time{'s' * (len(t) != 1)}{ends}"
-
-
-def _frame(t: Array, parts: dict[str, Array], time_axis: int, names: Sequence[str] | None) -> pd.DataFrame:
-    """Return arrays side by side as a pandas frame with the times as index; the keys end the names of columns."""
-    import pandas as pd
-
-    rows = {ending: np.moveaxis(values, time_axis, 0) for ending, values in parts.items()}
-    width = next(iter(rows.values())).shape[1]
-    known = default_names(width) if names is None else [str(name) for name in names]
-    if len(known) != width:
-        raise ValueError(f"names must be {width} names, got {len(known)}")
-    columns = {name + ending: values[:, i] for i, name in enumerate(known) for ending, values in rows.items()}
-    return pd.DataFrame(columns, index=pd.Index(t, name="t"))
 
 
 # Checks of what is given
