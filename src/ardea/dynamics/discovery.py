@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,36 +23,30 @@ from ardea.core.subsets import Support, posed, select
 from ardea.dynamics.field_equation import search_fields
 from ardea.dynamics.field_library import FieldTerms
 from ardea.dynamics.fields import read_fields
-from ardea.dynamics.libraries import Library, Wording, default_library
-from ardea.dynamics.models import FieldModel, Motion, StateModel
-from ardea.dynamics.right_hand_side import RightHandSide
+from ardea.dynamics.libraries import Library, default_library
+from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
-from ardea.dynamics.search import Search, SearchResult, ard_supports, regressor_supports, rivals_of
+from ardea.dynamics.search import (
+    Search,
+    SearchResult,
+    ard_supports,
+    doubts_about,
+    equation_of,
+    regressor_supports,
+)
 from ardea.dynamics.series import Series, checked_series
-from ardea.dynamics.times import calendar, dates_to_times, per_unit
 from ardea.dynamics.whitening import search_given, search_states
-from ardea.equation import CLOSE, Equation, Left, Rival
+from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
-from ardea.methods.kept import FlatPart, KeptTerms
-from ardea.names import printable
-from ardea.show.notebook import ShowsTerms
 
 Array = NDArray[np.float64]
-
-# A convention: a state that varies less than this many times its noise says nothing of its equation.
-LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
-# come to rest.
-INDISTINGUISHABLE = 1.0
-# Rivals that `print` shows.
-SHOWN_RIVALS = 3
 
 
 class AmbiguityWarning(UserWarning):
     """The data do not tell two models apart."""
 
 
-class Discovery(ShowsTerms, BaseEstimator):
+class Discovery(EquationsOfMotion, BaseEstimator):
     """Find sparse equations x′ = Θ(x)ξ (or x_{i+1} = Θ(x_i)ξ) from noisy data.
 
     Parameters
@@ -171,8 +164,8 @@ class Discovery(ShowsTerms, BaseEstimator):
             else:
                 results, model, unit = self._found_states(x, t, x_dot, u, feature_names, time_unit)
             pairs = zip(results, model.lefts, strict=True)
-            equations = [_described(result, left, model.vocabulary) for result, left in pairs]
-        doubts = _doubts(equations, [result.excitation for result in results])
+            equations = [equation_of(result, left, model.vocabulary) for result, left in pairs]
+        doubts = doubts_about(equations, [result.excitation for result in results])
         self._adopt(model, equations, unit, doubts)
         self.searched_ = results
         for doubt in doubts:
@@ -206,14 +199,6 @@ class Discovery(ShowsTerms, BaseEstimator):
         found = cls(**parameters)
         found._adopt(model, equations, time_unit, doubts)
         return found
-
-    def _adopt(self, model: Motion, equations: Sequence[Equation], unit: str | None, doubts: Sequence[str]) -> None:
-        self.__dict__.pop("searched_", None)
-        self.equations_ = list(equations)
-        self.model_ = replace(model, coefficients=np.array([one.spread(one.coefficients) for one in equations]))
-        self.feature_names_ = [equation.name for equation in equations]
-        self.time_unit_ = unit
-        self.warnings_ = list(doubts)
 
     def _check_parameters(self, space: Any) -> None:
         if self.form not in ("weak", "derivative"):
@@ -276,174 +261,6 @@ class Discovery(ShowsTerms, BaseEstimator):
         results = search_fields(data, library, self._search())
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
         return results, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit
-
-    # Reading the model
-
-    @property
-    def coef_(self) -> Array:
-        """Coefficients, zero for terms that are not in the model."""
-        return self.model_.coefficients
-
-    @property
-    def coef_std_(self) -> Array:
-        """Standard errors, zero for terms that are not in the model."""
-        return np.array([equation.spread(equation.std) for equation in self.equations_])
-
-    @property
-    def coef_covariance_(self) -> list[Array]:
-        """Covariance of the coefficients found, one per equation."""
-        return [equation.covariance for equation in self.equations_]
-
-    def coefficients(self) -> Array:
-        """Return ξ, shape (equations, terms)."""
-        check_is_fitted(self)
-        return self.coef_
-
-    @property
-    def complexity(self) -> int:
-        """Number of terms in all equations."""
-        check_is_fitted(self)
-        return int(np.count_nonzero(self.coef_))
-
-    def get_feature_names(self) -> list[str]:
-        """Return the names of all candidate terms."""
-        check_is_fitted(self)
-        return list(self.model_.vocabulary.names)
-
-    def equations(self, precision: int | None = None) -> list[str]:
-        """Return the right-hand sides as text; coefficients to two digits of their standard errors.
-
-        Parameters
-        ----------
-        precision : int, optional
-            Fixed number of decimal places instead.
-        """
-        check_is_fitted(self)
-        return [equation.right_hand_side(precision) for equation in self.equations_]
-
-    def print(self, level: float = 0.95, file: Any = None) -> None:
-        """Print the equations with intervals, and close rivals where there are some."""
-        check_is_fitted(self)
-        for equation in self.equations_:
-            print(f"{equation.left.text} = {equation.with_intervals(level)}", file=file)
-            for remark in _open_questions(equation):
-                print(f"    {remark}", file=file)
-        if told := self.unit_told():
-            print(told, file=file)
-
-    def unit_told(self) -> str:
-        """Return a sentence on the unit of time; empty where it is not known."""
-        check_is_fitted(self)
-        rate = per_unit(self.time_unit_)
-        if not rate or getattr(self.model_, "discrete_time", False):
-            return ""
-        return f"Time is counted in {rate.removeprefix('per ')}s: rates of change are {rate}."
-
-    def elapsed(self, t: Any) -> Any:
-        """Return times in the unit of the model: dates counted from the first of them, numbers as they are.
-
-        Parameters
-        ----------
-        t : array of shape (times,), or a list of arrays
-            Times of one series, or of each of several.
-        """
-        if isinstance(t, list | tuple) and any(np.ndim(one) for one in t):
-            return [self.elapsed(one) for one in t]
-        dates = calendar(t)
-        if dates is None:
-            return t
-        if self.time_unit_ is None:
-            raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
-        return dates_to_times(dates, self.time_unit_)
-
-    def latex(self) -> str:
-        r"""Return the equations as LaTeX, an `aligned` environment."""
-        check_is_fitted(self)
-        lines = [equation.latex().replace(" = ", " &= ", 1) for equation in self.equations_]
-        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
-
-    def sympy(self) -> list[Any]:
-        """Return the right-hand sides as SymPy expressions (needs the extra `symbolic`)."""
-        check_is_fitted(self)
-        return [equation.sympy() for equation in self.equations_]
-
-    # Using the model
-
-    @property
-    def right_hand_side_(self) -> RightHandSide:
-        """The model of states as a function: `right_hand_side_.row(x)` takes microseconds."""
-        check_is_fitted(self)
-        if not isinstance(self.model_, StateModel):
-            raise AttributeError("right_hand_side_ is for models of states; fields have predict and simulate.")
-        return self.model_.right_hand_side
-
-    def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
-        """Return the right-hand side: x′ (for a map the next state) at every row, u_t on the grid of a field.
-
-        Parameters
-        ----------
-        x : array of shape (rows, states), or a field
-            Where.
-        u : array of shape (rows, inputs), optional
-            Inputs.
-        """
-        check_is_fitted(self)
-        return self.model_.predict(x, u)
-
-    def sample(self, n: int, random_state: Any = None) -> Array:
-        """Draw coefficients from their Gaussian posterior, shape (n, equations, terms); zeros stay zero."""
-        check_is_fitted(self)
-        generator = check_random_state(random_state)
-        draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
-        return np.stack(draws, axis=1)
-
-    def simulate(
-        self,
-        x0: ArrayLike,
-        t: Any,
-        u: Any = None,
-        n_samples: int = 0,
-        random_state: Any = None,
-        level: float = 0.95,
-        x0_std: ArrayLike | None = None,
-    ) -> Any:
-        """Integrate the model from a start; with `n_samples` also with coefficients drawn from their posterior.
-
-        Parameters
-        ----------
-        x0 : array of shape (states,), or a field of shape (n_x,)
-            Start.
-        t : array of shape (times,), or int for a map
-            Times of the output, or the number of steps. Dates are counted from the first of them in `time_unit_`.
-        u : callable or array, optional
-            Inputs as a function of time, or sampled at `t` (interpolated by a cubic spline).
-        n_samples : int
-            Number of draws. 0: the solution alone is returned.
-        random_state : int, RandomState or None
-            Seed of the draws.
-        level : float
-            Share of the draws inside the bands.
-        x0_std : array like x0, optional
-            Standard deviations of the start, where it is a noisy row (`[one.noise for one in model.equations_]`):
-            every draw then begins at a point of its own. Without it the start counts as exact.
-
-        Returns
-        -------
-        ndarray of shape (times, states) or (n_x, times), or Bands
-            Bands have `lower`, `median`, `upper`, `samples` and `to_frame()`. They hold the state without the noise of
-            a measurement. A model that blows up stops with a `SimulationWarning` and returns what it reached. Fields
-            are taken as periodic in space.
-        """
-        check_is_fitted(self)
-        t = self.elapsed(t)
-        if n_samples == 0:
-            if x0_std is not None:
-                raise ValueError("x0_std is for draws: give n_samples as well.")
-            return self.model_.simulate(self.coef_, x0, t, u)
-        generator = check_random_state(random_state)
-        draws = self.sample(n_samples, generator)
-        starts = None if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
-        return self.model_.simulate_bands(draws, x0, t, u, level, starts)
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
@@ -543,75 +360,3 @@ class Discovery(ShowsTerms, BaseEstimator):
         from ardea.show import plot_phase
 
         return plot_phase(self, x0, t, n_samples=n_samples, **details)
-
-
-def _drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> Array:
-    start, deviations = np.asarray(x0, dtype=float), np.asarray(x0_std, dtype=float)
-    if deviations.shape not in ((), start.shape) or not np.all(deviations >= 0):
-        raise ValueError(f"x0_std must be one number or one for each entry of x0 ({start.shape}), none below zero.")
-    return np.asarray(start + deviations * generator.standard_normal((n, *start.shape)))
-
-
-def _described(result: SearchResult, left: Left, vocabulary: Wording) -> Equation:
-    """Return the equation that a search found: least squares on its whitened terms, and its rivals."""
-    support, (problem, unit) = np.array(result.support, dtype=np.intp), result.whitened
-    kept = KeptTerms(
-        active=support,
-        problem=problem.restrict(support),
-        prior_variance=None,
-        noise=None,
-        noise_known=False,
-        n_parameters=result.n_parameters,
-        unit=unit[support],
-        target_unit=result.noise_unit,
-        flat=FlatPart.empty(support.size),
-    )
-
-    def named(terms: Support) -> tuple[str, ...]:
-        return tuple(vocabulary.names[j] for j in terms)
-
-    rivals = tuple(Rival(named(terms), excess) for terms, excess in rivals_of(result))
-    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
-
-
-def _listed(terms: Sequence[str]) -> str:
-    return ", ".join(map(printable, terms))
-
-
-def _open_questions(equation: Equation) -> list[str]:
-    """Return what is to be said of models that the data do not rule out."""
-    remarks = [f"The data do not tell it from: {_listed(terms)}." for terms in equation.equivalents]
-    if rivals := equation.close_rivals():
-        listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
-        if round(rivals[0].excess, 1) < 0:
-            remarks.append(f"The best model found is not better than its neighbours: {listed}.")
-        else:
-            remarks.append(f"Other models fit almost as well: {listed}. A difference of {CLOSE:g} would be clear.")
-    return remarks
-
-
-def _doubts(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-    doubts = []
-    for equation in equations:
-        left, chosen = equation.left.text, _listed(equation.terms)
-        rivals = equation.close_rivals(INDISTINGUISHABLE)
-        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -INDISTINGUISHABLE:
-            doubts.append(
-                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
-                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (docs/warnings/ambiguity)."
-            )
-        elif others:
-            doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{_listed(others[0])}]. Longer "
-                "or richer data would (docs/warnings/ambiguity)."
-            )
-    for equation, ratio in zip(equations, excitation, strict=True):
-        if ratio < LEAST_EXCITATION:
-            doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise: the data are too "
-                "little excited (a fixed point?) to find its equation (docs/warnings/ambiguity)."
-            )
-    return doubts

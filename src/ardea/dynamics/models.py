@@ -1,22 +1,28 @@
-"""What found equations are used for: values of the right-hand side and runs, of states or of fields."""
+"""Equations that were found: values of the right-hand side and runs, of states or of fields, and what is read off."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_library import FieldTerms
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.libraries import Library, Wording
 from ardea.dynamics.right_hand_side import RightHandSide
+from ardea.dynamics.search import open_questions
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
-from ardea.equation import Left
+from ardea.dynamics.times import calendar, dates_to_times, per_unit
+from ardea.equation import Equation, Left
+from ardea.show.notebook import ShowsTerms
 
 Array = NDArray[np.float64]
 
@@ -184,3 +190,199 @@ class FieldModel:
 
 # What Discovery asks of either: lefts, vocabulary, coefficients, predict, simulate, simulate_bands.
 Motion = StateModel | FieldModel
+
+
+class EquationsOfMotion(ShowsTerms):
+    """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them.
+
+    Attributes
+    ----------
+    equations_ : list of Equation
+        One for every state or field.
+    model_ : StateModel or FieldModel
+        What they are about.
+    time_unit_ : str or None
+        Unit of time, where it is known.
+    warnings_ : list of str
+        What the fit has warned of.
+    """
+
+    def _adopt(self, model: Motion, equations: Sequence[Equation], unit: str | None, doubts: Sequence[str]) -> None:
+        self.equations_ = list(equations)
+        self.model_ = replace(model, coefficients=np.array([one.spread(one.coefficients) for one in equations]))
+        self.feature_names_ = [equation.name for equation in equations]
+        self.time_unit_ = unit
+        self.warnings_ = list(doubts)
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients, zero for terms that are not in the model."""
+        return self.model_.coefficients
+
+    @property
+    def coef_std_(self) -> Array:
+        """Standard errors, zero for terms that are not in the model."""
+        return np.array([equation.spread(equation.std) for equation in self.equations_])
+
+    @property
+    def coef_covariance_(self) -> list[Array]:
+        """Covariance of the coefficients found, one per equation."""
+        return [equation.covariance for equation in self.equations_]
+
+    def coefficients(self) -> Array:
+        """Return ξ, shape (equations, terms)."""
+        check_is_fitted(self)
+        return self.coef_
+
+    @property
+    def complexity(self) -> int:
+        """Number of terms in all equations."""
+        check_is_fitted(self)
+        return int(np.count_nonzero(self.coef_))
+
+    def get_feature_names(self) -> list[str]:
+        """Return the names of all candidate terms."""
+        check_is_fitted(self)
+        return list(self.model_.vocabulary.names)
+
+    def equations(self, precision: int | None = None) -> list[str]:
+        """Return the right-hand sides as text; coefficients to two digits of their standard errors.
+
+        Parameters
+        ----------
+        precision : int, optional
+            Fixed number of decimal places instead.
+        """
+        check_is_fitted(self)
+        return [equation.right_hand_side(precision) for equation in self.equations_]
+
+    def print(self, level: float = 0.95, file: Any = None) -> None:
+        """Print the equations with intervals, and close rivals where there are some."""
+        check_is_fitted(self)
+        for equation in self.equations_:
+            print(f"{equation.left.text} = {equation.with_intervals(level)}", file=file)
+            for remark in open_questions(equation):
+                print(f"    {remark}", file=file)
+        if told := self.unit_told():
+            print(told, file=file)
+
+    def unit_told(self) -> str:
+        """Return a sentence on the unit of time; empty where it is not known."""
+        check_is_fitted(self)
+        rate = per_unit(self.time_unit_)
+        if not rate or getattr(self.model_, "discrete_time", False):
+            return ""
+        return f"Time is counted in {rate.removeprefix('per ')}s: rates of change are {rate}."
+
+    def elapsed(self, t: Any) -> Any:
+        """Return times in the unit of the model: dates counted from the first of them, numbers as they are.
+
+        Parameters
+        ----------
+        t : array of shape (times,), or a list of arrays
+            Times of one series, or of each of several.
+        """
+        if isinstance(t, list | tuple) and any(np.ndim(one) for one in t):
+            return [self.elapsed(one) for one in t]
+        dates = calendar(t)
+        if dates is None:
+            return t
+        if self.time_unit_ is None:
+            raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
+        return dates_to_times(dates, self.time_unit_)
+
+    def latex(self) -> str:
+        r"""Return the equations as LaTeX, an `aligned` environment."""
+        check_is_fitted(self)
+        lines = [equation.latex().replace(" = ", " &= ", 1) for equation in self.equations_]
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def sympy(self) -> list[Any]:
+        """Return the right-hand sides as SymPy expressions (needs the extra `symbolic`)."""
+        check_is_fitted(self)
+        return [equation.sympy() for equation in self.equations_]
+
+    # Using the model
+
+    @property
+    def right_hand_side_(self) -> RightHandSide:
+        """The model of states as a function: `right_hand_side_.row(x)` takes microseconds."""
+        check_is_fitted(self)
+        if not isinstance(self.model_, StateModel):
+            raise AttributeError("right_hand_side_ is for models of states; fields have predict and simulate.")
+        return self.model_.right_hand_side
+
+    def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
+        """Return the right-hand side: x′ (for a map the next state) at every row, u_t on the grid of a field.
+
+        Parameters
+        ----------
+        x : array of shape (rows, states), or a field
+            Where.
+        u : array of shape (rows, inputs), optional
+            Inputs.
+        """
+        check_is_fitted(self)
+        return self.model_.predict(x, u)
+
+    def sample(self, n: int, random_state: Any = None) -> Array:
+        """Draw coefficients from their Gaussian posterior, shape (n, equations, terms); zeros stay zero."""
+        check_is_fitted(self)
+        generator = check_random_state(random_state)
+        draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
+        return np.stack(draws, axis=1)
+
+    def simulate(
+        self,
+        x0: ArrayLike,
+        t: Any,
+        u: Any = None,
+        n_samples: int = 0,
+        random_state: Any = None,
+        level: float = 0.95,
+        x0_std: ArrayLike | None = None,
+    ) -> Any:
+        """Integrate the model from a start; with `n_samples` also with coefficients drawn from their posterior.
+
+        Parameters
+        ----------
+        x0 : array of shape (states,), or a field of shape (n_x,)
+            Start.
+        t : array of shape (times,), or int for a map
+            Times of the output, or the number of steps. Dates are counted from the first of them in `time_unit_`.
+        u : callable or array, optional
+            Inputs as a function of time, or sampled at `t` (interpolated by a cubic spline).
+        n_samples : int
+            Number of draws. 0: the solution alone is returned.
+        random_state : int, RandomState or None
+            Seed of the draws.
+        level : float
+            Share of the draws inside the bands.
+        x0_std : array like x0, optional
+            Standard deviations of the start, where it is a noisy row (`[one.noise for one in model.equations_]`):
+            every draw then begins at a point of its own. Without it the start counts as exact.
+
+        Returns
+        -------
+        ndarray of shape (times, states) or (n_x, times), or Bands
+            Bands have `lower`, `median`, `upper`, `samples` and `to_frame()`. They hold the state without the noise of
+            a measurement. A model that blows up stops with a `SimulationWarning` and returns what it reached. Fields
+            are taken as periodic in space.
+        """
+        check_is_fitted(self)
+        t = self.elapsed(t)
+        if n_samples == 0:
+            if x0_std is not None:
+                raise ValueError("x0_std is for draws: give n_samples as well.")
+            return self.model_.simulate(self.coef_, x0, t, u)
+        generator = check_random_state(random_state)
+        draws = self.sample(n_samples, generator)
+        starts = None if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
+        return self.model_.simulate_bands(draws, x0, t, u, level, starts)
+
+
+def _drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> Array:
+    start, deviations = np.asarray(x0, dtype=float), np.asarray(x0_std, dtype=float)
+    if deviations.shape not in ((), start.shape) or not np.all(deviations >= 0):
+        raise ValueError(f"x0_std must be one number or one for each entry of x0 ({start.shape}), none below zero.")
+    return np.asarray(start + deviations * generator.standard_normal((n, *start.shape)))

@@ -8,9 +8,10 @@ whereas with ln|C| overfitted supports win.
 2) *Tournament.* From S the selection on its whitened problem proposes the next support; a fixed point proposes itself.
    Starts: the empty model, and all sparse models on the backward paths of its problem. Results are kept by support, so
    that starts which meet share the rest of the way.
-3) *Together.* The states are known far better together, since every equation says something about the same errors: the
-   supports found alone are revised, one at a time, with the others held, until none changes (`search_together`).
-4) *Rivals.* The neighbours of the winner, each with its own whitening, say how sure the choice is (`rivals_of`).
+3) *What was found*: least squares on the whitened terms of the winner, and its rivals. The neighbours of the winner,
+   each with a whitening of its own, say how sure the choice is.
+
+Equations of states are then searched together (`whitening`).
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ from ardea.core.subsets import (
     posed,
     select,
 )
-from ardea.equation import CLOSE
+from ardea.equation import CLOSE, Equation, Left, Rival
 from ardea.estimators.advice import AdviceWarning
+from ardea.methods.kept import FlatPart, KeptTerms
 from ardea.methods.task import Task
+from ardea.names import Vocabulary, printable
 
 Array = NDArray[np.float64]
 # From a whitened problem, and what one unit of each of its coefficients is worth, to supports worth a look.
@@ -68,10 +71,15 @@ GLANCE_PASSES, QUICK_PASSES = 2, 3
 MARGIN, NEIGHBOURS = 12.0, 6
 # The whitening of a model with a false term favours that term: removals are tried unless they raise RSS more than this.
 LARGEST_LOSS = 2.5
-# Rounds of revisions per equation, a bound on work.
-LARGEST_REVISIONS = 3
 RUNNERS_UP = 3
 N_RIVALS = 8
+# A convention: a state that varies less than this many times its noise says nothing of its equation.
+LEAST_EXCITATION = 2.0
+# Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
+# come to rest.
+INDISTINGUISHABLE = 1.0
+# Rivals that `print` shows.
+SHOWN_RIVALS = 3
 
 
 class Rows(Protocol):
@@ -332,53 +340,7 @@ def search_alone(rows: Rows, propose: Propose) -> SearchResult:
     return SearchResult(rows, best.support, rows.fitted(best.support, best.fit), len(best.support), close)
 
 
-# 3) Together
-
-
-class HeldRows(Rows, Protocol):
-    """Rows of one equation among others whose supports are held."""
-
-    def following(self, support: Support, fit: Any) -> Sequence[HeldRows]:
-        """Return the rows of all equations with this support for its own, fitted from a fit."""
-
-
-def search_together(equations: Sequence[HeldRows], choices: Sequence[Sequence[Support]], propose: Propose) -> Any:
-    """Change one support at a time, always the one whose change lowers the joint score most, until none does.
-
-    Revising them in a fixed order would let a right equation make up for the fault of a wrong one.
-
-    Parameters
-    ----------
-    equations : sequence of HeldRows
-        Every equation among the others, at the supports to begin with.
-    choices : sequence of sequences of supports
-        For every equation the support to begin with, then others worth a look.
-    propose : callable
-        From a whitened problem to supports.
-
-    Returns
-    -------
-    list of HeldRows
-        The same at the supports where no change lowers the score.
-    """
-    supports = [first for first, *_ in choices]
-    current: list[HeldRows] = list(equations)
-    for _ in range(LARGEST_REVISIONS * len(supports)):
-        best, place, gain = None, 0, 0.0
-        for candidate, rows in enumerate(current):
-            tournament = Tournament(rows, propose)
-            winner = tournament.around([supports[candidate], *choices[candidate]])[0]
-            lowered = tournament.looked_at(supports[candidate]).score - winner.score
-            if lowered > gain:
-                best, place, gain = winner, candidate, lowered
-        if best is None:
-            break
-        supports[place] = best.support
-        current = list(current[place].following(best.support, best.fit))
-    return current
-
-
-# 4) Rivals
+# 3) What was found
 
 
 def rivals_of(result: SearchResult) -> list[tuple[Support, float]]:
@@ -397,6 +359,71 @@ def rivals_of(result: SearchResult) -> list[tuple[Support, float]]:
             excess = scored(result.rows, other.support, result.fit).score - own.score
         compared.append((other.support, float(excess)))
     return sorted(compared, key=lambda one: one[1])
+
+
+def equation_of(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
+    """Return the equation that a search found: least squares on its whitened terms, and its rivals."""
+    support, (problem, unit) = np.array(result.support, dtype=np.intp), result.whitened
+    kept = KeptTerms(
+        active=support,
+        problem=problem.restrict(support),
+        prior_variance=None,
+        noise=None,
+        noise_known=False,
+        n_parameters=result.n_parameters,
+        unit=unit[support],
+        target_unit=result.noise_unit,
+        flat=FlatPart.empty(support.size),
+    )
+
+    def named(terms: Support) -> tuple[str, ...]:
+        return tuple(vocabulary.names[j] for j in terms)
+
+    rivals = tuple(Rival(named(terms), excess) for terms, excess in rivals_of(result))
+    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
+
+
+def open_questions(equation: Equation) -> list[str]:
+    """Return what is to be said of models that the data do not rule out."""
+    remarks = [f"The data do not tell it from: {_listed(terms)}." for terms in equation.equivalents]
+    if rivals := equation.close_rivals():
+        listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
+        if round(rivals[0].excess, 1) < 0:
+            remarks.append(f"The best model found is not better than its neighbours: {listed}.")
+        else:
+            remarks.append(f"Other models fit almost as well: {listed}. A difference of {CLOSE:g} would be clear.")
+    return remarks
+
+
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+    doubts = []
+    for equation in equations:
+        left, chosen = equation.left.text, _listed(equation.terms)
+        rivals = equation.close_rivals(INDISTINGUISHABLE)
+        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+        if rivals and rivals[0].excess < -INDISTINGUISHABLE:
+            doubts.append(
+                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
+                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
+                "of the rows and library are right (docs/warnings/ambiguity)."
+            )
+        elif others:
+            doubts.append(
+                f"The data hardly tell two models of {left} apart: [{chosen}] and [{_listed(others[0])}]. Longer "
+                "or richer data would (docs/warnings/ambiguity)."
+            )
+    for equation, ratio in zip(equations, excitation, strict=True):
+        if ratio < LEAST_EXCITATION:
+            doubts.append(
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise: the data are too "
+                "little excited (a fixed point?) to find its equation (docs/warnings/ambiguity)."
+            )
+    return doubts
+
+
+def _listed(terms: Sequence[str]) -> str:
+    return ", ".join(map(printable, terms))
 
 
 def _by_criterion(one: Model) -> float:

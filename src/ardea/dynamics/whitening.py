@@ -27,7 +27,7 @@ from scipy import linalg
 from ardea.core.subsets import ROUNDING, Support
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.rows import Stretch, noise_levels, spread
-from ardea.dynamics.search import Search, SearchResult, search_alone, search_together
+from ardea.dynamics.search import Propose, Search, SearchResult, Tournament, search_alone
 from ardea.dynamics.series import Series
 
 Array = NDArray[np.float64]
@@ -48,6 +48,8 @@ MISFIT = 3.0
 LARGEST_JOINT = 2500
 # Above this share of the noise of the rows, truncation error makes a joint fit overconfident (a convention).
 LARGEST_TRUNCATION = 0.02
+# Rounds of revisions per equation, a bound on work.
+LARGEST_REVISIONS = 3
 # Twelve independent rows carry the three terms that a quarter of them allows (`core.subsets.LARGEST_SHARE`).
 FEWEST_EQUATION_ROWS = 12
 
@@ -332,6 +334,11 @@ class EquationRows:
         self._system_at_start = system_at_start
         self.n_terms, self.n_rows = joint.n_terms, joint.n_rows
 
+    @property
+    def support(self) -> Support:
+        """The support held for this equation itself."""
+        return self.supports[self.which]
+
     def beginning(self) -> JointFit | FirstPass:
         """Return what the fits of one search start from."""
         return FirstPass(self.joint) if self.start is None else self.start
@@ -348,10 +355,6 @@ class EquationRows:
         if fit is self.start and self._system_at_start is not None:
             return self._system_at_start
         return self.joint.system(fit, self.which)
-
-    def following(self, support: Support, fit: JointFit) -> list[EquationRows]:
-        """Return the rows of all equations with this support for its own, fitted from a fit."""
-        return self.joint.each(self.fitted(support, fit))
 
 
 class GivenRows:
@@ -419,22 +422,40 @@ def search_states(
 def _alone_then_together(
     stretches: Sequence[Stretch], library: Library, noise: Array, search: Search
 ) -> list[SearchResult]:
-    n_states = len(noise)
-    alone = search.each(
-        search_alone, [EquationRows(JointRows(stretches, library, [state], noise)) for state in range(n_states)]
-    )
-    level = np.sqrt([result.fit.rss / result.rows.n_rows for result in alone])
-    states = [state for state in range(n_states) if level[state] <= MISFIT * np.median(level)]
+    every = range(len(noise))
+    results = search.each(search_alone, [EquationRows(JointRows(stretches, library, [one], noise)) for one in every])
+    level = np.sqrt([result.fit.rss / result.rows.n_rows for result in results])
+    states = [state for state in every if level[state] <= MISFIT * np.median(level)]
     affordable = len(states) * max(stretch.n_rows for stretch in stretches) <= LARGEST_JOINT
     if len(states) < 2 or not affordable or _truncated(stretches, noise):
-        return alone
-    joint = JointRows(stretches, library, states, noise)
-    choices = [(alone[state].support, *alone[state].runners_up) for state in states]
-    final = search_together(joint.each(joint.fitted([first for first, *_ in choices])), choices, search.propose)
-    n_parameters = sum(len(rows.supports[rows.which]) for rows in final)
-    for state, rows in zip(states, final, strict=True):
-        alone[state] = SearchResult(rows, rows.supports[rows.which], rows.start, n_parameters)
-    return alone
+        return results
+    choices = [(results[state].support, *results[state].runners_up) for state in states]
+    together = _revised(JointRows(stretches, library, states, noise), choices, search.propose)
+    n_parameters = sum(len(rows.support) for rows in together)
+    for state, rows in zip(states, together, strict=True):
+        results[state] = SearchResult(rows, rows.support, rows.start, n_parameters)
+    return results
+
+
+def _revised(joint: JointRows, choices: Sequence[Sequence[Support]], propose: Propose) -> list[EquationRows]:
+    """Change one support at a time, always the one whose change lowers the joint score most, until none does.
+
+    Revising them in a fixed order would let a right equation make up for the fault of a wrong one. For every equation
+    the choices are the support to begin with, then others worth a look.
+    """
+    current = joint.each(joint.fitted([first for first, *_ in choices]))
+    for _ in range(LARGEST_REVISIONS * len(current)):
+        best, changed, gain = None, current[0], 0.0
+        for rows, others in zip(current, choices, strict=True):
+            tournament = Tournament(rows, propose)
+            winner = tournament.around([rows.support, *others])[0]
+            lowered = tournament.looked_at(rows.support).score - winner.score
+            if lowered > gain:
+                best, changed, gain = winner, rows, lowered
+        if best is None:
+            break
+        current = joint.each(changed.fitted(best.support, best.fit))
+    return current
 
 
 def _truncated(stretches: Sequence[Stretch], noise: Array) -> bool:
