@@ -398,7 +398,7 @@ def test_a_model_is_made_of_its_equations(model, lorenz):
     np.testing.assert_array_equal(again.sample(3, 0), model.sample(3, 0))
     assert again.equations() == model.equations()
     assert (again.time_unit_, again.warnings_, again.feature_names_) == ("h", ["doubt"], NAMES)
-    with pytest.raises(ValueError, match="need the data"):
+    with pytest.raises(ValueError, match="needs the data"):
         again.inclusion()
 
 

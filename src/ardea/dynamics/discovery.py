@@ -300,7 +300,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             Frequencies in [0, 1].
         """
         generator = check_random_state(random_state)
-        results = self._searched()
+        results = self._searched("inclusion")
         chosen = np.zeros(self.coef_.shape)
         for row, result in enumerate(results):
             A, z = result.rows.system(result.fit)
@@ -316,17 +316,17 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         Where an equation is right they are independent, of equal size, and Gaussian if the noise is.
         """
         residuals = []
-        for result, equation in zip(self._searched(), self.equations_, strict=True):
+        for result, equation in zip(self._searched("residuals"), self.equations_, strict=True):
             A, z = result.rows.system(result.fit)
             residual = z - A[:, list(equation.support)] @ equation.coefficients
             scale = float(np.sqrt(residual @ residual / equation.degrees))
             residuals.append(residual / max(scale, np.finfo(float).tiny))
         return residuals
 
-    def _searched(self) -> list[SearchResult]:
+    def _searched(self, asked: str) -> list[SearchResult]:
         check_is_fitted(self)
         if not hasattr(self, "searched_"):
-            raise ValueError("inclusion() and residuals() need the data, which a model read from a file does not have.")
+            raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
         return self.searched_
 
     # Showing the model
