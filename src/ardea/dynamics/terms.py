@@ -11,7 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ardea.names import default_names, import_sympy, is_plain_name, latex_name
 
 # Values may be complex, so that a complex step through a library gives a derivative to all digits.
 Values = NDArray[Any]
+Style = Literal["name", "latex", "python"]
 # Values computed at once, so that they stay in a cache of 1 MB: 2¹⁶ numbers of 8 bytes and as many copies.
 BLOCK_VALUES = 2**16
 LATEX_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "arctan", "arcsin", "arccos"}
@@ -37,20 +38,12 @@ class Factor(ABC):
         """The states it depends on."""
 
     @abstractmethod
-    def name(self, names: Sequence[str]) -> str:
-        """Return it as text, given the names of all states."""
-
-    @abstractmethod
-    def latex(self, names: Sequence[str]) -> str:
-        """Return it in LaTeX."""
+    def written(self, style: Style, names: Sequence[str]) -> str:
+        """Return it as text, in LaTeX, or as a Python expression with NumPy as `np`, given the names of all states."""
 
     @abstractmethod
     def sympy(self, symbols: Sequence[Any]) -> Any:
         """Return it as a SymPy expression, given the symbols of all states."""
-
-    @abstractmethod
-    def python(self, names: Sequence[str]) -> str:
-        """Return it as a Python expression, with NumPy as `np`."""
 
     @abstractmethod
     def values(self, columns: Values) -> Values:
@@ -62,7 +55,8 @@ class Factor(ABC):
 
     def sort_key(self) -> tuple[bool, tuple[int, ...], str]:
         """States first, then functions, each in the order of the states they hold."""
-        return not isinstance(self, State), self.arguments, self.name(default_names(max(self.arguments) + 1))
+        names = default_names(max(self.arguments) + 1)
+        return not isinstance(self, State), self.arguments, self.written("name", names)
 
 
 @dataclass(frozen=True)
@@ -76,21 +70,13 @@ class State(Factor):
         """The state itself."""
         return (self.index,)
 
-    def name(self, names: Sequence[str]) -> str:
-        """Return x."""
-        return names[self.index]
-
-    def latex(self, names: Sequence[str]) -> str:
-        """Return x, or x_{0}."""
-        return latex_name(names[self.index])
+    def written(self, style: Style, names: Sequence[str]) -> str:
+        """Return x, in LaTeX x_{0} for x0."""
+        return latex_name(names[self.index]) if style == "latex" else names[self.index]
 
     def sympy(self, symbols: Sequence[Any]) -> Any:
         """Return its symbol."""
         return symbols[self.index]
-
-    def python(self, names: Sequence[str]) -> str:
-        """Return x."""
-        return names[self.index]
 
     def values(self, columns: Values) -> Values:
         """Return its column."""
@@ -114,21 +100,16 @@ class Wave(Factor):
         """The one state."""
         return (self.index,)
 
-    def name(self, names: Sequence[str]) -> str:
-        """Return sin(x), sin(2 x)."""
-        return f"{self.kind}({self._angle(names[self.index], ' ')})"
-
-    def latex(self, names: Sequence[str]) -> str:
-        r"""Return \sin\left(2 x\right)."""
-        return f"\\{self.kind}\\left({self._angle(latex_name(names[self.index]), ' ')}\\right)"
+    def written(self, style: Style, names: Sequence[str]) -> str:
+        """Return sin(2 x), or its like."""
+        call = {"name": "{}({})", "latex": "\\{}\\left({}\\right)", "python": "np.{}({})"}[style]
+        times = " * " if style == "python" else " "
+        angle = State(self.index).written(style, names)
+        return call.format(self.kind, angle if self.frequency == 1 else f"{self.frequency}{times}{angle}")
 
     def sympy(self, symbols: Sequence[Any]) -> Any:
         """Return SymPy's sine or cosine."""
         return getattr(import_sympy(), self.kind)(self.frequency * symbols[self.index])
-
-    def python(self, names: Sequence[str]) -> str:
-        """Return np.sin(2 * x)."""
-        return f"np.{self.kind}({self._angle(names[self.index], ' * ')})"
 
     def values(self, columns: Values) -> Values:
         """Return sin(kx) or cos(kx)."""
@@ -142,9 +123,6 @@ class Wave(Factor):
             return []
         sign, other = (1.0, "cos") if self.kind == "sin" else (-1.0, "sin")
         return [(sign * self.frequency, Term.of(Wave(other, self.frequency, self.index)))]
-
-    def _angle(self, argument: str, times: str) -> str:
-        return argument if self.frequency == 1 else f"{self.frequency}{times}{argument}"
 
 
 @dataclass(frozen=True)
@@ -161,15 +139,14 @@ class OwnFunction(Factor):
         """The states, in the order of the function's arguments."""
         return self.states
 
-    def name(self, names: Sequence[str]) -> str:
-        """Fill in the template."""
-        return self._filled([names[state] for state in self.arguments])
-
-    def latex(self, names: Sequence[str]) -> str:
-        """Return the LaTeX form of a name such as exp(x); other names as they stand."""
-        name = self._filled([latex_name(names[state]) for state in self.arguments])
+    def written(self, style: Style, names: Sequence[str]) -> str:
+        """Fill in the template; in Python, call NumPy's function or one that bears the name of the one given."""
+        arguments = [State(state).written(style, names) for state in self.states]
+        if style == "python":
+            return f"{self._callable_name}({', '.join(arguments)})"
+        name = self._filled(arguments)
         call = re.fullmatch(r"([A-Za-z]\w*)\((.*)\)", name)
-        if not call:
+        if style == "name" or not call:
             return name
         head = f"\\{call[1]}" if call[1] in LATEX_FUNCTIONS else "\\operatorname{" + call[1].replace("_", "\\_") + "}"
         return f"{head}\\left({call[2]}\\right)"
@@ -182,14 +159,6 @@ class OwnFunction(Factor):
         if known in SYMPY_FUNCTIONS and len(arguments) == 1:
             return getattr(sympy, known)(*arguments)
         return sympy.Function(head if head.isidentifier() else self._generic_name)(*arguments)
-
-    def python(self, names: Sequence[str]) -> str:
-        """Return a call of NumPy's function, else of a function that bears the name of the one given."""
-        head = getattr(self.function, "__name__", "")
-        if not is_plain_name(head):
-            raise ValueError(f"{self._generic_name} stands for a function without a name, which code cannot call")
-        called = ", ".join(names[state] for state in self.arguments)
-        return f"{'np.' * isinstance(self.function, np.ufunc)}{head}({called})"
 
     def values(self, columns: Values) -> Values:
         """Return the values; a constant result counts for every row."""
@@ -212,6 +181,13 @@ class OwnFunction(Factor):
 
     def _filled(self, arguments: Sequence[str]) -> str:
         return self.template.format(*arguments) if isinstance(self.template, str) else self.template(*arguments)
+
+    @property
+    def _callable_name(self) -> str:
+        head = getattr(self.function, "__name__", "")
+        if not is_plain_name(head):
+            raise ValueError(f"{self._generic_name} stands for a function without a name, which code cannot call")
+        return f"np.{head}" if isinstance(self.function, np.ufunc) else head
 
     @property
     def _generic_name(self) -> str:
@@ -318,13 +294,13 @@ class Term:
 
     def name(self, names: Sequence[str]) -> str:
         """Return the name that users of PySINDy know: `1`, `x`, `x^2 y`, `x sin(y)`."""
-        return " ".join(factor.name(names) + (f"^{e}" if e > 1 else "") for factor, e in self.factors) or "1"
+        return " ".join(factor.written("name", names) + (f"^{e}" if e > 1 else "") for factor, e in self.factors) or "1"
 
     def latex(self, names: Sequence[str]) -> str:
         """Return the LaTeX form."""
         parts = []
         for factor, exponent in self.factors:
-            base = factor.latex(names)
+            base = factor.written("latex", names)
             call = f"\\left({base}\\right)" if "\\left" in base and exponent > 1 else base
             parts.append(f"{call}^{{{exponent}}}" if exponent > 1 else base)
         return " ".join(parts) or "1"
@@ -337,7 +313,8 @@ class Term:
 
     def python(self, names: Sequence[str]) -> str:
         """Return the product in Python: `1.0`, `x**2 * np.sin(y)`."""
-        return " * ".join(factor.python(names) + (f"**{e}" if e > 1 else "") for factor, e in self.factors) or "1.0"
+        parts = [factor.written("python", names) + (f"**{e}" if e > 1 else "") for factor, e in self.factors]
+        return " * ".join(parts) or "1.0"
 
     def variables(self, names: Sequence[str]) -> list[str]:
         """Return the names that stand in the Python expression."""
