@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from ardea import ARD, SparseARD
+from ardea.dynamics import Fourier, Polynomials
 from ardea.equation import Left, Rival
 from ardea.names import ColumnNames, latex_name, printable, rounded
 from conftest import sparse_data
@@ -228,6 +229,21 @@ def test_names_that_repeat_give_positions():
 def test_names_of_functions_are_checked(name):
     with pytest.raises(ValueError, match="name="):
         CASES["plain"]().to_python(name)
+
+
+def test_python_of_waves_brings_its_import():
+    """Terms of a library: the function of the states has the values of Θξ, whatever the states are called."""
+    library = Polynomials(2) + Fourier(2)
+    states = np.random.default_rng(0).normal(size=(60, 2))
+    theta = library.evaluate(states)
+    names = library.names(["a", "b"])
+    target = 2 * theta[:, names.index("a b")] - theta[:, names.index("sin(2 b)")] + 1e-3 * states[::-1, 0]
+    fitted = SparseARD(fit_intercept=False).fit(theta, target)
+    for spelling in (["a", "b"], ["wind speed", "class"]):
+        equation = replace(fitted.equations_[0], vocabulary=library.vocabulary(spelling))
+        space = {}
+        exec(equation.python("f"), space)
+        np.testing.assert_allclose(space["f"](*states.T), theta @ fitted.coef_, rtol=1e-12, atol=1e-12)
 
 
 # SymPy

@@ -253,7 +253,7 @@ class Equation:
 
 
 def python_function(equations: Sequence[Equation], name: str = "predict") -> str:
-    """Return the source of a plain function of the variables in some equations; it needs no package.
+    """Return the source of a plain function of the variables in some equations; only functions such as sin need NumPy.
 
     Arguments bear the names of the variables where all of these are valid and different names in Python, else x and
     their position. Several equations give a tuple. Numbers are written with all digits. Nothing but numbers and names
@@ -266,6 +266,8 @@ def python_function(equations: Sequence[Equation], name: str = "predict") -> str
     # !a leaves no character that could end a comment.
     remarks = [f"    # {ours}: {theirs!a}" for ours, theirs in arguments.items() if ours != theirs]
     sums = [_python_sum(equation) for equation in equations]
+    if any("np." in one for one in sums):
+        remarks.append("    import numpy as np")
     body = [f"    return {sums[0]}"]
     if len(sums) > 1:
         body = ["    return (", *(f"        {one}," for one in sums), "    )"]
