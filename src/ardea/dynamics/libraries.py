@@ -259,7 +259,7 @@ class Custom(Library):
     """Functions of one's own, of one or of several states.
 
     A function of one column is applied to every state; a function of two to every pair x_i, x_j with i < j; and so
-    on. Functions must work on arrays, value by value.
+    on. Functions must work on arrays, value by value. Their derivatives are computed numerically.
 
     Parameters
     ----------
@@ -268,10 +268,6 @@ class Custom(Library):
     names : sequence, optional
         For every function a format template such as ``"exp({})"`` or ``"{0}/{1}"``, or a callable that turns the names
         of the states into the name of the term. Default: the name of the function, `f0`, `f1`, … for lambdas.
-    derivatives : sequence, optional
-        For every function its derivative; for a function of several columns a tuple with one callable per column. None
-        stands for a numerical derivative: complex step if it agrees with central differences within 1 %, else (for
-        functions that are not analytic or refuse complex numbers) central differences.
 
     Examples
     --------
@@ -281,40 +277,23 @@ class Custom(Library):
     """
 
     functions: tuple[Callable[..., Any], ...]
-    names_of_functions: tuple[str | Callable[..., str], ...]
-    derivatives: tuple[tuple[Callable[..., Any], ...] | None, ...]
+    templates: tuple[str | Callable[..., str], ...]
 
     def __init__(
-        self,
-        functions: Iterable[Callable[..., Any]],
-        names: Iterable[str | Callable[..., str]] | None = None,
-        derivatives: Iterable[Any] | None = None,
+        self, functions: Iterable[Callable[..., Any]], names: Iterable[str | Callable[..., str]] | None = None
     ) -> None:
-        functions = tuple(functions)
-        arities = [_arity(function) for function in functions]
-        if names is None:
-            names = [_default_template(i, f, n) for i, (f, n) in enumerate(zip(functions, arities, strict=True))]
-        names = tuple(names)
-        derivatives = tuple(map(_as_tuple, derivatives)) if derivatives is not None else (None,) * len(functions)
-        if not len(functions) == len(names) == len(derivatives):
-            raise ValueError(
-                f"got {len(functions)} functions, {len(names)} names and {len(derivatives)} derivatives; "
-                "give one name and one derivative (or None) for every function"
-            )
-        for template, arity, partials in zip(names, arities, derivatives, strict=True):
-            if partials is not None and len(partials) != arity:
-                raise ValueError(f"{template!r} takes {arity} columns; give a tuple of {arity} derivatives")
-        object.__setattr__(self, "functions", functions)
-        object.__setattr__(self, "names_of_functions", names)
-        object.__setattr__(self, "derivatives", derivatives)
+        given = tuple(functions)
+        templates = tuple(_default_template(i, f) for i, f in enumerate(given)) if names is None else tuple(names)
+        if len(given) != len(templates):
+            raise ValueError(f"got {len(given)} functions and {len(templates)} names; give one name for every function")
+        object.__setattr__(self, "functions", given)
+        object.__setattr__(self, "templates", templates)
 
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return function by function its applications to the states."""
         return tuple(
-            Term.of(OwnFunction(function, states, template, partials))
-            for function, template, partials in zip(
-                self.functions, self.names_of_functions, self.derivatives, strict=True
-            )
+            Term.of(OwnFunction(function, states, template))
+            for function, template in zip(self.functions, self.templates, strict=True)
             for states in combinations(range(n_states), _arity(function))
         )
 
@@ -416,12 +395,6 @@ def _arity(function: Callable[..., Any]) -> int:
     return arity
 
 
-def _default_template(index: int, function: Callable[..., Any], arity: int) -> str:
+def _default_template(index: int, function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", "")
-    return (name if name.isidentifier() else f"f{index}") + "(" + ", ".join(["{}"] * arity) + ")"
-
-
-def _as_tuple(derivative: Any) -> tuple[Callable[..., Any], ...] | None:
-    if derivative is None:
-        return None
-    return (derivative,) if callable(derivative) else tuple(derivative)
+    return (name if name.isidentifier() else f"f{index}") + "(" + ", ".join(["{}"] * _arity(function)) + ")"

@@ -127,12 +127,11 @@ class Wave(Factor):
 
 @dataclass(frozen=True)
 class OwnFunction(Factor):
-    """A user's function of some states, with a name template and, if known, its partial derivatives."""
+    """A user's function of some states, with a template of its name."""
 
     function: Callable[..., Any]
     states: tuple[int, ...]
     template: str | Callable[..., str]
-    derivatives: tuple[Callable[..., Any], ...] | None = None
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -171,13 +170,10 @@ class OwnFunction(Factor):
         return values
 
     def derivative(self, state: int) -> list[tuple[float, Term]]:
-        """Return the derivatives given, else numerical ones."""
-        return [(1.0, Term.of(self._partial(i))) for i, argument in enumerate(self.arguments) if argument == state]
-
-    def _partial(self, i: int) -> OwnFunction:
-        name = f"d{i} {self._generic_name}".replace("{", "{{").replace("}", "}}")
-        known = NumericalPartial(self.function, i) if self.derivatives is None else self.derivatives[i]
-        return OwnFunction(known, self.arguments, name)
+        """Return a numerical derivative by each argument that is this state."""
+        slopes = [NumericalPartial(self.function, i) for i, argument in enumerate(self.states) if argument == state]
+        name = self._generic_name.replace("{", "{{").replace("}", "}}")
+        return [(1.0, Term.of(OwnFunction(slope, self.states, f"d{slope.argument} {name}"))) for slope in slopes]
 
     def _filled(self, arguments: Sequence[str]) -> str:
         return self.template.format(*arguments) if isinstance(self.template, str) else self.template(*arguments)
