@@ -76,6 +76,85 @@ class ColumnNames:
         return {self.python(j): self.names[j] for j in support}
 
 
+@dataclass(frozen=True, eq=False)
+class Wording:
+    """How the terms of a library are written once its states, or its fields and axes, have names.
+
+    Attributes
+    ----------
+    terms : tuple of Term or FieldTerm
+        The candidate terms.
+    spelling : tuple of sequences of str
+        The names of the states; or the names of the fields and those of the axes.
+
+    Examples
+    --------
+    >>> from ardea.dynamics import Fourier, Polynomials
+    >>> words = (Polynomials(2) + Fourier(1)).vocabulary(["x", "y"])
+    >>> words.names[4], words.latex(3), words.python(6), words.constant
+    ('x y', 'x^{2}', 'np.sin(x)', 0)
+    """
+
+    terms: tuple[Any, ...]
+    spelling: tuple[Sequence[str], ...]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of all terms: `1`, `x`, `x^2 y`, `x sin(y)`."""
+        return [term.name(*self.spelling) for term in self.terms]
+
+    @property
+    def constant(self) -> int | None:
+        """Which term is the constant 1, if there is one."""
+        return next((j for j, term in enumerate(self.terms) if term.is_constant), None)
+
+    def latex(self, j: int) -> str:
+        """Return a term in LaTeX."""
+        return str(self.terms[j].latex(*self.spelling))
+
+    def sympy(self, j: int) -> Any:
+        """Return a term as a SymPy expression."""
+        return self.terms[j].sympy(*self.spelling)
+
+    def python(self, j: int) -> str:
+        """Return a term as a Python expression in the names of `arguments`."""
+        return str(self.terms[j].python(*self._plain))
+
+    def arguments(self, support: Sequence[int]) -> dict[str, str]:
+        """Return the variables of these terms in Python, each with the name it stands for.
+
+        States keep their names if Python can read all of them, else they are x0, x1, …; derivatives of a field u are
+        variables of their own, u_x, u_xx, ….
+        """
+        pairs = [
+            pair
+            for j in support
+            for pair in zip(self.terms[j].variables(*self._plain), self.terms[j].variables(*self.spelling), strict=True)
+        ]
+        return dict(sorted(set(pairs), key=pairs.index))
+
+    @cached_property
+    def _plain(self) -> list[Sequence[str]]:
+        """The names if Python reads all of them, and no two as one, else letters with numbers."""
+        several = len(self.spelling) > 1
+        return [
+            names
+            if all(is_plain_name(name) and name != "np" and not ("_" in name and several) for name in names)
+            else default_names(len(names), letter)
+            for names, letter in zip(self.spelling, ("x", "a"), strict=False)
+        ]
+
+
+def checked_names(names: Sequence[str]) -> list[str]:
+    """Return different names."""
+    if isinstance(names, str):
+        raise TypeError(f"names must be a list of strings, got the single string {names!r}")
+    names = list(names)
+    if not names or len(set(names)) != len(names):
+        raise ValueError(f"names must be given and differ from each other, got {names}")
+    return names
+
+
 @lru_cache(maxsize=16)
 def default_names(n: int, letter: str = "x") -> tuple[str, ...]:
     """Return x0, x1, …: names where the user gave none."""

@@ -26,7 +26,7 @@ from ardea.core.compression import Compression
 from ardea.core.problem import DenseColumns, Problem
 from ardea.core.result import Dropped, Trace
 from ardea.dynamics.discovery import Discovery
-from ardea.dynamics.field_library import FieldTerms
+from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.times import SECONDS

@@ -12,7 +12,6 @@ from ardea.dynamics.differences import (
     difference_matrix,
     difference_weights,
     finite_difference,
-    smoothed_field,
     spectral_derivative,
 )
 
@@ -211,20 +210,6 @@ def test_more_structure_asks_for_more_splines():
     assert SplineSmoother.fit(noise, t).n_basis <= 60
 
 
-def test_field_noise_is_estimated_without_bias():
-    """E s² = s² when û spans the signal: N − k_x k_t degrees of freedom are left."""
-    x, t = np.linspace(0, 1, 60), np.linspace(0, 2, 50)
-    signal = np.outer(x**3 - x, 1 + t**2)
-    smoothers = [SplineSmoother(x, 20), SplineSmoother(t, 15)]
-    rng = np.random.default_rng(8)
-    estimates = [smoothed_field(signal + 0.3 * rng.normal(size=(60, 50)), smoothers)[1] for _ in range(40)]
-    error = 0.09 * np.sqrt(2 / (60 * 50 - 300) / 40)
-    assert np.mean(estimates) == pytest.approx(0.09, abs=4 * error)
-    smooth, variance = smoothed_field(signal, smoothers)
-    np.testing.assert_allclose(smooth, signal, atol=1e-11)
-    assert variance < 1e-20
-
-
 def test_smoothing_beats_differences_on_noisy_data():
     t = np.linspace(0, 10, 400)
     noisy = np.sin(t) + 0.02 * np.random.default_rng(10).normal(size=400)
@@ -250,7 +235,6 @@ def test_smoothing_beats_differences_on_noisy_data():
         (lambda: SplineSmoother.fit(np.ones(10), np.arange(10.0), cap=0.5), "at least 16 points"),
         (lambda: SplineSmoother.fit(np.full(40, np.nan), np.arange(40.0)), "finite"),
         (lambda: SplineSmoother.fit(np.ones(40), np.arange(41.0)), "41 points for 40 values"),
-        (lambda: smoothed_field(np.ones((20, 20)), []), "one per axis"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -13,8 +13,7 @@ import xarray as xr
 from ardea.dynamics import systems
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance, rivals
-from ardea.dynamics.field_library import FieldTerm, FieldTerms
-from ardea.dynamics.field_terms import noise_weights, term_monomial, weak_form
+from ardea.dynamics.field_terms import FieldTerm, FieldTerms, noise_weights, term_monomial, weak_form
 from ardea.dynamics.fields import (
     AxisWindows,
     Fields,
@@ -213,7 +212,25 @@ def test_spreading_is_the_transpose_of_testing():
     assert weights @ forward == pytest.approx(np.sum(values * windows.spread(weights, (2, 1))))
 
 
-# Windows
+# Splines and windows
+
+
+def test_noise_of_a_field_is_estimated_without_bias():
+    """E s² = s² when û spans the signal: N − k_x k_t degrees of freedom are left."""
+    x, t = np.linspace(0, 1, 60), np.linspace(0, 2, 50)
+    signal = np.outer(x**3 - x, 1 + t**2)
+    splines = TensorSplines([SplineSmoother(x, 20), SplineSmoother(t, 15)])
+    rng = np.random.default_rng(8)
+
+    def smoothed(u):
+        return splines.derivative(splines.coefficients(u), (0,))
+
+    draws = [signal + 0.3 * rng.normal(size=(60, 50)) for _ in range(40)]
+    estimates = [splines.noise(u, smoothed(u)) ** 2 for u in draws]
+    error = 0.09 * np.sqrt(2 / (60 * 50 - 300) / 40)
+    assert np.mean(estimates) == pytest.approx(0.09, abs=4 * error)
+    np.testing.assert_allclose(smoothed(signal), signal, atol=1e-11)
+    assert splines.noise(signal, smoothed(signal)) < 1e-10
 
 
 def test_thinned_functions_are_the_same_functions():

@@ -11,7 +11,7 @@ import pytest
 from sklearn.preprocessing import PolynomialFeatures
 
 from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials
-from ardea.dynamics.field_library import default_axis_names, default_field_names
+from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.libraries import default_library
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.names import default_names
@@ -310,9 +310,9 @@ def test_chosen_field_terms_ask_only_for_their_derivatives():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: Polynomials(-1), ValueError, "degree must be at least 0"),
-        (lambda: Polynomials(2.5), TypeError, "degree must be an integer"),
-        (lambda: Fourier(0), ValueError, "n must be at least 1"),
+        (lambda: Polynomials(-1), ValueError, "degree == -1, must be >= 0"),
+        (lambda: Polynomials(2.5), TypeError, "degree must be an instance of int"),
+        (lambda: Fourier(0), ValueError, "n == 0, must be >= 1"),
         (lambda: FieldTerms(powers=-1), ValueError, "powers"),
         (lambda: Polynomials(2).evaluate(np.ones(3)), ValueError, "reshape"),
         (lambda: Polynomials(2).names("xy"), TypeError, "list of strings"),

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 def found_model(series: Series, options: argparse.Namespace) -> Any:
     """Return the fitted Discovery that the options ask for."""
     from ardea.dynamics import Discovery
-    from ardea.dynamics.field_library import FieldTerms
+    from ardea.dynamics.field_terms import FieldTerms
     from ardea.dynamics.libraries import Polynomials
 
     library: Any = None

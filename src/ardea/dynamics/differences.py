@@ -7,11 +7,10 @@ per axis, their number chosen by generalised cross-validation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import ceil, factorial, prod
+from math import ceil, factorial
 from typing import Any
 
 import numpy as np
@@ -425,29 +424,15 @@ def _lines(values: ArrayLike, points: Array, axis: int) -> Array:
     return rows.reshape(len(rows), -1)
 
 
-def smoothed_field(field: ArrayLike, smoothers: Sequence[SplineSmoother]) -> tuple[Array, float]:
-    """Return the field projected along every axis, û, and the noise variance s² = ‖u − û‖²/(N − Π k).
-
-    Parameters
-    ----------
-    field : array-like
-        Samples on a grid, N in all.
-    smoothers : sequence of SplineSmoother
-        One per axis.
-
-    Examples
-    --------
-    >>> x, t = np.linspace(0, 1, 80), np.linspace(0, 1, 90)
-    >>> u = np.sin(3 * x[:, None] + t) + 0.1 * np.random.default_rng(0).normal(size=(80, 90))
-    >>> smoothers = [SplineSmoother.fit(u, x, 0, cap=0.5), SplineSmoother.fit(u, t, 1, cap=0.7)]
-    >>> round(float(smoothed_field(u, smoothers)[1] ** 0.5), 2)
-    0.1
-    """
-    field = np.asarray(field, dtype=float)
-    if len(smoothers) != field.ndim:
-        raise ValueError(f"got {len(smoothers)} smoothers for a field of {field.ndim} axes; give one per axis")
-    smooth = field
-    for axis, smoother in enumerate(smoothers):
-        smooth = smoother.smooth(smooth, axis)
-    left = field.size - prod(smoother.n_basis for smoother in smoothers)
-    return smooth, float(np.sum((field - smooth) ** 2)) / left if left else 0.0
+def bend_of(curve: Array) -> int:
+    """Return the corner of the best line of two segments through both ends of a curve."""
+    n = curve.size
+    if n < 3:
+        return 0
+    place = np.arange(n, dtype=float)
+    misfit = np.full(n, np.inf)
+    for i in range(1, n - 1):
+        left = curve[0] + (curve[i] - curve[0]) * place[: i + 1] / i
+        right = curve[i] + (curve[-1] - curve[i]) * (place[i:] - i) / (n - 1 - i)
+        misfit[i] = np.sum((curve[: i + 1] - left) ** 2) + np.sum((curve[i:] - right) ** 2)
+    return int(np.argmin(misfit))

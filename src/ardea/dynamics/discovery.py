@@ -21,7 +21,7 @@ from ardea.core.memory import require
 from ardea.core.problem import Problem
 from ardea.core.subsets import Support, posed, select
 from ardea.dynamics.field_equation import search_fields
-from ardea.dynamics.field_library import FieldTerms
+from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.libraries import Library, default_library
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel

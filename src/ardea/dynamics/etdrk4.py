@@ -25,7 +25,7 @@ from numpy import fft
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_library import FieldTerm
+from ardea.dynamics.field_terms import FieldTerm
 
 Modes = NDArray[np.complex128]
 # Points of the trapezoidal rule on the circle of radius 1; its error falls faster than any power of their number.

@@ -30,8 +30,7 @@ from scipy import linalg
 
 from ardea.core.problem import Array
 from ardea.core.subsets import Support, posed, select
-from ardea.dynamics.field_library import FieldTerms
-from ardea.dynamics.field_terms import Monomial, Orders, WeakSum, noise_weights, weak_form
+from ardea.dynamics.field_terms import FieldTerms, Monomial, Orders, WeakSum, noise_weights, weak_form
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
 from ardea.dynamics.search import Propose, Scored, Search, SearchResult, Tournament
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
 from ardea.dynamics.etdrk4 import Modes, SpectralEquation
-from ardea.dynamics.field_library import FieldTerms
+from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.simulation import checked_limit, checked_times, checked_tolerances, warn_stopped
 
 # Convention: an interval between output times is cut into at most so many steps, about three seconds of work.

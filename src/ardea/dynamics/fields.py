@@ -22,10 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, smoothed_field
-from ardea.dynamics.field_library import default_axis_names, default_field_names
-from ardea.dynamics.field_terms import Jet, Monomial, Orders
-from ardea.dynamics.rows import bend_of
+from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, bend_of
+from ardea.dynamics.field_terms import Jet, Monomial, Orders, default_axis_names, default_field_names
 from ardea.dynamics.times import as_numbers
 
 # Convention: the test function that trajectories have too.
@@ -186,6 +184,17 @@ class TensorSplines:
 
     smoothers: list[SplineSmoother]
 
+    @classmethod
+    def fit(cls, values: Array, points: Sequence[Array]) -> TensorSplines:
+        """Choose the number of splines along every axis."""
+        axes = enumerate(zip(points, _caps(len(points)), strict=True))
+        return cls([SplineSmoother.fit(values, where, axis, cap=cap) for axis, (where, cap) in axes])
+
+    def noise(self, values: Array, smooth: Array) -> float:
+        """Return s, s² = ‖u − û‖²/(N − Π k): what the splines leave, per degree of freedom."""
+        left = values.size - prod(smoother.n_basis for smoother in self.smoothers)
+        return float(np.linalg.norm(values - smooth) / np.sqrt(left))
+
     def coefficients(self, values: Array) -> Array:
         """Return the projection of values on the splines as coefficients."""
         return _on_axes([smoother.basis.T for smoother in self.smoothers], values)
@@ -280,20 +289,15 @@ class Fields:
         self.excitation = np.array([u.std() for u in fields]) / self.noise
 
     def _smooth(self, fields: Sequence[Array], points: Sequence[Array]) -> None:
-        caps, numbers = _caps(len(points)), range(len(points))
-        self.splines = [
-            TensorSplines([SplineSmoother.fit(u, points[axis], axis, cap=caps[axis]) for axis in numbers])
-            for u in fields
-        ]
-        pairs = [smoothed_field(u, splines.smoothers) for u, splines in zip(fields, self.splines, strict=True)]
-        least = [LEAST_NOISE * u.std() for u in fields]
-        self.noise = np.maximum(np.sqrt([variance for _, variance in pairs]), least)
-        self._coefficients = [
-            splines.coefficients(smooth) for splines, (smooth, _) in zip(self.splines, pairs, strict=True)
-        ]
+        self.splines = [TensorSplines.fit(u, points) for u in fields]
+        self._coefficients = [splines.coefficients(u) for splines, u in zip(self.splines, fields, strict=True)]
+        plain = self.jets()
+        smooth = [plain((i, (0,) * len(self.space))) for i in range(self.n_fields)]
+        levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, smooth, strict=True)]
+        self.noise = np.maximum(levels, [LEAST_NOISE * u.std() for u in fields])
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
-        n_splines = [min(splines.smoothers[axis].n_basis for splines in self.splines) for axis in numbers]
-        radii = spectral_radii([smooth for smooth, _ in pairs], n_splines)
+        numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in self.splines), strict=True)
+        radii = spectral_radii(smooth, [min(of_axis) for of_axis in numbers])
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
 

@@ -2,7 +2,7 @@
 
 A library of an ordinary differential equation lists its terms for a number of states, `terms(n_states)`. Names,
 values and Jacobians follow from the terms (`ardea.dynamics.terms`). Two libraries add (union of their terms) and
-multiply (all products of a term of one with a term of the other). Terms of fields: `ardea.dynamics.field_library`.
+multiply (all products of a term of one with a term of the other). Terms of fields: `ardea.dynamics.field_terms`.
 """
 
 from __future__ import annotations
@@ -11,87 +11,21 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import combinations, combinations_with_replacement
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_scalar
 
 from ardea.dynamics.terms import CompiledSlopes, CompiledTerms, OwnFunction, Term, Values, Wave
-from ardea.names import default_names, is_plain_name
+from ardea.names import Wording, checked_names, default_names
 
 # Convention: up to 10 states the default degree is 3, at most 286 candidates; above it is 2.
 MANY_STATES = 10
 Compiled = TypeVar("Compiled", CompiledTerms, CompiledSlopes)
-
-
-@dataclass(frozen=True, eq=False)
-class Wording:
-    """How the terms of a library are written once its states, or its fields and axes, have names.
-
-    Attributes
-    ----------
-    terms : tuple of Term or FieldTerm
-        The candidate terms.
-    spelling : tuple of sequences of str
-        The names of the states; or the names of the fields and those of the axes.
-
-    Examples
-    --------
-    >>> words = (Polynomials(2) + Fourier(1)).vocabulary(["x", "y"])
-    >>> words.names[4], words.latex(3), words.python(6), words.constant
-    ('x y', 'x^{2}', 'np.sin(x)', 0)
-    """
-
-    terms: tuple[Any, ...]
-    spelling: tuple[Sequence[str], ...]
-
-    @cached_property
-    def names(self) -> list[str]:
-        """Names of all terms: `1`, `x`, `x^2 y`, `x sin(y)`."""
-        return [term.name(*self.spelling) for term in self.terms]
-
-    @property
-    def constant(self) -> int | None:
-        """Which term is the constant 1, if there is one."""
-        return next((j for j, term in enumerate(self.terms) if term.is_constant), None)
-
-    def latex(self, j: int) -> str:
-        """Return a term in LaTeX."""
-        return str(self.terms[j].latex(*self.spelling))
-
-    def sympy(self, j: int) -> Any:
-        """Return a term as a SymPy expression."""
-        return self.terms[j].sympy(*self.spelling)
-
-    def python(self, j: int) -> str:
-        """Return a term as a Python expression in the names of `arguments`."""
-        return str(self.terms[j].python(*self._plain))
-
-    def arguments(self, support: Sequence[int]) -> dict[str, str]:
-        """Return the variables of these terms in Python, each with the name it stands for.
-
-        States keep their names if Python can read all of them, else they are x0, x1, …; derivatives of a field u are
-        variables of their own, u_x, u_xx, ….
-        """
-        pairs = [
-            pair
-            for j in support
-            for pair in zip(self.terms[j].variables(*self._plain), self.terms[j].variables(*self.spelling), strict=True)
-        ]
-        return dict(sorted(set(pairs), key=pairs.index))
-
-    @cached_property
-    def _plain(self) -> list[Sequence[str]]:
-        """The names if Python reads all of them, and no two as one, else letters with numbers."""
-        several = len(self.spelling) > 1
-        return [
-            names
-            if all(is_plain_name(name) and name != "np" and not ("_" in name and several) for name in names)
-            else default_names(len(names), letter)
-            for names, letter in zip(self.spelling, ("x", "a"), strict=False)
-        ]
 
 
 class Library(ABC):
@@ -205,7 +139,7 @@ class Polynomials(Library):
 
     def __post_init__(self) -> None:
         if self.degree is not None:
-            check_count("degree", self.degree, 0 if self.include_constant else 1)
+            check_scalar(self.degree, "degree", Integral, min_val=0 if self.include_constant else 1)
 
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return the monomials."""
@@ -242,7 +176,7 @@ class Fourier(Library):
     n: int = 1
 
     def __post_init__(self) -> None:
-        check_count("n", self.n, 1)
+        check_scalar(self.n, "n", Integral, min_val=1)
 
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return the waves: frequency by frequency, state by state, sine before cosine."""
@@ -359,24 +293,6 @@ def _checked_states(X: ArrayLike) -> Values:
     if X.ndim != 2 or X.shape[1] == 0:
         raise ValueError(f"states must have shape (rows, n_states), got {X.shape}; use x.reshape(-1, 1) for one state")
     return X
-
-
-def checked_names(names: Sequence[str]) -> list[str]:
-    """Return different names."""
-    if isinstance(names, str):
-        raise TypeError(f"names must be a list of strings, got the single string {names!r}")
-    names = list(names)
-    if not names or len(set(names)) != len(names):
-        raise ValueError(f"names must be given and differ from each other, got {names}")
-    return names
-
-
-def check_count(name: str, value: Any, lowest: int) -> None:
-    """Refuse what is not an integer of at least the lowest value."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < lowest:
-        raise ValueError(f"{name} must be at least {lowest}, got {value}")
 
 
 @cache

@@ -14,14 +14,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.dynamics.differences import finite_difference
-from ardea.dynamics.field_library import FieldTerms
 from ardea.dynamics.field_simulation import simulate_field
-from ardea.dynamics.libraries import Library, Wording
+from ardea.dynamics.field_terms import FieldTerms
+from ardea.dynamics.libraries import Library
 from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.search import open_questions
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
 from ardea.dynamics.times import calendar, dates_to_times, per_unit
 from ardea.equation import Equation, Left
+from ardea.names import Wording
 from ardea.show.notebook import ShowsTerms
 
 Array = NDArray[np.float64]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.interpolate import make_interp_spline
 
-from ardea.dynamics.differences import SplineSmoother, difference_matrix, spectral_derivative
+from ardea.dynamics.differences import SplineSmoother, bend_of, difference_matrix, spectral_derivative
 from ardea.dynamics.series import Series
 
 Array = NDArray[np.float64]
@@ -103,20 +103,6 @@ def corner_frequency(parts: Sequence[Series]) -> float:
         corners.append(2 * np.pi * (bend_of(np.cumsum(spectrum)) + 1) / (m * step))
         weights.append(m)
     return float(np.average(corners, weights=weights))
-
-
-def bend_of(curve: Array) -> int:
-    """Return the corner of the best line of two segments through both ends of a curve."""
-    n = curve.size
-    if n < 3:
-        return 0
-    place = np.arange(n, dtype=float)
-    misfit = np.full(n, np.inf)
-    for i in range(1, n - 1):
-        left = curve[0] + (curve[i] - curve[0]) * place[: i + 1] / i
-        right = curve[i] + (curve[-1] - curve[i]) * (place[i:] - i) / (n - 1 - i)
-        misfit[i] = np.sum((curve[: i + 1] - left) ** 2) + np.sum((curve[i:] - right) ** 2)
-    return int(np.argmin(misfit))
 
 
 def window_radius(parts: Sequence[Series]) -> float:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_library import FieldTerms
+from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Fourier, Polynomials
 from ardea.dynamics.truth import Pde, StateSystem, System, system_of_states
 from ardea.names import default_names

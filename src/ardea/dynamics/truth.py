@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 
 from ardea.core.problem import Array
 from ardea.dynamics.etdrk4 import SpectralEquation
-from ardea.dynamics.field_library import FieldTerms
+from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.terms import State, Term, Wave
 
