@@ -13,50 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
+from ardea.core.result import Flat
+from ardea.core.result import Prior
 
-
-class Prior:
-    """Base of all priors: flat, unless a subclass says otherwise.
-
-    Subclasses define `value` and `slope` of g; `curvature` is taken by differences where it is not given. The noise
-    variance is passed along for priors that scale with it.
-    """
-
-    @property
-    def convex(self) -> Convex | None:
-        """The convex part f, or None."""
-        return None
-
-    @property
-    def scales_with_noise(self) -> bool:
-        """Whether g depends on σ²."""
-        return False
-
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
-        """Return (lam, eta, over_noise) where the whole prior is lam·min(γ, eta), else None."""
-        return None
-
-    def value(self, gamma: Array, noise: float) -> Array:
-        """Return g(γ), elementwise."""
-        return np.zeros_like(gamma)
-
-    def slope(self, gamma: Array, noise: float) -> Array:
-        """Return g′(γ), elementwise."""
-        return np.zeros_like(gamma)
-
-    def curvature(self, gamma: Array, noise: float) -> Array:
-        """Return g″(γ), elementwise, by differences."""
-        step = 1e-6 * gamma + np.finfo(float).tiny
-        with np.errstate(invalid="ignore", over="ignore"):
-            rise = (self.slope(gamma + step, noise) - self.slope(gamma, noise)) / step
-        return np.where(gamma > 0, rise, 0.0)
-
-    def __and__(self, convex: Convex) -> Both:
-        if not isinstance(convex, Convex):
-            raise ValueError("Write g & f with g a concave prior and f a convex one (Bounds, Convex).")
-        if self.convex is not None:
-            raise ValueError(f"{type(self).__name__} has a convex part of its own already: only one can be used.")
-        return Both(self, convex)
+__all__ = [
+    "Both",
+    "Bounds",
+    "CappedLinear",
+    "Concave",
+    "Convex",
+    "Flat",
+    "Gamma",
+    "Linear",
+    "Log",
+    "Prior",
+    "Tanh",
+]
 
 
 def _check_strength_and_width(lam: ArrayLike, eta: ArrayLike) -> None:
@@ -64,18 +36,6 @@ def _check_strength_and_width(lam: ArrayLike, eta: ArrayLike) -> None:
     strength, width = np.asarray(lam, dtype=float), np.asarray(eta, dtype=float)
     if not np.all(np.isfinite(strength) & (strength >= 0)) or not np.all(width > 0):
         raise ValueError(f"A prior needs a finite lam >= 0 and an eta > 0; got lam={lam!r}, eta={eta!r}.")
-
-
-class Flat(Prior):
-    """No prior: plain ARD."""
-
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool]:
-        """Return a slope of zero."""
-        return 0.0, np.inf, False
-
-    def curvature(self, gamma: Array, noise: float) -> Array:
-        """Return zero."""
-        return np.zeros_like(gamma)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,9 +218,6 @@ class Convex:
     array([1.259921])
     """
 
-    def __and__(self, concave: Prior) -> Both:
-        return concave & self
-
     def __init__(
         self,
         function: Callable[[Array], Array],
@@ -274,6 +231,15 @@ class Convex:
         self.derivative = derivative
         self.lower = lower
         self.upper = upper
+
+    def __and__(self, concave: Prior) -> Both:
+        if not isinstance(concave, Prior):
+            raise ValueError("Write g & f with g a concave prior and f a convex one (Bounds, Convex).")
+        if concave.convex is not None:
+            raise ValueError(f"{type(concave).__name__} has a convex part of its own already: only one can be used.")
+        return Both(concave, self)
+
+    __rand__ = __and__
 
     @property
     def bounds(self) -> tuple[Array, Array]:

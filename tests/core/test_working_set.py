@@ -8,7 +8,7 @@ from ardea import ARDvi, SparseARD
 from ardea.core import loop
 from ardea.core.loop import Fixed, Learned, solve, solve_wide
 from ardea.core.problem import DenseColumns, Problem
-from ardea.core.reweighted import Setting
+from ardea.core.result import Setting
 from ardea.priors import Flat
 
 M, D, TERMS = 60, 2500, [3, 700, 2400]

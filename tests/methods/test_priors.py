@@ -7,8 +7,7 @@ from scipy import optimize
 import dense_twin as twin
 from ardea.core.lasso import penalised_step
 from ardea.core.loop import Fixed, solve
-from ardea.core.result import Status
-from ardea.core.reweighted import Setting
+from ardea.core.result import Setting, Status
 from ardea.priors import (
     Bounds,
     CappedLinear,

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 import dense_twin as twin
 from ardea import rates
 from ardea.core.loop import Fixed, Learned, solve
-from ardea.core.result import Status, posterior
-from ardea.core.reweighted import Setting
+from ardea.core.result import Setting, Status, posterior
+from ardea.methods.task import Task
 from ardea.methods.thresholds import (
     Calibrated,
     Given,
@@ -15,8 +15,6 @@ from ardea.methods.thresholds import (
     Magnitude,
     MaximumAPosteriori,
     backward_elimination,
-    embed,
-    sequential,
 )
 from ardea.priors import Flat
 
@@ -90,7 +88,7 @@ def test_calibrated_rules_cut_the_statistic_of_a_column_against_the_others(seed,
     """At ARD's fixed point: dropped if and only if θᵀΣ₋⁻¹y/√(θᵀΣ₋⁻¹θ) < z, Σ₋ the covariance without the column."""
     theta, y, _ = sparse_case(seed, coherence=2.0)
     problem = twin.as_problem(theta, y)
-    post = solver(0.25)(problem, None).posterior
+    post = task(problem, 0.25).plain.posterior
     t = []
     for j in post.active:
         gamma = np.zeros(theta.shape[1])
@@ -230,18 +228,9 @@ def test_on_orthogonal_columns_every_search_is_exhaustive(seed, tau, search):
     np.testing.assert_array_equal(drop, best)
 
 
-def thresholded(problem, rule, solve_on):
-    return sequential(problem, rule, solve_on, solve_on(problem, None))
-
-
-def solver(noise):
-    """Return solve_on for plain ARD at a known noise (a number) or a learned one (None)."""
-
-    def solve_on(problem, start):
-        rule = Learned(start) if noise is None else Fixed(noise)
-        return solve(Setting(problem, Flat(), rule, np.ones(problem.n_columns)))
-
-    return solve_on
+def task(problem, noise):
+    """Return the task of a problem at a known noise (a number) or a learned one (None)."""
+    return Task(problem, np.ones(problem.n_columns), 1.0, noise, 500, 1e-6)
 
 
 def sparse_case(seed, m=60, d=20, coherence=0.5):
@@ -254,8 +243,8 @@ def sparse_case(seed, m=60, d=20, coherence=0.5):
 def test_nothing_to_drop_returns_the_plain_fit():
     theta, y, _ = sparse_case(0)
     problem = twin.as_problem(theta, y)
-    plain = solver(None)(problem, None)
-    fit = thresholded(problem, Magnitude(Given(np.zeros(20))), solver(None))
+    plain = task(problem, None).plain
+    fit = task(problem, None).threshold(Magnitude(Given(np.zeros(20))))
     np.testing.assert_array_equal(fit.gamma, plain.gamma)
     assert fit.trace.dropped == ()
     assert fit.n_iter == plain.n_iter
@@ -274,7 +263,7 @@ def test_orthogonal_columns_need_one_round_and_follow_the_closed_form(method, se
     strength = rates.strength_for(method, 0.02, rho=rho, sigma=np.sqrt(noise))
     kept = np.abs(theta.T @ y / rho) > rates.psi(method, strength, rho=rho, sigma=np.sqrt(noise))
     for rule in rules:
-        fit = thresholded(twin.as_problem(theta, y), rule(Calibrated(method, 0.02)), solver(noise))
+        fit = task(twin.as_problem(theta, y), noise).threshold(rule(Calibrated(method, 0.02)))
         assert max((dropped.round for dropped in fit.trace.dropped), default=0) <= 1
         np.testing.assert_array_equal(fit.gamma > 0, kept)
 
@@ -286,7 +275,7 @@ def test_the_fit_returned_passes_its_own_rule_and_the_trace_says_what_went(rule,
     theta, y, _ = sparse_case(seed, coherence=2.0)
     problem = twin.as_problem(theta, y)
     judge = rule(Calibrated({Magnitude: "m", Likelihood: "l"}.get(rule, "map"), 0.001))
-    fit = thresholded(problem, judge, solver(noise))
+    fit = task(problem, noise).threshold(judge)
     kept = np.flatnonzero(fit.gamma)
     assert not judge(fit.posterior, problem.square_norms[kept], kept).drop.any()
     np.testing.assert_allclose(fit.posterior.cost, twin.cost(theta, y, fit.gamma, fit.noise), rtol=1e-10)
@@ -309,7 +298,7 @@ def assert_trace_is_consistent(fit, rule):
 
 def test_correlated_columns_may_need_a_second_round():
     theta, y, _ = sparse_case(9, coherence=2.0)
-    fit = thresholded(twin.as_problem(theta, y), Magnitude(Given(np.full(theta.shape[1], 0.1))), solver(0.25))
+    fit = task(twin.as_problem(theta, y), 0.25).threshold(Magnitude(Given(np.full(theta.shape[1], 0.1))))
     assert {dropped.round for dropped in fit.trace.dropped} == {1, 2}
 
 
@@ -317,7 +306,7 @@ def test_correlated_columns_may_need_a_second_round():
 def test_everything_may_go(search):
     theta, y, _ = sparse_case(2)
     rule = MaximumAPosteriori(Given(np.full(20, 1e9)), search)
-    fit = thresholded(twin.as_problem(theta, y), rule, solver(0.25))
+    fit = task(twin.as_problem(theta, y), 0.25).threshold(rule)
     assert not fit.gamma.any()
     assert fit.posterior.active.size == 0
 
@@ -326,16 +315,16 @@ def test_a_collapse_at_the_start_is_reported_with_the_fit_that_thresholding_resc
     rng = np.random.default_rng(0)
     theta, y = rng.normal(size=(16, 40)), rng.normal(size=16)
     problem = twin.as_problem(theta, y)
-    assert solver(None)(problem, None).status is Status.COLLAPSED
+    assert task(problem, None).plain.status is Status.COLLAPSED
     rule = MaximumAPosteriori(Given(np.full(40, 1e9)), "diagonal")
-    assert thresholded(problem, rule, solver(None)).status is Status.RESCUED
+    assert task(problem, None).threshold(rule).status is Status.RESCUED
 
 
 def test_embedding_puts_a_partial_fit_among_all_columns():
     theta, y, _ = sparse_case(3)
     problem, columns = twin.as_problem(theta, y), np.array([7, 2, 0])
-    part = solver(0.25)(problem.restrict(columns), None)
-    whole = embed(problem.n_columns, columns, part)
+    part = task(problem.restrict(columns), 0.25).plain
+    whole = part.on(problem.n_columns, columns)
     np.testing.assert_array_equal(whole.gamma[columns], part.gamma)
     assert np.count_nonzero(whole.gamma) == np.count_nonzero(part.gamma)
     np.testing.assert_allclose(whole.posterior.cost, part.posterior.cost, rtol=1e-10)

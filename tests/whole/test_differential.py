@@ -28,8 +28,8 @@ from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import Fixed
 from ardea.core.problem import EPS
-from ardea.core.result import SHARP_CONDITION, posterior, sharpened
-from ardea.core.reweighted import Setting, State, certify
+from ardea.core.result import SHARP_CONDITION, Setting, posterior, sharpened
+from ardea.core.reweighted import State, certify
 from ardea.dynamics.search import ard_supports, wide_supports
 from ardea.methods.thresholds import Given, MaximumAPosteriori
 from ardea.priors import Flat

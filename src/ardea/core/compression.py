@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from ardea.core.problem import EPS, Array, Columns, Coordinates, DenseColumns, Flat, Index, Problem, power_of_two
+from ardea.core.problem import EPS, Array, Columns, Coordinates, DenseColumns, Index, Problem, power_of_two
+from ardea.core.result import Flat
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000

@@ -16,8 +16,8 @@ import numpy as np
 from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
 from ardea.core.lasso import RELATIVE_SLACK, SINGULAR_PIVOT
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.result import SAFE_PIVOT, Fit, Posterior, Status, Trace, posterior, sharpened
-from ardea.core.reweighted import SCHEDULE, Setting, State, certify, solve_in_numpy
+from ardea.core.result import SAFE_PIVOT, Fit, Posterior, Setting, Status, Trace, posterior, sharpened
+from ardea.core.reweighted import SCHEDULE, State, certify, solve_in_numpy
 
 compiled: Any
 try:

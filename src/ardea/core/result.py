@@ -1,4 +1,4 @@
-"""What a fit returns: the posterior at its γ and σ², the trace, and a status whose text says what to do.
+"""What a fit is given and what it returns: priors, noise rule and setting; posterior, trace and status.
 
 The posterior is one factorisation of the active block. With Z = Θ_a Γ_a^{1/2} over the k active columns (γ > 0) and
 B = ZᵀZ + σ²I (k × k),
@@ -10,9 +10,10 @@ B = ZᵀZ + σ²I (k × k),
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -182,6 +183,116 @@ def _inverse_from_cholesky(triangle: Array) -> Array:
     return inverse
 
 
+class Prior:
+    """Prior p(γ) ∝ exp(−(g + f)/2) with g concave and f convex (Eq. gamma_prior); subclasses define g and f.
+
+    `value` and `slope` are those of g; `curvature` is taken by differences where it is not given. The noise variance is
+    passed along for priors that scale with it.
+    """
+
+    @property
+    def convex(self) -> Any:
+        """The convex part f (see :class:`ConvexPart`), or None where it is zero."""
+        return None
+
+    @property
+    def scales_with_noise(self) -> bool:
+        """Whether g depends on σ²."""
+        return False
+
+    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
+        """Return (lam, eta, over_noise) where the whole prior is lam·min(γ, eta), as the compiled loop needs it."""
+        return None
+
+    def value(self, gamma: Array, noise: float) -> Array:
+        """Return g(γ), elementwise."""
+        return np.zeros_like(gamma)
+
+    def slope(self, gamma: Array, noise: float) -> Array:
+        """Return g′(γ), elementwise."""
+        return np.zeros_like(gamma)
+
+    def curvature(self, gamma: Array, noise: float) -> Array:
+        """Return g″(γ), elementwise, by differences."""
+        step = 1e-6 * gamma + np.finfo(float).tiny
+        with np.errstate(invalid="ignore", over="ignore"):
+            rise = (self.slope(gamma + step, noise) - self.slope(gamma, noise)) / step
+        return np.where(gamma > 0, rise, 0.0)
+
+
+class Flat(Prior):
+    """No prior: plain ARD."""
+
+    def capped_linear(self) -> tuple[Array | float, Array | float, bool]:
+        """Return a slope of zero."""
+        return 0.0, np.inf, False
+
+    def curvature(self, gamma: Array, noise: float) -> Array:
+        """Return zero."""
+        return np.zeros_like(gamma)
+
+
+class NoiseRule(Protocol):
+    """How σ² starts and how it follows γ."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether σ² is a variable of the fit."""
+
+    def start(self, problem: Problem) -> float:
+        """Return σ² before the first step."""
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ² given the posterior at the present one."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays fixed during the loop.
+
+    Attributes
+    ----------
+    problem : Problem
+        The data.
+    prior : Prior
+        g and f.
+    noise_rule : NoiseRule
+        How σ² follows.
+    inflation : ndarray of shape (d,)
+        α for every column; all ones but for ARDvi.
+    noise_scale : ndarray of shape (d,), optional
+        The noise rule sees the posterior at noise_scale·δ. None: α, so that it sees γ. Ones put it at the inflated
+        noise (the remedy for a collapse when d > m); large numbers take the prior's shrinkage out of it.
+    newton : bool
+        Whether Newton steps may be taken.
+    """
+
+    problem: Problem
+    prior: Prior
+    noise_rule: NoiseRule
+    inflation: Array
+    noise_scale: Array | None = None
+    newton: bool = True
+
+    @property
+    def noise_factors(self) -> Array:
+        """`noise_scale`, or what it stands for where it is None."""
+        return self.inflation if self.noise_scale is None else self.noise_scale
+
+    @property
+    def uniform_inflation(self) -> bool:
+        """Whether one α serves all columns, so that a common objective exists."""
+        return bool(np.all(self.inflation == self.inflation[:1]))
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
+        if not self.noise_rule.learned:
+            return self.uniform_inflation
+        plain = np.all(self.inflation == 1) and np.all(self.noise_factors == 1)
+        return bool(plain) and not self.prior.scales_with_noise
+
+
 class Status(Enum):
     """How a fit ended; `advice` is the text of the warning (empty where none is needed)."""
 
@@ -311,3 +422,16 @@ class Fit:
     n_iter: int
     status: Status
     trace: Trace
+
+    def after(self, earlier: Fit) -> Fit:
+        """Return this fit with the steps of an earlier one, from which it went on, before its own."""
+        return replace(self, trace=earlier.trace.then(self.trace), n_iter=earlier.n_iter + self.n_iter)
+
+    def on(self, n_columns: int, columns: Index) -> Fit:
+        """Return a fit on some columns of a problem as a fit on all of them, the others exactly zero.
+
+        The residual of its posterior stays in the rows of the smaller problem.
+        """
+        gamma = np.zeros(n_columns)
+        gamma[columns] = self.gamma
+        return replace(self, gamma=gamma, posterior=replace(self.posterior, active=columns[self.posterior.active]))

@@ -24,16 +24,15 @@ column. The state holds δ; γ = αδ is what is reported.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.evidence import slopes_and_scores
-from ardea.core.lasso import ConvexPart, penalised_step, weighted_lasso
+from ardea.core.lasso import penalised_step, weighted_lasso
 from ardea.core.problem import EPS, Array, Problem
-from ardea.core.result import Fit, Posterior, Status, Trace, posterior, sharpened
+from ardea.core.result import Fit, Posterior, Setting, Status, Trace, posterior, sharpened
 
 # Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
 FIRST_NEWTON = 15
@@ -52,91 +51,6 @@ SCHEDULE = {
     "stall_window": STALL_WINDOW,
     "stall_share": STALL_SHARE,
 }
-
-
-class NoiseRule(Protocol):
-    """How σ² starts and how it follows γ."""
-
-    @property
-    def learned(self) -> bool:
-        """Whether σ² is a variable of the fit."""
-
-    def start(self, problem: Problem) -> float:
-        """Return σ² before the first step."""
-
-    def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the next σ² given the posterior at the present one."""
-
-
-class GammaPrior(Protocol):
-    """Prior p(γ) ∝ exp(−(g + f)/2) with g concave and f convex (Eq. gamma_prior)."""
-
-    @property
-    def convex(self) -> ConvexPart | None:
-        """f, or None where it is zero."""
-
-    @property
-    def scales_with_noise(self) -> bool:
-        """Whether g depends on σ²."""
-
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
-        """(lam, eta, over_noise) where the prior is lam·min(γ, eta), which the compiled loop knows; else None."""
-
-    def value(self, gamma: Array, noise: float) -> Array:
-        """g(γ), elementwise."""
-
-    def slope(self, gamma: Array, noise: float) -> Array:
-        """g′(γ), elementwise."""
-
-    def curvature(self, gamma: Array, noise: float) -> Array:
-        """g″(γ), elementwise."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What stays fixed during the loop.
-
-    Attributes
-    ----------
-    problem : Problem
-        The data.
-    prior : GammaPrior
-        g and f.
-    noise_rule : NoiseRule
-        How σ² follows.
-    inflation : ndarray of shape (d,)
-        α for every column; all ones but for ARDvi.
-    noise_scale : ndarray of shape (d,), optional
-        The noise rule sees the posterior at noise_scale·δ. None: α, so that it sees γ. Ones put it at the inflated
-        noise (the remedy for a collapse when d > m); large numbers take the prior's shrinkage out of it.
-    newton : bool
-        Whether Newton steps may be taken.
-    """
-
-    problem: Problem
-    prior: GammaPrior
-    noise_rule: NoiseRule
-    inflation: Array
-    noise_scale: Array | None = None
-    newton: bool = True
-
-    @property
-    def noise_factors(self) -> Array:
-        """`noise_scale`, or what it stands for where it is None."""
-        return self.inflation if self.noise_scale is None else self.noise_scale
-
-    @property
-    def uniform_inflation(self) -> bool:
-        """Whether one α serves all columns, so that a common objective exists."""
-        return bool(np.all(self.inflation == self.inflation[:1]))
-
-    @property
-    def has_cost(self) -> bool:
-        """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
-        if not self.noise_rule.learned:
-            return self.uniform_inflation
-        plain = np.all(self.inflation == 1) and np.all(self.noise_factors == 1)
-        return bool(plain) and not self.prior.scales_with_noise
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ardea.core.compression import (
-    COMPRESSION_COLUMN_LIMIT,
-    CompressedRows,
-    Compression,
-    distinct_rows,
-    merged_ranges,
-    pose_array,
-    ranges_of,
-)
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression, distinct_rows, merged_ranges, pose_array, ranges_of
 from ardea.core.implicit import SparseSource, pose_implicit
 from ardea.core.memory import require
 from ardea.core.problem import Array, Coordinates, Index, Problem

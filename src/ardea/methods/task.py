@@ -1,25 +1,46 @@
-"""One target to fit: the problem in normalised coordinates and the ways to solve it that the methods combine."""
+"""One target to fit, and the methods as functions of it: each combines inflation, prior and threshold of one loop.
+
+==================  =======================================  =============================================
+method              first                                    then
+==================  =======================================  =============================================
+`plain`             ARD                                      –
+`inflated`          ARD at the inflated noise ασ²            –
+`penalised`         ARD                                      ARD with a prior on γ, from there
+`thresholded`       ARD                                      drop columns by a rule, refit, repeat
+`sparse`            `inflated`: candidates                   `thresholded` among them, by backward search
+==================  =======================================  =============================================
+
+Calibrated methods begin with `inflated` too where plain ARD would collapse.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ardea import rates
+from ardea.core.evidence import slopes_and_scores
 from ardea.core.loop import Fixed, Learned, at_floor, solve_wide
-from ardea.core.problem import Array, Problem
-from ardea.core.result import Fit, Status, worst
-from ardea.core.reweighted import GammaPrior, NoiseRule, Setting
-from ardea.methods.thresholds import Calibrated, Given, Rule, Strength, sequential
-from ardea.priors import Flat
+from ardea.core.problem import Array, Index, Problem
+from ardea.core.result import Flat
+from ardea.core.result import Dropped, Fit, NoiseRule, Prior, Setting, Status, Trace, posterior, worst
+from ardea.methods.thresholds import Calibrated, Given, Likelihood, Magnitude, MaximumAPosteriori, Rule, Search, Strength
+from ardea.priors import Both, CappedLinear, Convex, InCoordinates
 
-# Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² are no numbers.
+# Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
 FARTHEST_NOISE = 1e100
-# An F test against all columns refutes a fit below this probability.
+# An F test against all columns refutes a fit below this probability: a convention, rare enough for a million fits.
 REFUTED = 1e-6
+# ARDr warns where its prior has driven σ² this far above that of least squares on the same support (a convention: the
+# standard deviation has doubled).
+OVERSHRUNK_RATIO = 4.0
+# The calibrated prior of ARDr is set anew until no column goes; two or three times are the rule.
+MOST_CALIBRATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -52,6 +73,52 @@ class Task:
         """Return false_terms per candidate column, at most the rate of plain ARD."""
         return float(min(false_terms / max(self.problem.n_candidates, 1), rates.NO_PRUNING_RATE))
 
+    @cached_property
+    def plain(self) -> Fit:
+        """Plain ARD on all columns: where ARDr and the thresholding methods begin, whatever their strength."""
+        return self.run()
+
+    @property
+    def collapses(self) -> bool:
+        """Whether plain ARD drives σ² to zero and keeps about m columns, from which no threshold comes back.
+
+        It does where columns are enough to interpolate the rows that differ.
+        """
+        return self.problem.wide or self.plain.status is Status.COLLAPSED
+
+    def run(
+        self,
+        problem: Problem | None = None,
+        noise: float | None = None,
+        *,
+        prior: Prior | None = None,
+        inflation: Array | None = None,
+        start: Array | None = None,
+    ) -> Fit:
+        """Run the outer loop, without a prior also from least squares where the data refute the first result."""
+        problem = self.problem if problem is None else problem
+        fit = self._run_once(problem, noise, prior=prior, inflation=inflation, start=start)
+        return self._not_refuted(problem, fit, inflation) if prior is None else fit
+
+    def _run_once(
+        self,
+        problem: Problem,
+        noise: float | None,
+        *,
+        prior: Prior | None = None,
+        inflation: Array | None = None,
+        start: Array | None = None,
+    ) -> Fit:
+        """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
+        alpha = np.ones(problem.n_columns) if inflation is None else inflation
+        setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
+        fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
+        if fit.status is Status.COLLAPSED and inflation is not None:
+            setting = replace(setting, noise_scale=np.ones(problem.n_columns))
+            again = solve_wide(setting, max_iter=self.max_iter, tol=self.tol)
+            fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
+        return fit
+
     def _noise_rule(self, initial: float | None) -> NoiseRule:
         if self.noise_variance is None:
             return Learned(initial)
@@ -63,44 +130,6 @@ class Task:
             )
         return Fixed(max(share, np.finfo(float).tiny))
 
-    def run(
-        self,
-        problem: Problem | None = None,
-        noise: float | None = None,
-        *,
-        prior: GammaPrior | None = None,
-        inflation: Array | None = None,
-        start: Array | None = None,
-    ) -> Fit:
-        """Run the outer loop, without a prior also from least squares where the data refute the first result."""
-        fit = self.run_once(problem, noise, prior=prior, inflation=inflation, start=start)
-        return self._not_refuted(self.problem if problem is None else problem, fit, inflation) if prior is None else fit
-
-    def run_once(
-        self,
-        problem: Problem | None = None,
-        noise: float | None = None,
-        *,
-        prior: GammaPrior | None = None,
-        inflation: Array | None = None,
-        start: Array | None = None,
-    ) -> Fit:
-        """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
-        problem = self.problem if problem is None else problem
-        alpha = np.ones(problem.n_columns) if inflation is None else inflation
-        setting = Setting(
-            problem,
-            Flat() if prior is None else prior,
-            self._noise_rule(noise),
-            inflation=alpha,
-        )
-        fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
-        if fit.status is Status.COLLAPSED and inflation is not None:
-            setting = replace(setting, noise_scale=np.ones(problem.n_columns))
-            again = solve_wide(setting, max_iter=self.max_iter, tol=self.tol)
-            fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
-        return fit
-
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
         problem = setting.problem
@@ -108,9 +137,7 @@ class Task:
             return fit
         lower = replace(setting, noise_rule=Learned(fit.noise, low_floor=True))
         again = solve_wide(lower, start=fit.gamma, max_iter=self.max_iter, tol=self.tol)
-        if problem.too_many(again.posterior.active.size):
-            return fit
-        return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
+        return fit if problem.too_many(again.posterior.active.size) else again.after(fit)
 
     def _not_refuted(self, problem: Problem, fit: Fit, inflation: Array | None) -> Fit:
         """Run again from least squares where an F test against all columns refutes the fit; return the better.
@@ -137,15 +164,19 @@ class Task:
         if chance > REFUTED:
             return fit
         coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
-        again = self.run_once(problem, noise, inflation=inflation, start=coefficients**2)
+        again = self._run_once(problem, noise, inflation=inflation, start=coefficients**2)
         if again.status is Status.COLLAPSED or not again.trace.cost[-1] < fit.trace.cost[-1]:
             return fit
-        return replace(again, trace=fit.trace.then(again.trace), n_iter=fit.n_iter + again.n_iter)
+        return again.after(fit)
 
-    @cached_property
-    def plain(self) -> Fit:
-        """Plain ARD on all columns: where ARDr and the thresholding methods begin, whatever their strength."""
-        return self.run()
+    def run_inflated(self, alpha: Array | None, false_terms: float, near: Fit | None = None) -> Fit:
+        """Run with inflation α, or (None) with the one calibrated to `false_terms`, from a fit nearby where given."""
+        if alpha is None:
+            calibrated = rates.strength_for("vi", self.false_positive_rate(false_terms))
+            alpha = np.full(self.problem.n_columns, float(calibrated))
+        if near is None:
+            return self.run(inflation=alpha)
+        return self.run(inflation=alpha, start=near.gamma, noise=near.noise)
 
     def screened(self, false_terms: float) -> Fit:
         """ARDvi at an inflation that lets at least one false column through: columns worth a second look.
@@ -159,53 +190,206 @@ class Task:
             self._screened[false_terms] = self.run_inflated(None, false_terms, near)
         return self._screened[false_terms]
 
-    @property
-    def collapses(self) -> bool:
-        """Whether plain ARD drives σ² to zero and keeps about m columns, from which no threshold comes back.
-
-        It does with as many columns as rows or more. It also does with fewer, where rows repeat each other (weights
-        above one, bootstrap samples), so that fewer different rows than columns are left.
-        """
-        return self.problem.wide or self.plain.status is Status.COLLAPSED
-
-    def screen_where_collapsing(self, calibrated: bool, false_terms: float) -> Fit | None:
+    def screened_where_collapsing(self, wish: Wish) -> Fit | None:
         """Return the screened fit where plain ARD, with which calibrated methods else begin, would collapse.
 
         A strength that the user gave is applied to plain ARD all the same, as in the paper.
         """
-        return self.screened(false_terms) if calibrated and self.collapses else None
+        return self.screened(wish.false_terms) if wish.calibrated and self.collapses else None
 
     def threshold(self, rule: Rule, screened: Fit | None = None) -> Fit:
-        """Threshold ARD sequentially, among all columns or those that an earlier fit kept."""
+        """Threshold ARD sequentially (Algs. 4–6), among all columns or those that an earlier fit kept."""
         if screened is None:
-            return sequential(self.problem, rule, self.run, self.plain)
+            return self._sequential(rule, self.plain, np.arange(self.problem.n_columns))
         columns = screened.posterior.active
         first = self.run(self.problem.restrict(columns), screened.noise)
-        fit = sequential(self.problem, rule, self.run, first, columns)
-        return replace(
-            fit,
-            trace=screened.trace.then(fit.trace),
-            n_iter=screened.n_iter + fit.n_iter,
-            status=worst(fit.status, screened.status),
-        )
+        fit = self._sequential(rule, first, columns).after(screened)
+        return replace(fit, status=worst(fit.status, screened.status))
 
-    def strength(self, method: rates.Method, given: Array | None, false_terms: float, unit_power: int) -> Strength:
-        """Return the user's strengths in these coordinates, or the calibrated ones."""
-        if given is None:
-            return Calibrated(method, self.false_positive_rate(false_terms))
+    def _sequential(self, rule: Rule, first: Fit, columns: Index) -> Fit:
+        """Judge the fit on some columns, refit on those that are left, until none is dropped; return it on all."""
+        problem, fit, before, rounds = self.problem, first, first, 0
+        while True:
+            active = fit.posterior.active
+            verdict = rule(fit.posterior, problem.square_norms[columns[active]], columns[active])
+            if not verdict.drop.any():
+                break
+            rounds += 1
+            gone = tuple(
+                Dropped(int(columns[active[i]]), rounds, float(verdict.statistic[i]), float(verdict.threshold[i]))
+                for i in np.flatnonzero(verdict.drop)
+            )
+            before = replace(fit, trace=fit.trace.then(Trace(dropped=gone)))
+            columns = columns[active[~verdict.drop]]
+            fit = self.run(problem.restrict(columns), fit.noise).after(before)
+        if first.status is Status.COLLAPSED:
+            large = problem.too_many(fit.posterior.active.size)
+            fit = replace(fit, status=Status.COLLAPSED if large else Status.RESCUED)
+        return fit.on(problem.n_columns, columns)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user asks of a method, checked: one strength per column, or the expected number of false terms.
+
+    Attributes
+    ----------
+    strength : ndarray of shape (d,) or None
+        α, λ or τ in the user's units; None where it is to be calibrated.
+    false_terms : float
+        Expected number of false terms, for a calibrated strength.
+    width : ndarray of shape (d,) or None
+        η of ARDr.
+    prior : Prior, Convex or None
+        Of ARDr, in place of λ and η.
+    search : str
+        Of MAPSTSBL.
+    """
+
+    strength: Array | None = None
+    false_terms: float = 1.0
+    width: Array | None = None
+    prior: Prior | Convex | None = None
+    search: Search = "diagonal"
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the strength follows from `false_terms`."""
+        return self.strength is None and self.prior is None
+
+    def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Strength:
+        """Return the strengths of a rule in the problem's coordinates."""
+        if self.strength is None:
+            return Calibrated(method, task.false_positive_rate(self.false_terms))
         with np.errstate(over="ignore", under="ignore"):  # infinity and zero are then the right strengths
-            return Given(given / self.unit**unit_power)
+            return Given(self.strength / task.unit**unit_power)
 
-    def price(self, false_terms: float) -> Given:
+    def price(self, task: Task) -> Given:
         """Return one calibrated price of MAP for every column: subset searches weigh the correlations themselves."""
-        tau = rates.strength_for("map", self.false_positive_rate(false_terms))
-        return Given(np.full(self.problem.n_columns, float(tau)))
+        tau = rates.strength_for("map", task.false_positive_rate(self.false_terms))
+        return Given(np.full(task.problem.n_columns, float(tau)))
 
-    def run_inflated(self, alpha: Array | None, false_terms: float, near: Fit | None = None) -> Fit:
-        """Run with inflation α, or (None) with the one calibrated to `false_terms`, from a fit nearby where given."""
-        if alpha is None:
-            calibrated = rates.strength_for("vi", self.false_positive_rate(false_terms))
-            alpha = np.full(self.problem.n_columns, float(calibrated))
-        if near is None:
-            return self.run(inflation=alpha)
-        return self.run(inflation=alpha, start=near.gamma, noise=near.noise)
+
+@dataclass(frozen=True)
+class Method:
+    """What an estimator is: how it is solved, and the name and range of its strength.
+
+    Attributes
+    ----------
+    solve : callable
+        (task, wish, fit of a strength nearby or None) → fit.
+    strength : str or None
+        Name of the parameter that decides how many terms are kept.
+    zero_allowed, infinity_allowed : bool
+        Which extreme strengths make sense.
+    sparse_first : bool
+        Whether small strengths keep few terms.
+    unit_power : int
+        How the statistics of its threshold change with the unit of a coefficient.
+    """
+
+    solve: Callable[[Task, Wish, Fit | None], Fit]
+    strength: str | None = None
+    zero_allowed: bool = True
+    infinity_allowed: bool = False
+    sparse_first: bool = False
+    unit_power: int = 0
+
+
+def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
+    """ARD (Alg. 1)."""
+    return task.plain
+
+
+def inflated(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
+    """ARDvi (Alg. 2)."""
+    return task.run_inflated(wish.strength, wish.false_terms, near)
+
+
+def magnitude(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
+    """M-STSBL (Alg. 4)."""
+    rule = Magnitude(wish.threshold(task, "m", Magnitude.unit_power))
+    return task.threshold(rule, task.screened_where_collapsing(wish))
+
+
+def likelihood(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
+    """L-STSBL (Alg. 5)."""
+    rule = Likelihood(wish.threshold(task, "l", Likelihood.unit_power))
+    return task.threshold(rule, task.screened_where_collapsing(wish))
+
+
+def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
+    """MAP-STSBL (Alg. 6)."""
+    one_price = wish.calibrated and wish.search != "diagonal"
+    strength: Any = wish.price(task) if one_price else wish.threshold(task, "map", 0)
+    return task.threshold(MaximumAPosteriori(strength, wish.search), task.screened_where_collapsing(wish))
+
+
+def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
+    """The calibrated default: candidates by ARDvi, then MAP backward elimination among them."""
+    return task.threshold(MaximumAPosteriori(wish.price(task), "backward"), task.screened(wish.false_terms))
+
+
+def penalised(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
+    """ARDr (Alg. 3), from ARD's γ."""
+    screened = task.screened_where_collapsing(wish)
+    first = task.plain if screened is None else screened
+    if wish.calibrated:
+        fit = _calibrated(task, wish, first)
+    else:
+        fit = _run_on(task, _given_prior(task, wish), first)
+    status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
+    if task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
+        status = worst(status, Status.OVERSHRUNK)
+    return replace(fit, status=status)
+
+
+def _run_on(task: Task, prior: Prior, begin: Fit) -> Fit:
+    """Run on from a fit under a prior."""
+    return task.run(noise=begin.noise, prior=prior, start=begin.gamma).after(begin)
+
+
+def _calibrated(task: Task, wish: Wish, begin: Fit) -> Fit:
+    """Run, calibrate the prior again to the σ² found (ARD's is too small by the false columns it keeps), repeat."""
+    for _ in range(MOST_CALIBRATIONS):
+        fit = _run_on(task, _calibrated_prior(task, wish, begin), begin)
+        if np.array_equal(fit.gamma > 0, begin.gamma > 0):
+            break
+        begin = fit
+    return fit
+
+
+def _given_prior(task: Task, wish: Wish) -> Prior:
+    """Return the user's prior in the problem's coordinates."""
+    if isinstance(wish.prior, Prior):
+        whole = wish.prior
+    elif wish.prior is not None:
+        whole = Both(Flat(), wish.prior)
+    else:
+        lam = 0.0 if wish.strength is None else wish.strength
+        whole = CappedLinear(lam, np.inf if wish.width is None else wish.width)
+    return InCoordinates(whole, task.unit**2, task.noise_unit)
+
+
+def _calibrated_prior(task: Task, wish: Wish, first: Fit) -> Prior:
+    """Return λ_j = (z² − 1)s_j and η_j = (z² − 1)/s_j, with s_j the precision of column j against the others.
+
+    On orthogonal columns s_j = ρ_j/σ² and ψ² = v + min(λv², η) with v = 1/s_j: any η ≥ (z² − 1)v has the same cut.
+    The least of them stops the penalty where ARD's γ = (t² − 1)/s is that of a column at the cut.
+    """
+    excess = float(rates.strength_for("vi", task.false_positive_rate(wish.false_terms))) - 1
+    post = posterior(task.problem, first.gamma, first.noise)
+    precision, _ = slopes_and_scores(task.problem, post)  # s_j = M_j where γ_j = 0
+    precision[post.active] = post.own_precision
+    free = excess / np.where(precision > 0, precision, 1.0)
+    width = free if wish.width is None else wish.width / task.unit**2
+    return CappedLinear(excess * precision, np.maximum(width, np.finfo(float).tiny))
+
+
+def _least_squares_noise(task: Task, fit: Fit) -> float:
+    """Return ‖y − Θξ‖²/(m − k) with ξ by least squares on the support, or the floor of σ² where that is higher."""
+    degrees = task.problem.n_rows - fit.posterior.active.size
+    if degrees <= 0:
+        return np.inf
+    _, rss = task.problem.least_squares(fit.posterior.active)
+    return max(rss / degrees, Learned().floor(task.problem))

@@ -1,4 +1,4 @@
-"""Keep/drop rules (posterior → mask), and sequential thresholding (Algs. 4–6) as one function.
+"""Rules that say which columns of a fit are dropped (Algs. 4–6): posterior → verdict.
 
 Each rule compares a statistic of every active column with a threshold and says which columns go. `unit_power` tells
 how both change with the unit of a coefficient: magnitudes with its first power, densities with its inverse.
@@ -203,54 +203,3 @@ def _precision(post: Posterior) -> Array:
     half = post.triangle / post.root[:, None]
     product: Array = half @ half.T / post.noise
     return product
-
-
-def sequential(
-    problem: Problem, rule: Rule, solve_on: Callable[[Problem, float], Fit], first: Fit, columns: Index | None = None
-) -> Fit:
-    """Fit → judge → restrict → fit, until no column goes; the fit returned is over all columns.
-
-    Parameters
-    ----------
-    problem : Problem
-        All columns.
-    rule : Rule
-        Which active columns go.
-    solve_on : callable
-        Maps a problem and a σ² to start from to a fit.
-    first : Fit
-        Fit of the problem restricted to `columns`, to begin with.
-    columns : ndarray of int, optional
-        Where to begin; None: all columns.
-    """
-    columns = np.arange(problem.n_columns) if columns is None else columns
-    fit, trace, rounds, n_iter = first, Trace(), 0, 0
-    collapsed = fit.status is Status.COLLAPSED
-    while True:
-        trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
-        active = fit.posterior.active
-        verdict = rule(fit.posterior, problem.square_norms[columns[active]], columns[active])
-        if not verdict.drop.any():
-            break
-        rounds += 1
-        dropped = tuple(
-            Dropped(int(columns[active[i]]), rounds, float(verdict.statistic[i]), float(verdict.threshold[i]))
-            for i in np.flatnonzero(verdict.drop)
-        )
-        trace = trace.then(Trace(dropped=dropped))
-        columns = columns[active[~verdict.drop]]
-        fit = solve_on(problem.restrict(columns), fit.noise)
-    if collapsed:
-        large = problem.too_many(fit.posterior.active.size)
-        fit = replace(fit, status=Status.COLLAPSED if large else Status.RESCUED)
-    return embed(problem.n_columns, columns, replace(fit, trace=trace, n_iter=n_iter))
-
-
-def embed(n_columns: int, columns: Index, fit: Fit) -> Fit:
-    """Return a fit on some columns of a problem as a fit on all of them, the others exactly zero.
-
-    The residual of its posterior stays in the rows of the smaller problem.
-    """
-    gamma = np.zeros(n_columns)
-    gamma[columns] = fit.gamma
-    return replace(fit, gamma=gamma, posterior=replace(fit.posterior, active=columns[fit.posterior.active]))
