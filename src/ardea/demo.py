@@ -176,7 +176,9 @@ def lorenz_text(lorenz: LorenzDemo) -> str:
     for equation, terms in zip(model.equations_, lorenz.true_terms, strict=True):
         found += len(terms.keys() & set(equation.terms))
         added += len(set(equation.terms) - terms.keys())
-        for name, value, half in zip(equation.terms, equation.coefficients, equation.posterior.half_widths(), strict=True):
+        for name, value, half in zip(
+            equation.terms, equation.coefficients, equation.posterior.half_widths(), strict=True
+        ):
             covered += name in terms and abs(terms[name] - value) <= half
     verdict = f"All {true} true terms found" if found == true else f"{found} of {true} true terms found"
     lines = [

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
-from ardea.core.result import Flat
-from ardea.core.result import Prior
+from ardea.core.result import Flat, Prior
 
 __all__ = [
     "Both",

@@ -30,6 +30,8 @@ def test_a_prior_with_a_convex_part_takes_no_second_one():
     with pytest.raises(ValueError, match="convex part of its own"):
         Gamma(2.0, 1.0) & Bounds(0.0, 1.0)
     with pytest.raises(ValueError, match="convex one"):
+        Bounds(0.0, 1.0) & Bounds(0.0, 2.0)
+    with pytest.raises(TypeError, match="unsupported operand"):
         Linear(1.0) & Linear(1.0)
     assert (Bounds(0.0, 1.0) & Linear(1.0)).convex is not None
 

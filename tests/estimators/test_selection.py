@@ -207,6 +207,6 @@ def test_progress_with_the_time_left_is_shown_when_asked(data, capsys):
     assert capsys.readouterr().err == ""
     ARDSearch(ARDvi(), strengths=[1, 4, 16], criterion="cv", cv=3, verbose=1).fit(X, y)
     shown = capsys.readouterr().err
-    assert "3/3 models" in shown
-    assert "3/3 paths" in shown
-    assert " left" in shown
+    assert "path: 100%" in shown
+    assert "cv: 100%" in shown
+    assert "3/3" in shown

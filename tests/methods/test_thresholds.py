@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 import dense_twin as twin
 from ardea import rates
-from ardea.core.loop import Fixed, Learned, solve
-from ardea.core.result import Setting, Status, posterior
+from ardea.core.result import Status, posterior
 from ardea.methods.task import Task
 from ardea.methods.thresholds import (
     Calibrated,
@@ -16,7 +15,6 @@ from ardea.methods.thresholds import (
     MaximumAPosteriori,
     backward_elimination,
 )
-from ardea.priors import Flat
 
 SEARCHES = ("diagonal", "greedy", "forward-backward", "backward")
 

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from ardea.core.problem import EPS, Array, Columns, Coordinates, DenseColumns, Index, Problem, power_of_two
-from ardea.core.result import Flat
+from ardea.core.problem import EPS, Array, Columns, Coordinates, DenseColumns, FlatColumns, Index, Problem, power_of_two
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000
@@ -208,10 +207,10 @@ class FlatRows:
         twice: Array = once - self.basis @ (self.basis.T @ once)
         return twice
 
-    def flat(self, loadings: Array, target_loadings: Array) -> Flat:
+    def flat(self, loadings: Array, target_loadings: Array) -> FlatColumns:
         """Return what the coordinates remember of F."""
         rank = self.basis.shape[1]
-        return Flat(self.kept, self.intercept, loadings, target_loadings, self.inverse_gram, rank)
+        return FlatColumns(self.kept, self.intercept, loadings, target_loadings, self.inverse_gram, rank)
 
 
 def pose_dense(

@@ -235,7 +235,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Flat:
+class FlatColumns:
     """The columns F with a flat prior (intercept first, then `always_keep`) and what they explain.
 
     Attributes
@@ -272,7 +272,7 @@ class Coordinates:
 
     columns: Array
     targets: Array
-    flat: Flat
+    flat: FlatColumns
     total_weight: float
     n_samples: int
 

@@ -306,7 +306,7 @@ class Status(Enum):
 
     @property
     def advice(self) -> str:
-        """What to do, with fields max_iter, gap, tol, k, m to fill in."""
+        """What to do, with fields max_iter, gap, tol, k, rows to fill in."""
         return _ADVICE.get(self, "")
 
 
@@ -335,13 +335,13 @@ _ADVICE = {
         "(docs/warnings/convergence)."
     ),
     Status.COLLAPSED: (
-        "The fit keeps {k} terms on {m:g} rows: the model is close to interpolating the data, and its noise variance "
+        "The fit keeps {k} terms on {rows}: the model is close to interpolating the data, and its noise variance "
         "cannot be trusted. Give noise_variance, ask for fewer terms (SparseARD, or a larger strength), or add rows "
         "(docs/warnings/collapse)."
     ),
     Status.RESCUED: (
         "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
-        "be learned from the data alone. The model returned keeps {k} terms on {m:g} rows; its noise variance errs on "
+        "be learned from the data alone. The model returned keeps {k} terms on {rows}; its noise variance errs on "
         "the high side. Give noise_variance if you know it, or add rows (docs/warnings/collapse)."
     ),
     Status.OVERSHRUNK: (

@@ -15,18 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ardea.core.problem import Array, Index, Problem
-from ardea.core.result import Posterior
+from ardea.core.problem import Array, Coordinates, Index, Problem
+from ardea.core.result import Fit, Status
+from ardea.core.subsets import moves
 
+# The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
 FEW_DEGREES = 5
+# Correlations from which columns count as nearly the same, and as alternatives, and the rise of m ln RSS up to which an
+# exchange hardly matters: conventions (a rise of 2 is one parameter of AIC).
 NEAR_DUPLICATE = 0.999
 ALTERNATIVE, HARDLY_WORSE = 0.95, 2.0
 # Beyond this many terms no one asks which of them could be exchanged, and the answer would cost as much as the fit.
 MOST_TERMS = 100
+# Pairs and columns named in one message: a convention.
 NAMED = 3
 
 
@@ -99,36 +105,19 @@ def near_duplicates(correlation: Array, active: Index) -> list[Pair]:
     return sorted(pairs, key=lambda pair: -abs(pair.correlation))
 
 
-def alternatives(problem: Problem, post: Posterior, correlation: Array, known_noise: float | None) -> list[Pair]:
-    """Return pairs (kept, dropped) of correlated columns that the data hardly tell apart, the closest first.
-
-    With Q an orthonormal basis of the kept columns, r the residual of y and u_i the unit vector in their span that is
-    orthogonal to all but column i, the exchange of i for j changes the residual sum of squares by
-
-        (u_iᵀy)² − (rᵀa_j + (u_iᵀy)(u_iᵀa_j))²/(‖a_j − QQᵀa_j‖² + (u_iᵀa_j)²).
-    """
-    active = post.active
+def alternatives(problem: Problem, active: Index, correlation: Array, known_noise: float | None) -> list[Pair]:
+    """Return pairs (kept, dropped) of correlated columns that the data hardly tell apart, the closest first."""
     dropped = np.ones(problem.n_columns, dtype=bool)
     dropped[active] = False
     place, others = np.nonzero((np.abs(correlation) > ALTERNATIVE) & dropped)
     if others.size == 0:
         return []
-    q, triangle = np.linalg.qr(problem.active.vectors(active))
-    inverse = np.linalg.pinv(triangle)
-    directions = (q @ inverse.T) / np.linalg.norm(inverse, axis=1)
-    loads = q.T @ problem.target
-    residual = problem.target - q @ loads
-    rss = float(residual @ residual) + problem.rest
     candidates, where = np.unique(others, return_inverse=True)
-    columns = problem.columns.take(candidates)
-    heights, across = directions.T @ problem.target, directions.T @ columns
-    outside = columns - q @ (q.T @ columns)
-    room = np.einsum("ij,ij->j", outside, outside)[where] + across[place, where] ** 2
-    gain = ((residual @ outside)[where] + heights[place] * across[place, where]) ** 2
-    change = heights[place] ** 2 - np.divide(gain, room, out=np.zeros_like(gain), where=room > 0)
+    change = moves(problem, active, candidates).exchanges[place, where]
     if known_noise is None:
-        tiny = np.finfo(float).tiny
-        cost = problem.n_rows * np.log(np.maximum(rss + change, tiny) / max(rss, tiny))
+        rss = max(problem.least_squares(active)[1], np.finfo(float).tiny)
+        with np.errstate(divide="ignore"):
+            cost = problem.n_rows * np.log(np.maximum(1 + change / rss, np.finfo(float).tiny))
     else:
         cost = change / known_noise
     pairs = [
@@ -140,45 +129,71 @@ def alternatives(problem: Problem, post: Posterior, correlation: Array, known_no
 
 
 def fit_advice(
-    problem: Problem, post: Posterior, n_flat: int, known_noise: float | None, names: Sequence[str]
+    problem: Problem,
+    fit: Fit,
+    coordinates: Coordinates,
+    *,
+    known_noise: bool,
+    limits: dict[str, Any],
+    names: Sequence[str],
 ) -> list[Advice]:
-    """Return what a user should know of a fit that ended well, as messages and their categories."""
+    """Return what a user should know of a fit, as messages and their categories.
+
+    `limits` are the `max_iter` and `tol` of the fit. A fit that did not end well says so, and nothing else.
+    """
+    k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
+    if fit.status.advice:
+        differ = problem.n_distinct + coordinates.flat.rank
+        rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
+        text = fit.status.advice.format(gap=fit.kkt_gap, k=k, rows=rows, **limits)
+        collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
+        return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
+    if m <= k + 1 and m != coordinates.n_samples:
+        text = (
+            f"The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
+            "scale them to add up to the number of independent rows (docs/warnings/collapse)."
+        )
+        return [(text, CollapseWarning)]
     if problem.total == 0:
         text = "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
         return [(text, ConstantTargetWarning)]
-    told: list[Advice] = []
-    degrees, n_terms = problem.n_rows - post.active.size, post.active.size + n_flat
-    if known_noise is None and degrees < FEW_DEGREES:
-        told.append(
-            (
-                f"{n_terms} {'term leaves' if n_terms == 1 else 'terms leave'} {degrees:g} degrees of freedom for the "
-                "noise variance: "
-                "intervals and the number of false terms are guesses. Add rows, or give noise_variance "
-                "(docs/warnings/few_rows).",
-                FewRowsWarning,
-            )
-        )
-    if not 0 < post.active.size <= MOST_TERMS:
-        return told
-    correlation = correlations(problem, post.active)
+    told = [] if known_noise else _on_few_rows(problem, fit, coordinates)
+    return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
+
+
+def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[Advice]:
+    degrees = problem.n_rows - fit.posterior.active.size
+    if degrees >= FEW_DEGREES:
+        return []
+    n_terms = fit.posterior.active.size + coordinates.flat.rank
+    text = (
+        f"{n_terms} {'term leaves' if n_terms == 1 else 'terms leave'} {degrees:g} degrees of freedom for the noise "
+        "variance: intervals and the number of false terms are guesses. Add rows, or give noise_variance "
+        "(docs/warnings/few_rows)."
+    )
+    return [(text, FewRowsWarning)]
+
+
+def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, names: Sequence[str]) -> list[Advice]:
+    active = fit.posterior.active
+    if not 0 < active.size <= MOST_TERMS:
+        return []
+    correlation = correlations(problem, active)
     if max(correlation.max(), -correlation.min()) <= ALTERNATIVE:
-        return told
-    if twins := near_duplicates(correlation, post.active):
-        told.append(
-            (
-                f"Columns kept side by side are nearly the same: {_listed(twins, names)}. Their coefficients mean "
-                "little one by one: drop one of each, or read their sum (docs/warnings/duplicate_columns).",
-                DuplicateColumnsWarning,
-            )
+        return []
+    told: list[Advice] = []
+    if twins := near_duplicates(correlation, active):
+        text = (
+            f"Columns kept side by side are nearly the same: {_listed(twins, names)}. Their coefficients mean "
+            "little one by one: drop one of each, or read their sum (docs/warnings/duplicate_columns)."
         )
-    if rivals := alternatives(problem, post, correlation, known_noise):
-        told.append(
-            (
-                f"The data hardly tell kept terms from dropped ones: {_listed(rivals, names)}. Do not read the choice "
-                "as a finding (docs/warnings/alternatives).",
-                AlternativesWarning,
-            )
+        told.append((text, DuplicateColumnsWarning))
+    if rivals := alternatives(problem, active, correlation, known_noise):
+        text = (
+            f"The data hardly tell kept terms from dropped ones: {_listed(rivals, names)}. Do not read the choice "
+            "as a finding (docs/warnings/alternatives)."
         )
+        told.append((text, AlternativesWarning))
     return told
 
 

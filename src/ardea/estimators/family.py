@@ -1,32 +1,27 @@
-"""The seven estimators: each names a combination of parts (inflation, prior, threshold) of the one outer loop.
+"""The seven estimators, as declarations: parameters, documentation, and which method of the one outer loop it is.
 
-validate → compress → solve → attributes is in :mod:`ardea.estimators.base`; the loop is :mod:`ardea.core.reweighted`.
+validate → pose → solve → attributes is in :mod:`ardea.estimators.base`; the methods are in :mod:`ardea.methods.task`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ardea import rates
-from ardea.core.evidence import slopes_and_scores
-from ardea.core.loop import Learned
-from ardea.core.problem import Array
-from ardea.core.result import Fit, Status, posterior, worst
 from ardea.estimators.base import BaseARD
-from ardea.estimators.inputs import checked_strength
-from ardea.methods.task import Task
-from ardea.methods.thresholds import Likelihood, Magnitude, MaximumAPosteriori, Search
-from ardea.priors import Both, CappedLinear, Convex, Flat, InCoordinates, Prior
-
-# ARDr warns where its prior has driven σ² this far above that of least squares on the same support.
-OVERSHRUNK_RATIO = 4.0
-# The calibrated prior of ARDr is set anew until no column goes, at most so often.
-MOST_CALIBRATIONS = 20
-SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
+from ardea.methods.task import (
+    Method,
+    inflated,
+    likelihood,
+    magnitude,
+    maximum_a_posteriori,
+    penalised,
+    plain,
+    sparse,
+)
+from ardea.methods.thresholds import Likelihood, Magnitude, Search
+from ardea.priors import Convex, Prior
 
 
 class ARD(BaseARD):
@@ -90,6 +85,8 @@ class ARD(BaseARD):
     True
     """
 
+    method = Method(plain)
+
     def __init__(
         self,
         *,
@@ -101,9 +98,6 @@ class ARD(BaseARD):
         verbose: int = 0,
     ) -> None:
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
-
-    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        return task.plain
 
 
 class ARDvi(BaseARD):
@@ -132,7 +126,7 @@ class ARDvi(BaseARD):
     1
     """
 
-    strength_name = "alpha"
+    method = Method(inflated, "alpha", zero_allowed=False)
 
     def __init__(
         self,
@@ -149,12 +143,6 @@ class ARDvi(BaseARD):
         self.alpha = alpha
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
-
-    def _strength(self, n_columns: int) -> Array | None:
-        return checked_strength("alpha", self.alpha, n_columns, zero_allowed=False)
-
-    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        return task.run_inflated(self._strength(task.problem.n_columns), self.false_terms, near)
 
 
 class ARDr(BaseARD):
@@ -189,7 +177,7 @@ class ARDr(BaseARD):
     1
     """
 
-    strength_name = "lam"
+    method = Method(penalised, "lam")
 
     def __init__(
         self,
@@ -210,83 +198,6 @@ class ARDr(BaseARD):
         self.prior = prior
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.prior is not None and not isinstance(self.prior, Prior | Convex):
-            raise ValueError(
-                f"prior={self.prior!r} is not a prior: give one of ardea.priors, or wrap your functions in "
-                "ardea.priors.Concave or ardea.priors.Convex."
-            )
-
-    def _strength(self, n_columns: int) -> Array | None:
-        self._width(n_columns)
-        return checked_strength("lam", self.lam, n_columns)
-
-    def _width(self, n_columns: int) -> Array | None:
-        if self.eta is None:
-            return None
-        eta = checked_strength("eta", self.eta, n_columns, zero_allowed=False, infinity_allowed=True)
-        if eta is None:
-            raise ValueError("eta='calibrated' is not known: calibrate lam, and give eta as a number.")
-        return eta
-
-    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        calibrated = self.prior is None and isinstance(self.lam, str)
-        screened = task.screen_where_collapsing(calibrated, self.false_terms)
-        first = task.plain if screened is None else screened
-        fit = self._calibrated(task, first) if calibrated else self._penalised(task, self._given_prior(task), first)
-        status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
-        if task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
-            status = worst(status, Status.OVERSHRUNK)
-        return replace(fit, status=status)
-
-    @staticmethod
-    def _penalised(task: Task, prior: Prior, begin: Fit) -> Fit:
-        """Run on from a fit under a prior."""
-        fit = task.run(noise=begin.noise, prior=prior, start=begin.gamma)
-        return replace(fit, trace=begin.trace.then(fit.trace), n_iter=begin.n_iter + fit.n_iter)
-
-    def _calibrated(self, task: Task, begin: Fit) -> Fit:
-        """Run, calibrate the prior again to the σ² found (ARD's is too small by the false columns it keeps), repeat."""
-        for _ in range(MOST_CALIBRATIONS):
-            fit = self._penalised(task, self._calibrated_prior(task, begin), begin)
-            if np.array_equal(fit.gamma > 0, begin.gamma > 0):
-                break
-            begin = fit
-        return fit
-
-    def _given_prior(self, task: Task) -> Prior:
-        """Return the user's prior in the problem's coordinates."""
-        if self.prior is not None:
-            whole = self.prior if isinstance(self.prior, Prior) else Both(Flat(), self.prior)
-            return InCoordinates(whole, task.unit**2, task.noise_unit)
-        lam, eta = self._strength(task.problem.n_columns), self._width(task.problem.n_columns)
-        linear = CappedLinear(0.0 if lam is None else lam, np.inf if eta is None else eta)
-        return InCoordinates(linear, task.unit**2, task.noise_unit)
-
-    def _calibrated_prior(self, task: Task, first: Fit) -> Prior:
-        """Return λ_j = (z² − 1)s_j and η_j = (z² − 1)/s_j, with s_j the precision of column j against the others.
-
-        On orthogonal columns s_j = ρ_j/σ² and ψ² = v + min(λv², η) with v = 1/s_j: any η ≥ (z² − 1)v has the same cut.
-        The least of them stops the penalty where ARD's γ = (t² − 1)/s is that of a column at the cut.
-        """
-        excess = float(rates.strength_for("vi", task.false_positive_rate(self.false_terms))) - 1
-        post = posterior(task.problem, first.gamma, first.noise)
-        precision, _ = slopes_and_scores(task.problem, post)  # s_j = M_j where γ_j = 0
-        precision[post.active] = post.own_precision
-        eta = self._width(task.problem.n_columns)
-        width = excess / np.where(precision > 0, precision, 1.0) if eta is None else eta / task.unit**2
-        return CappedLinear(excess * precision, np.maximum(width, np.finfo(float).tiny))
-
-
-def _least_squares_noise(task: Task, fit: Fit) -> float:
-    """Return ‖y − Θξ‖²/(m − k) with ξ by least squares on the support, or the floor of σ² where that is higher."""
-    degrees = task.problem.n_rows - fit.posterior.active.size
-    if degrees <= 0:
-        return np.inf
-    _, rss = task.problem.least_squares(fit.posterior.active)
-    return max(rss / degrees, Learned().floor(task.problem))
 
 
 class MSTSBL(BaseARD):
@@ -316,7 +227,7 @@ class MSTSBL(BaseARD):
     (1, 1)
     """
 
-    strength_name = "tau"
+    method = Method(magnitude, "tau", unit_power=Magnitude.unit_power)
 
     def __init__(
         self,
@@ -333,17 +244,6 @@ class MSTSBL(BaseARD):
         self.tau = tau
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
-
-    def _strength(self, n_columns: int) -> Array | None:
-        return checked_strength("tau", self.tau, n_columns)
-
-    def _rule_unit_power(self) -> int:
-        return Magnitude.unit_power
-
-    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        tau = self._strength(task.problem.n_columns)
-        strength = task.strength("m", tau, self.false_terms, Magnitude.unit_power)
-        return task.threshold(Magnitude(strength), task.screen_where_collapsing(tau is None, self.false_terms))
 
 
 class LSTSBL(BaseARD):
@@ -369,7 +269,7 @@ class LSTSBL(BaseARD):
     1
     """
 
-    strength_name = "tau"
+    method = Method(likelihood, "tau", infinity_allowed=True, sparse_first=True, unit_power=Likelihood.unit_power)
 
     def __init__(
         self,
@@ -386,17 +286,6 @@ class LSTSBL(BaseARD):
         self.tau = tau
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
-
-    def _strength(self, n_columns: int) -> Array | None:
-        return checked_strength("tau", self.tau, n_columns, infinity_allowed=True)
-
-    def _rule_unit_power(self) -> int:
-        return Likelihood.unit_power
-
-    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        tau = self._strength(task.problem.n_columns)
-        strength = task.strength("l", tau, self.false_terms, Likelihood.unit_power)
-        return task.threshold(Likelihood(strength), task.screen_where_collapsing(tau is None, self.false_terms))
 
 
 class MAPSTSBL(BaseARD):
@@ -424,7 +313,7 @@ class MAPSTSBL(BaseARD):
     1
     """
 
-    strength_name = "tau"
+    method = Method(maximum_a_posteriori, "tau")
 
     def __init__(
         self,
@@ -443,22 +332,6 @@ class MAPSTSBL(BaseARD):
         self.search = search
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.search not in SEARCHES:
-            raise ValueError(f"search={self.search!r} is not known: choose one of {', '.join(map(repr, SEARCHES))}.")
-
-    def _strength(self, n_columns: int) -> Array | None:
-        return checked_strength("tau", self.tau, n_columns)
-
-    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        tau = self._strength(task.problem.n_columns)
-        one_price = tau is None and self.search != "diagonal"
-        strength = task.price(self.false_terms) if one_price else task.strength("map", tau, self.false_terms, 0)
-        return task.threshold(
-            MaximumAPosteriori(strength, self.search), task.screen_where_collapsing(tau is None, self.false_terms)
-        )
 
 
 class SparseARD(BaseARD):
@@ -491,7 +364,7 @@ class SparseARD(BaseARD):
     x5   -1.964 0.07133   -2.104    -1.824
     """
 
-    strength_name = "false_terms"
+    method = Method(sparse, "false_terms", sparse_first=True)
 
     def __init__(
         self,
@@ -506,7 +379,3 @@ class SparseARD(BaseARD):
     ) -> None:
         self.false_terms = false_terms
         super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
-
-    def _solve_one(self, task: Task, near: Fit | None = None) -> Fit:
-        rule = MaximumAPosteriori(task.price(self.false_terms), "backward")
-        return task.threshold(rule, task.screened(self.false_terms))

@@ -1,18 +1,230 @@
-"""Checks of what the user passed, each with a message that says what to do."""
+"""What the user passed, checked: one kind of rows for arrays, frames, sparse matrices, operators and Dask collections.
+
+Every refusal has a message that says what to do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ardea.core.problem import Array
+from ardea.core.compression import (
+    COMPRESSION_COLUMN_LIMIT,
+    CompressedRows,
+    Compression,
+    distinct_rows,
+    pose_array,
+    ranges_of,
+)
+from ardea.core.implicit import SparseSource, pose_implicit
+from ardea.core.memory import LEAST, require
+from ardea.core.problem import Array, Coordinates, Problem
+from ardea.estimators.operators import Operator, OperatorSource
+from ardea.methods.task import Method, Wish
+from ardea.methods.thresholds import SEARCHES
+from ardea.priors import Convex, Prior
 
+# Columns named in one message: a convention.
 MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """Rows as a fit needs them: finite numbers that belong together; rows without weight are gone.
+
+    Attributes
+    ----------
+    X : ndarray, sparse matrix, Operator or CompressedRows
+        The columns.
+    Y : ndarray of shape (m, n_targets)
+        The targets; empty where X is compressed.
+    weight : ndarray of shape (m,) or None
+        Counts.
+    ranges : ndarray of shape (2, d) or None
+        Least and greatest value of every column.
+    one_target : bool
+        Whether y had one axis.
+    """
+
+    X: Any
+    Y: Array
+    weight: Array | None
+    ranges: Array | None
+    one_target: bool
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    def subset(self, rows: NDArray[np.intp]) -> CheckedRows:
+        """Return some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return CheckedRows(self.X[rows], self.Y[rows], weight, self.ranges, self.one_target)
+
+    def compressed(self) -> Compression:
+        """Return what a stream adds up."""
+        if isinstance(self.X, Operator):
+            raise ValueError("An Operator cannot be added to a stream of rows; use fit.")
+        if isinstance(self.X, CompressedRows):
+            return self.X.compression
+        if sparse.issparse(self.X) and self.n_columns > COMPRESSION_COLUMN_LIMIT:
+            raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
+        return Compression.from_arrays(self.X, self.Y, self.weight, self.ranges)
+
+    def pose(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
+        """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
+        X, Y, weight = self.X, self.Y, self.weight
+        m, d = X.shape
+        if isinstance(X, Operator):
+            return pose_implicit(OperatorSource.of(X), Y, weight, intercept=intercept, keep=keep)
+        # Peaks of memory as measured on several shapes; ill-conditioned columns may need half as much again.
+        if isinstance(X, CompressedRows) or (m > d and d <= COMPRESSION_COLUMN_LIMIT):
+            _ask_for(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")
+            return self.compressed().pose(intercept=intercept, keep=keep)
+        if sparse.issparse(X):
+            different = distinct_rows(X, Y, ranges_of(X) if self.ranges is None else self.ranges)
+            source = SparseSource(sparse.csc_array(X))
+            return pose_implicit(source, Y, weight, intercept=intercept, keep=keep, n_distinct=different)
+        _ask_for(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
+        return pose_array(X, Y, weight, intercept=intercept, keep=keep)
+
+
+def _ask_for(n_bytes: float, what: str) -> None:
+    """Refuse what does not fit into memory; small work is never looked at."""
+    if n_bytes >= LEAST:
+        require(n_bytes, what)
+
+
+def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CheckedRows:
+    """Check what was passed to `fit` or (not the first block) `partial_fit`, and set or compare the model's columns."""
+    if any(map(is_lazy, (X, y, sample_weight))):
+        X, y, sample_weight = _compressed_where_they_lie(model, X, y, sample_weight, first=first), None, None
+    if isinstance(X, CompressedRows):
+        return _already_compressed(model, X, y, sample_weight, first=first)
+    X, y, ranges = _checked_arrays(model, X, y, first=first)
+    if np.iscomplexobj(y):
+        raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
+    y = np.asarray(y, dtype=np.float64)
+    rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1)
+    return rows if sample_weight is None else _weighted(rows, sample_weight)
+
+
+def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, Any, Array | None]:
+    """Return X and y as numbers, and the range of every column."""
+    for name, data in (("X", X), ("y", y)):
+        refuse_masks_and_dates(name, data)
+    if isinstance(X, Operator):
+        y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+        check_consistent_length(X, y)
+    ranges = _ranges_where_sound(X, y) if first else None
+    if isinstance(X, Operator) or ranges is not None:
+        _remember_columns(model, X.shape[1], None)
+        return X, y, ranges
+    if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
+        _ask_for(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
+    with explained_where_unsound(X, y):
+        X, y = validate_data(
+            model,
+            X,
+            y,
+            accept_sparse=("csr", "csc"),
+            dtype=(np.float64, np.float32),
+            multi_output=True,
+            y_numeric=True,
+            reset=first,
+        )
+    return X, y, ranges_of(X)
+
+
+def _ranges_where_sound(X: Any, y: Any) -> Array | None:
+    """Return the range of every column of arrays that scikit-learn's checks would pass unchanged; None for others.
+
+    The range of a column is finite only if all its values are, and needed anyway: this saves the pass of those checks.
+    """
+    if type(X) is not np.ndarray or type(y) is not np.ndarray or X.dtype != np.float64 or y.dtype != np.float64:
+        return None
+    if X.ndim != 2 or y.ndim not in {1, 2} or X.shape[0] != y.shape[0] or 0 in X.shape or 0 in y.shape:
+        return None
+    ranges = ranges_of(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ranges if np.isfinite(ranges).all() and np.isfinite(y.sum()) else None
+
+
+def _remember_columns(model: Any, n_columns: int, names: Sequence[str] | None) -> None:
+    model.n_features_in_ = n_columns
+    vars(model).pop("feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
+    """Return the rows that count, with their weights."""
+    refuse_masks_and_dates("sample_weight", sample_weight)
+    weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
+    used = weight > 0
+    if not used.any():
+        raise ValueError("All sample weights are zero: at least one row must count.")
+    if used.all() or isinstance(rows.X, Operator):
+        return CheckedRows(rows.X, rows.Y, weight, rows.ranges, rows.one_target)
+    X = rows.X[used]
+    return CheckedRows(X, rows.Y[used], weight[used], ranges_of(X), rows.one_target)
+
+
+def _compressed_where_they_lie(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
+    """Compress Dask collections, after all checks that can be made before."""
+    from ardea.distributed.compress import compressed
+    from ardea.distributed.rows import LazyRows
+
+    rows = LazyRows.of(X, y, sample_weight)
+    _check_columns(model, rows.X.shape[1], rows.names, first=first)
+    return compressed(rows, verbose=model.verbose)
+
+
+def _already_compressed(model: Any, rows: CompressedRows, y: Any, sample_weight: Any, *, first: bool) -> CheckedRows:
+    """Take rows that are compressed already: remember their columns (first), or compare them."""
+    if y is not None or sample_weight is not None:
+        raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
+    _check_columns(model, rows.shape[1], rows.names, first=first)
+    if first:
+        _remember_columns(model, rows.shape[1], rows.names)
+    return CheckedRows(rows, np.empty((0, rows.compression.n_targets)), None, rows.compression.ranges, rows.one_target)
+
+
+def _check_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, first: bool) -> None:
+    """Compare the columns of rows that are not in memory with those met before, and with the model's parameters."""
+    known = getattr(model, "feature_names_in_", None)
+    if first and isinstance(getattr(model, "method", None), Method):
+        checked_keep(model.always_keep, n_columns, None if names is None else np.array(names, dtype=object))
+        checked_wish(model.get_params(deep=False), model.method, n_columns)
+    if not first and (
+        n_columns != model.n_features_in_ or not (known is None or names is None or list(known) == list(names))
+    ):
+        raise ValueError("The columns are not those of the first block, in the same order.")
+
+
+def refuse_masks_and_dates(what: str, data: Any) -> None:
+    """Refuse masked cells, which mean that a value is missing, and NumPy's dates, which are no numbers of a unit."""
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        first = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(data))[0])
+        raise ValueError(
+            f"{what} has {np.ma.count_masked(data)} masked cells, the first at {first}: these values are missing. "
+            f"Leave their rows out, or fill the cells ({what}.filled(…))."
+        )
+    if getattr(getattr(data, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(
+            f"{what} holds dates or times. Turn them into numbers of a unit first, for example days: "
+            f"({what} - {what}.min()) / np.timedelta64(1, 'D')."
+        )
 
 
 @contextmanager
@@ -81,6 +293,29 @@ def is_lazy(data: Any) -> bool:
     """Whether the data are a Dask collection (or an xarray object that holds one); Dask is not imported for it."""
     package = type(data).__module__.partition(".")[0]
     return package == "dask" or (package == "xarray" and getattr(data, "chunks", None) is not None)
+
+
+def checked_wish(params: dict[str, Any], method: Method, n_columns: int) -> Wish:
+    """Return what an estimator's parameters ask of its method, one strength per column."""
+    given, eta, prior = params.get(method.strength or ""), params.get("eta"), params.get("prior")
+    strength = None
+    if method.strength is not None and method.strength != "false_terms":
+        allowed = {"zero_allowed": method.zero_allowed, "infinity_allowed": method.infinity_allowed}
+        strength = checked_strength(method.strength, given, n_columns, **allowed)
+    width = None
+    if eta is not None:
+        width = checked_strength("eta", eta, n_columns, zero_allowed=False, infinity_allowed=True)
+        if width is None:
+            raise ValueError("eta='calibrated' is not known: calibrate lam, and give eta as a number.")
+    if prior is not None and not isinstance(prior, Prior | Convex):
+        raise ValueError(
+            f"prior={prior!r} is not a prior: give one of ardea.priors, or wrap your functions in "
+            "ardea.priors.Concave or ardea.priors.Convex."
+        )
+    search = params.get("search", "diagonal")
+    if search not in SEARCHES:
+        raise ValueError(f"search={search!r} is not known: choose one of {', '.join(map(repr, SEARCHES))}.")
+    return Wish(strength, params.get("false_terms", 1.0), width, prior, search)
 
 
 def checked_strength(

@@ -24,46 +24,49 @@ are not fitted; the path repeats that model for them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
 from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
+from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation, Left
 from ardea.estimators.base import BaseARD, predicted_mean
-from ardea.estimators.family import LSTSBL, ARDvi
-from ardea.estimators.inputs import checked_keep, checked_positive
+from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.estimators.operators import Operator
 from ardea.methods.kept import kept_terms
+from ardea.methods.task import Task, tasks_of
 from ardea.names import ColumnNames, default_names
-from ardea.progress import Progress
 from ardea.show.notebook import ShowsTerms
 
-RSS_CRITERIA = ("aic", "bic", "ebic", "ebic2")
-CRITERIA = ("evidence", "aicc", *RSS_CRITERIA, "cv", "stability", "oracle")
+RSS_CRITERIA: tuple[Criterion, ...] = ("aic", "bic", "ebic", "ebic2")
+EVIDENCE_CRITERIA: tuple[Criterion, ...] = ("evidence", "aicc")
+CRITERIA = (*EVIDENCE_CRITERIA, *RSS_CRITERIA, "cv", "stability", "oracle")
+# A convention: half an hour's patience for a thousand columns.
 GRID_SIZE = 15
-# Expected false terms at the strong end of a default grid; the weak end is that of plain ARD.
+# Expected false terms at the strong end of a default grid, a convention; the weak end is that of plain ARD.
 FEWEST_FALSE_TERMS = 1e-3
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One model to try: an estimator with its parameters set, and what is varied in it."""
+    """One model to try: an estimator with its parameters set, which of those given it is, and what is varied in it."""
 
     model: BaseARD
-    method: int
+    number: int
     varied: str
     strength: float
 
@@ -93,11 +96,9 @@ class Path(dict[str, Any]):
     """The path as a dict of arrays of equal length; `to_frame()` for pandas."""
 
     def to_frame(self) -> Any:
-        """Return the path as a pandas DataFrame (needs the extra `frames`)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'ardea[frames]'.") from error
+        """Return the columns with one number for every model as a pandas DataFrame."""
+        import pandas as pd
+
         return pd.DataFrame({name: values for name, values in self.items() if values.ndim == 1})
 
 
@@ -118,8 +119,8 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         One of "evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability", "oracle".
     true_support : boolean array of shape (n_features,), optional
         The truth, for "oracle".
-    cv : int, default=5
-        Number of blocks of rows for "cv".
+    cv : int or cross-validation splitter, default=5
+        Number of blocks of rows for "cv", or how to split them.
     n_resamples : int, default=20
         Number of halves for "stability".
     n_jobs : int, optional
@@ -139,6 +140,8 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         All that was varied to get it.
     best_index_ : int
         Its place in `path_`.
+    coef_, intercept_, equations_, warnings_
+        Those of the chosen model.
     path_ : Path
         Dict of arrays: method, what is varied, strength, k, cost, log_evidence, every cheap criterion, the one
         used ("score"), whether the model took part ("eligible"), support and coef (two-dimensional). `to_frame()`.
@@ -162,7 +165,7 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         criterion: str = "evidence",
         true_support: ArrayLike | None = None,
         *,
-        cv: int = 5,
+        cv: Any = 5,
         n_resamples: int = 20,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -191,36 +194,26 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         self
         """
         models = self._checked_models()
-        first = models[0]
-        X, Y, weight, ranges = first._checked_rows(X, y, sample_weight, first=True)
-        if isinstance(X, CompressedRows) and self.criterion in ("cv", "stability"):
-            X[:0]  # says that rows are no longer there
-        if not first._one_target:
-            raise ValueError("ARDSearch takes one target: fit one search per column of y.")
-        self.n_features_in_ = first.n_features_in_
-        if hasattr(first, "feature_names_in_"):
-            self.feature_names_in_ = first.feature_names_in_
-        truth = self._checked_truth(X.shape[1])
-        candidates = self._candidates(models, X.shape[1])
-        for candidate in candidates:
-            candidate.model.n_features_in_, candidate.model._one_target = first.n_features_in_, True
-            candidate.model._ranges = ranges
-            if hasattr(first, "feature_names_in_"):
-                candidate.model.feature_names_in_ = first.feature_names_in_
-        with Progress("path", len(candidates), unit="models", shown=bool(self.verbose)) as bar:
-            entries = _path(candidates, X, Y, weight, bar)
+        rows = self._checked_rows(X, y, sample_weight)
+        truth = self._checked_truth(rows.n_columns)
+        candidates = self._candidates(models, rows)
+        entries = list(self._shown(_path(candidates, rows), "path", " models", len(candidates)))
+        told: list[str] = []
         table = _table(entries)
-        score, eligible = self._scored(table, entries, (candidates, X, Y, weight), truth)
+        score, eligible = self._scored(table, entries, (candidates, rows), truth, told)
         self.path_ = Path(table, score=score, eligible=eligible)
-        self.best_index_ = self._chosen(score, eligible)
-        self._keep_best(entries[self.best_index_])
+        self.best_index_ = self._chosen(score, eligible, told)
+        self._keep_best(entries[self.best_index_], told)
+        for text in told:
+            warnings.warn(text, UserWarning, stacklevel=2)
         return self
 
     def _checked_models(self) -> list[BaseARD]:
         if self.criterion not in CRITERIA:
             raise ValueError(f"criterion={self.criterion!r} is not known: choose one of {', '.join(CRITERIA)}.")
-        checked_positive("cv", self.cv, whole=True)
         checked_positive("n_resamples", self.n_resamples, whole=True)
+        if isinstance(self.cv, Integral) and self.cv < 2:
+            raise ValueError(f"cv={self.cv} blocks of rows cannot leave one out: give 2 or more.")
         models = self.estimator if isinstance(self.estimator, list | tuple) else [self.estimator]
         if not models or not all(isinstance(model, BaseARD) for model in models):
             raise ValueError("estimator must be one of ardea's estimators, or a list of them.")
@@ -228,6 +221,19 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         for model in models:
             model._check_parameters()
         return models
+
+    def _checked_rows(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
+        rows = checked_rows(self, X, y, sample_weight, first=True)
+        if rows.Y.shape[1] != 1:
+            raise ValueError("ARDSearch takes one target: fit one search per column of y.")
+        if not rows.one_target:
+            column_or_1d(rows.Y, warn=True)
+        if self.criterion in ("cv", "stability") and isinstance(rows.X, CompressedRows | Operator):
+            raise ValueError(
+                f"criterion={self.criterion!r} needs rows in memory, which an Operator, and rows that were compressed "
+                "where they lie, do not have. Use 'evidence', or a sample of the rows."
+            )
+        return rows
 
     def _checked_truth(self, n_columns: int) -> NDArray[np.bool_] | None:
         if self.criterion != "oracle":
@@ -237,7 +243,7 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
             raise ValueError(f"criterion='oracle' needs true_support, a boolean array of length {n_columns}.")
         return truth
 
-    def _candidates(self, models: list[BaseARD], n_columns: int) -> list[Candidate]:
+    def _candidates(self, models: list[BaseARD], rows: CheckedRows) -> list[Candidate]:
         """Return every model of the grid, strongest first within a method."""
         several = isinstance(self.estimator, list | tuple)
         grids = self.strengths if several and self.strengths is not None else [self.strengths] * len(models)
@@ -245,27 +251,28 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
             raise ValueError(f"strengths has {len(grids)} entries for {len(models)} estimators: give one for each.")
         candidates = []
         for number, (model, grid) in enumerate(zip(models, grids, strict=True)):
-            for parameters in _grid(model, grid, n_columns):
-                varied = next((name for name in (model.strength_name, "false_terms") if name in parameters), "")
-                strength = parameters.get(varied, np.nan)
-                candidate = clone(model).set_params(**parameters)
-                candidate._check_parameters()
-                candidate._strength(n_columns)
-                candidates.append(Candidate(candidate, number, varied, float(strength)))
+            for parameters in _grid(model, grid, rows.n_columns):
+                varied = next((name for name in (model.method.strength, "false_terms") if name in parameters), "")
+                one = clone(model).set_params(**parameters)
+                one._check_parameters()
+                one._like(self, rows)
+                candidates.append(Candidate(one, number, varied or "", float(parameters.get(varied, np.nan))))
         return candidates
 
     def _scored(
-        self, table: dict[str, Any], entries: list[Entry], data: Any, truth: NDArray[np.bool_] | None
+        self,
+        table: dict[str, Any],
+        entries: list[Entry],
+        data: tuple[list[Candidate], CheckedRows],
+        truth: NDArray[np.bool_] | None,
+        told: list[str],
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Return the criterion of every model and which of them take part."""
-        problem = entries[0].problem
-        eligible = np.array([not problem.too_many(k) for k in table["k"]])
-        if self.criterion in RSS_CRITERIA and problem.n_columns >= problem.n_rows:
-            warnings.warn(
+        eligible = np.array([not entry.problem.too_many(k) for entry, k in zip(entries, table["k"], strict=True)])
+        if self.criterion in RSS_CRITERIA and entries[0].problem.wide:
+            told.append(
                 f"criterion={self.criterion!r} rests on the residual sum of squares, which fails where columns "
-                "outnumber rows: it keeps far too many terms. Use 'evidence'.",
-                UserWarning,
-                stacklevel=3,
+                "outnumber rows: it keeps far too many terms. Use 'evidence'."
             )
         if truth is not None:
             return (table["support"] != truth).sum(axis=1).astype(float), np.ones_like(eligible)
@@ -275,63 +282,64 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
             return -self._stability(data), eligible
         return table[self.criterion], eligible
 
-    def _chosen(self, score: Array, eligible: NDArray[np.bool_]) -> int:
+    def _chosen(self, score: Array, eligible: NDArray[np.bool_], told: list[str]) -> int:
         if not eligible.any():
-            warnings.warn(
+            told.append(
                 "Every model of the path keeps more than a quarter as many terms as there are rows; the sparsest is "
-                "returned. Try larger strengths, or add rows.",
-                UserWarning,
-                stacklevel=3,
+                "returned. Try larger strengths, or add rows."
             )
             return int(np.argmin(self.path_["k"]))
         return int(np.argmin(np.where(eligible, score, np.inf)))
 
-    def _keep_best(self, entry: Entry) -> None:
+    def _keep_best(self, entry: Entry, told: list[str]) -> None:
         best = entry.candidate.model
         best._adopt([entry.problem], entry.coordinates, [entry.fit])
         self.best_estimator_ = best
         self.best_strength_ = entry.candidate.strength
         varied = _grid_names(best, self.strengths)
         self.best_params_ = {name: value for name, value in best.get_params().items() if name in varied}
+        self.coef_, self.intercept_ = best.coef_, best.intercept_
+        self.equations_, self.warnings_ = best.equations_, [*told, *best.warnings_]
 
-    def _resampled(self, data: Any, subsets: list[NDArray[np.intp]]) -> Any:
+    def _shown(self, steps: Iterable[Any], title: str, unit: str, total: int) -> Iterable[Any]:
+        """Show a bar with the time left while something is gone through, where that is asked for."""
+        if not self.verbose:
+            return steps
+        from tqdm import tqdm
+
+        return tqdm(steps, desc=title, unit=unit, total=total)
+
+    def _resampled(self, data: tuple[list[Candidate], CheckedRows], subsets: list[NDArray[np.intp]]) -> Any:
         """Run the path on every subset of the rows."""
-        candidates, X, Y, weight = data
-        if isinstance(X, Operator):
-            raise ValueError(f"criterion={self.criterion!r} needs rows, which an Operator does not have.")
+        candidates, rows = data
         jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
-        paths = jobs(
-            delayed(_path)(candidates, X[rows], Y[rows], None if weight is None else weight[rows]) for rows in subsets
-        )
-        finished = []
-        with Progress(self.criterion, len(subsets), unit="paths", shown=bool(self.verbose)) as bar:
-            for path in paths:
-                finished.append(path)
-                bar.step()
-        return finished
+        paths = jobs(delayed(_whole_path)(candidates, rows.subset(subset)) for subset in subsets)
+        return list(self._shown(paths, self.criterion, " paths", len(subsets)))
 
-    def _cross_validated(self, data: Any, k: Array, eligible: NDArray[np.bool_]) -> Array:
+    def _cross_validated(
+        self, data: tuple[list[Candidate], CheckedRows], k: Array, eligible: NDArray[np.bool_]
+    ) -> Array:
         """Return the score of the one-standard-error rule: k for models within it, the error beyond."""
-        _, X, Y, weight = data
-        blocks = np.array_split(np.arange(X.shape[0]), self.cv)
-        paths = self._resampled(data, [np.setdiff1d(np.arange(X.shape[0]), block) for block in blocks])
+        _, rows = data
+        splits = list(check_cv(self.cv).split(rows.X, rows.Y[:, 0]))
+        paths = self._resampled(data, [train for train, _ in splits])
         errors = np.array(
             [
-                [predicted_error(entry.equation(), X, Y, weight, block) for entry in path]
-                for path, block in zip(paths, blocks, strict=True)
+                [_error(entry.equation(), rows, left_out) for entry in path]
+                for path, (_, left_out) in zip(paths, splits, strict=True)
             ]
         )
-        mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(len(blocks))
+        mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(len(splits))
         best = int(np.argmin(np.where(eligible, mean, np.inf)))
         within = eligible & (mean <= mean[best] + spread[best])
         # Within one standard error the sparsest wins; the rest are ranked behind all of them by their error.
         return np.where(within, k - k.max() - 1.0, mean / mean[best])
 
-    def _stability(self, data: Any) -> Array:
+    def _stability(self, data: tuple[list[Candidate], CheckedRows]) -> Array:
         """Return Φ of every strength: 1 for the same support on every half of the rows, 0 for chance."""
-        _, X, _, _ = data
+        m = data[1].X.shape[0]
         generator = check_random_state(self.random_state)
-        halves = [np.sort(generator.permutation(X.shape[0])[: X.shape[0] // 2]) for _ in range(self.n_resamples)]
+        halves = [np.sort(generator.permutation(m)[: m // 2]) for _ in range(self.n_resamples)]
         paths = self._resampled(data, halves)
         chosen = np.array([[entry.support for entry in path] for path in paths], dtype=float)
         frequency, size, d = chosen.mean(axis=0), chosen.sum(axis=2).mean(axis=0), chosen.shape[2]
@@ -340,22 +348,15 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         chance = size / d * (1 - size / d)
         return np.where(chance > 0, 1 - variance / np.where(chance > 0, chance, 1.0), 0.0)
 
-    @property
-    def equations_(self) -> list[Equation]:
-        """The equation of the chosen model."""
-        check_is_fitted(self)
-        return list(self.best_estimator_.equations_)
-
-    @property
-    def warnings_(self) -> list[str]:
-        """What the fit of the chosen model has warned of."""
-        check_is_fitted(self)
-        return list(self.best_estimator_.warnings_)
-
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict with the chosen model; see its `predict`."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, return_std=return_std)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def plot_path(self, ax: Any = None) -> Any:
         """Draw terms and criterion against strength; returns the Axes."""
@@ -379,50 +380,48 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         return write_report(self, path, data=None if X is None else (X, y), **details)
 
 
-def _path(
-    candidates: Sequence[Candidate], X: Any, Y: Array, weight: Array | None, bar: Progress | None = None
-) -> list[Entry]:
-    """Fit every candidate: one compression per choice of flat columns, one task per method."""
+def _path(candidates: Sequence[Candidate], rows: CheckedRows) -> Iterator[Entry]:
+    """Fit every candidate: one compression per choice of flat columns, one task per method and its limits."""
     posed: dict[Any, tuple[list[Problem], Coordinates]] = {}
-    tasks: dict[int, Any] = {}
-    entries: list[Entry] = []
+    tasks: dict[Any, Task] = {}
+    near: Fit | None = None
     for candidate in candidates:
         model = candidate.model
-        keep = checked_keep(model.always_keep, X.shape[1], getattr(model, "feature_names_in_", None))
+        keep, wish = model._checked(rows.n_columns)
         flat = (bool(model.fit_intercept), tuple(keep))
         if flat not in posed:
-            posed[flat] = model._posed(X, Y, weight, keep)
-        problems, coordinates = posed[flat]
-        near = None
-        if candidate.method in tasks:
-            near = entries[-1].fit
-        else:
-            tasks[candidate.method] = model._tasks(problems, coordinates)[0]
+            posed[flat] = rows.pose(intercept=flat[0], keep=keep)
+        (problem,), coordinates = posed[flat]
+        limits = (model.noise_variance, int(model.max_iter), float(model.tol))
+        shared = (candidate.number, flat, limits)
+        if shared not in tasks:
+            (tasks[shared],), near = tasks_of([problem], coordinates, *limits), None
         # Beyond a collapse weaker strengths keep more terms still; none of them takes part, so none is fitted.
-        beyond = near is not None and problems[0].too_many(near.posterior.active.size, plain=True)
-        fit = near if near is not None and beyond else model._solve_one(tasks[candidate.method], near)
-        entries.append(Entry(candidate, fit, problems[0], coordinates))
-        if bar is not None:
-            bar.step()
-    return entries
+        if near is None or not problem.too_many(near.posterior.active.size, plain=True):
+            near = model.method.solve(tasks[shared], wish, near)
+        yield Entry(candidate, near, problem, coordinates)
+
+
+def _whole_path(candidates: Sequence[Candidate], rows: CheckedRows) -> list[Entry]:
+    return list(_path(candidates, rows))
 
 
 def _grid(model: BaseARD, grid: Any, n_columns: int) -> Iterator[dict[str, Any]]:
     """Yield the parameters of every model of a grid, strongest first."""
-    if model.strength_name is None:
+    if model.method.strength is None:
         yield {}
         return
     if grid is None:
         yield from _default_grid(model, n_columns)
         return
     if not isinstance(grid, Mapping):
-        grid = {model.strength_name: grid}
+        grid = {model.method.strength: grid}
     unknown = set(grid) - set(model.get_params())
     if unknown:
         raise ValueError(f"{type(model).__name__} has no parameter {', '.join(sorted(unknown))}.")
-    sparse_first = isinstance(model, LSTSBL) or model.strength_name == "false_terms"
+    sparse_first = model.method.sparse_first
     values = {
-        name: sorted(np.ravel(column).tolist(), reverse=not (sparse_first and name == model.strength_name))
+        name: sorted(np.ravel(column).tolist(), reverse=not (sparse_first and name == model.method.strength))
         for name, column in grid.items()
     }
     for combination in product(*values.values()):
@@ -436,7 +435,7 @@ def _default_grid(model: BaseARD, n_columns: int) -> Iterator[dict[str, Any]]:
     """
     for false_terms in np.geomspace(FEWEST_FALSE_TERMS, rates.NO_PRUNING_RATE * n_columns, GRID_SIZE):
         rate = min(false_terms / n_columns, rates.NO_PRUNING_RATE)
-        if isinstance(model, ARDvi):
+        if model.method.strength == "alpha":
             yield {"alpha": float(rates.strength_for("vi", rate))}
         else:
             yield {"false_terms": float(false_terms)}
@@ -445,22 +444,18 @@ def _default_grid(model: BaseARD, n_columns: int) -> Iterator[dict[str, Any]]:
 def _grid_names(model: BaseARD, strengths: Any) -> set[str]:
     grids = strengths if isinstance(strengths, list | tuple) else [strengths]
     named = {name for grid in grids if isinstance(grid, Mapping) for name in grid}
-    return named | {model.strength_name or "", "false_terms"}
+    return named | {model.method.strength or "", "false_terms"}
 
 
 def _table(entries: list[Entry]) -> dict[str, Any]:
     """Return what is known of every model, with every criterion that costs nothing."""
     k = np.array([entry.fit.posterior.active.size for entry in entries])
-    cost = np.array([entry.fit.posterior.cost for entry in entries])
     rss = np.array([entry.problem.least_squares(entry.fit.posterior.active)[1] for entry in entries])
     m = np.array([entry.problem.n_rows for entry in entries])
-    d = np.array([(entry.problem.square_norms > 0).sum() for entry in entries])
-    choices = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)
+    d = np.array([entry.problem.n_candidates for entry in entries])
     scale = np.array([2 * np.log(entry.coordinates.targets[0]) for entry in entries])
-    cost, misfit = cost + m * scale, m * (np.log(np.maximum(rss, np.finfo(float).tiny) / m) + scale)
-    one_more = k + 1.0
-    with np.errstate(divide="ignore"):
-        small_sample = np.where(m - one_more - 1 > 0, (2 * one_more**2 + 2 * one_more) / (m - one_more - 1), np.inf)
+    cost = np.array([entry.fit.posterior.cost for entry in entries]) + m * scale
+    unexplained = misfit(rss, m, np.array([entry.problem.floor for entry in entries])) + m * scale
     return {
         "method": np.array([type(entry.candidate.model).__name__ for entry in entries]),
         "varied": np.array([entry.candidate.varied for entry in entries]),
@@ -469,18 +464,14 @@ def _table(entries: list[Entry]) -> dict[str, Any]:
         "cost": cost,
         "log_evidence": -0.5 * (m * np.log(2 * np.pi) + cost),
         "noise_variance": np.array([entry.fit.noise for entry in entries]) * np.exp(scale),
-        "evidence": cost + 2 * k + 2 * choices,
-        "aicc": cost + 2 * one_more + small_sample,
-        "aic": misfit + 2 * k,
-        "bic": misfit + k * np.log(m),
-        "ebic": misfit + k * np.log(m) + 2 * choices,
-        "ebic2": misfit + 2 * (k * np.log(m) + 2 * choices),
+        **{name: cost + penalty(name, m, d, k) for name in EVIDENCE_CRITERIA},
+        **{name: unexplained + penalty(name, m, d, k) for name in RSS_CRITERIA},
         "support": np.array([entry.support for entry in entries]),
         "coef": np.array([one.spread(one.coefficients) for one in (entry.equation() for entry in entries)]),
     }
 
 
-def predicted_error(equation: Equation, X: Any, Y: Array, weight: Array | None, rows: NDArray[np.intp]) -> float:
+def _error(equation: Equation, rows: CheckedRows, chosen: NDArray[np.intp]) -> float:
     """Return the mean squared error on some rows."""
-    square = (Y[rows, 0] - predicted_mean([equation], True, X[rows])) ** 2
-    return float(square.mean() if weight is None else np.average(square, weights=weight[rows]))
+    square = (rows.Y[chosen, 0] - predicted_mean([equation], True, rows.X[chosen])) ** 2
+    return float(square.mean() if rows.weight is None else np.average(square, weights=rows.weight[chosen]))

@@ -15,7 +15,7 @@ Calibrated methods begin with `inflated` too where plain ARD would collapse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,10 +26,18 @@ from scipy import special
 from ardea import rates
 from ardea.core.evidence import slopes_and_scores
 from ardea.core.loop import Fixed, Learned, at_floor, solve_wide
-from ardea.core.problem import Array, Index, Problem
-from ardea.core.result import Flat
-from ardea.core.result import Dropped, Fit, NoiseRule, Prior, Setting, Status, Trace, posterior, worst
-from ardea.methods.thresholds import Calibrated, Given, Likelihood, Magnitude, MaximumAPosteriori, Rule, Search, Strength
+from ardea.core.problem import Array, Coordinates, Index, Problem
+from ardea.core.result import Dropped, Fit, Flat, NoiseRule, Prior, Setting, Status, Trace, posterior, worst
+from ardea.methods.thresholds import (
+    Calibrated,
+    Given,
+    Likelihood,
+    Magnitude,
+    MaximumAPosteriori,
+    Rule,
+    Search,
+    Strength,
+)
 from ardea.priors import Both, CappedLinear, Convex, InCoordinates
 
 # Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
@@ -228,6 +236,26 @@ class Task:
         return fit.on(problem.n_columns, columns)
 
 
+def tasks_of(
+    problems: Sequence[Problem], coordinates: Coordinates, noise_variance: float | None, max_iter: int, tol: float
+) -> list[Task]:
+    """Return one task per target, or say why there is nothing to solve."""
+    flat, m = coordinates.flat, coordinates.total_weight
+    if flat.kept.size and m <= flat.rank:
+        raise ValueError(
+            f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
+            "nothing is left to learn from. Keep fewer columns, or add rows."
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        squares = coordinates.targets**2
+    if not np.all((squares >= np.finfo(float).tiny) & np.isfinite(squares)):
+        raise ValueError("The square of y overflows or underflows (beyond 1e±150): give y in another unit.")
+    return [
+        Task(problem, coordinates.coefficient_unit(t), float(squares[t]), noise_variance, max_iter, tol)
+        for t, problem in enumerate(problems)
+    ]
+
+
 @dataclass(frozen=True)
 class Wish:
     """What a user asks of a method, checked: one strength per column, or the expected number of false terms.
@@ -326,7 +354,7 @@ def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit
 
 
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
-    """The calibrated default: candidates by ARDvi, then MAP backward elimination among them."""
+    """SparseARD: candidates by ARDvi, then MAP backward elimination among them."""
     return task.threshold(MaximumAPosteriori(wish.price(task), "backward"), task.screened(wish.false_terms))
 
 
@@ -334,10 +362,7 @@ def penalised(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """ARDr (Alg. 3), from ARD's γ."""
     screened = task.screened_where_collapsing(wish)
     first = task.plain if screened is None else screened
-    if wish.calibrated:
-        fit = _calibrated(task, wish, first)
-    else:
-        fit = _run_on(task, _given_prior(task, wish), first)
+    fit = _calibrated(task, wish, first) if wish.calibrated else _run_on(task, _given_prior(task, wish), first)
     status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
     if task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
         status = worst(status, Status.OVERSHRUNK)

@@ -6,18 +6,18 @@ how both change with the unit of a coefficient: magnitudes with its first power,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea import rates
-from ardea.core.problem import Array, Index, Problem
-from ardea.core.result import Dropped, Fit, Posterior, Status, Trace
+from ardea.core.problem import Array, Index
+from ardea.core.result import Posterior
 
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
+SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
 
 
 @dataclass(frozen=True)

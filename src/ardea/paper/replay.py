@@ -27,8 +27,7 @@ from ardea.core.evidence import slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import Fixed, solve
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.result import posterior
-from ardea.core.result import Setting
+from ardea.core.result import Setting, posterior
 from ardea.dynamics.differences import difference_weights
 from ardea.priors import Flat
 
