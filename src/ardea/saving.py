@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import signature
@@ -33,7 +32,7 @@ from ardea.dynamics.times import SECONDS
 from ardea.equation import Equation, Left, Rival
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
-from ardea.estimators.search import ARDSearch, Path, _grid_names
+from ardea.estimators.search import ARDSearch, Path
 from ardea.methods.kept import FlatPart, KeptTerms
 from ardea.names import ColumnNames, Vocabulary, default_names
 from ardea.tables.archive import LONGEST_QUOTE, ModelFileError, Part, opened_archive, require, write_archive
@@ -170,7 +169,7 @@ def regression_to_record(model: BaseARD) -> dict[str, Any]:
         record["names"] = [str(name) for name in names]
     if (output := getattr(model, "_sklearn_output_config", {}).get("transform")) is not None:
         record["output"] = output
-    if "_stream" in vars(model):
+    if model._stream is not None:
         return record | {"stream": _stream_to_record(model._stream)}
     if model._ranges is not None:
         record["ranges"] = model._ranges
@@ -193,27 +192,24 @@ def regression_from_record(model: BaseARD, part: Part) -> BaseARD:
     if "output" in part:
         model.set_output(transform=part.text("output", {"default", "pandas", "polars"}))
     if "stream" in part:
-        model._stream = _stream_from_record(part.part("stream"), d, one)
-        model._ranges = model._stream.ranges
-        model._strength(d)
+        stream = _stream_from_record(part.part("stream"), d, one)
+        model._stream, model._ranges = stream, stream.ranges
+        model._checked(d)
         return model
-    model._ranges = _ranges(part, d)
+    model._stream, model._ranges = None, _ranges(part, d)
     model.warnings_ = part.texts("warnings")
     targets = part.parts("targets")
     require(len(targets) == 1 if one else targets, part.where, "a model of its targets")
     kept = [kept_from_record(target, d) for target in targets]
-    model._strength(d)
+    model._checked(d)
     vocabulary = ColumnNames(model._names())
     lefts = ["y"] if one else default_names(len(kept), "y")
-    model.equations_ = [
+    equations = [
         _sound(Equation(Left(left), vocabulary, terms), part.where) for left, terms in zip(lefts, kept, strict=True)
     ]
     traces = [_trace_from_record(target.part("trace"), d) for target in targets]
-    model.trace_ = traces[0] if one else traces
-    model.kkt_gap_ = model._stacked([target.number("kkt_gap", 0.0) for target in targets])
-    model.n_iter_ = model._stacked([target.whole("n_iter") for target in targets])
-    model._check_units()
-    model._set_attributes()
+    gaps = [target.number("kkt_gap", 0.0) for target in targets]
+    model._set_attributes(equations, gaps, [target.whole("n_iter") for target in targets], traces)
     return model
 
 
@@ -340,7 +336,8 @@ def _stream_from_record(part: Part, n_features: int, one_target: bool) -> Compre
 def search_to_record(search: ARDSearch) -> dict[str, Any]:
     """Return the best model and the path that it was chosen from."""
     path = {name: column.tolist() if column.dtype.kind == "U" else column for name, column in search.path_.items()}
-    return {"best": _to_record(search.best_estimator_), "path": path}
+    told = search.warnings_[: len(search.warnings_) - len(search.best_estimator_.warnings_)]
+    return {"best": _to_record(search.best_estimator_), "path": path, "warnings": told}
 
 
 def search_from_record(search: ARDSearch, part: Part) -> ARDSearch:
@@ -351,14 +348,10 @@ def search_from_record(search: ARDSearch, part: Part) -> ARDSearch:
     search.n_features_in_ = best.n_features_in_
     if hasattr(best, "feature_names_in_"):
         search.feature_names_in_ = best.feature_names_in_
-    path = search.path_ = _path_from_record(part.part("path"), best.n_features_in_)
-    with warnings.catch_warnings(action="ignore"):
-        index = search.best_index_ = search._chosen(path["score"], path["eligible"])
-    same = path["method"][index] == type(best).__name__ and np.array_equal(path["coef"][index], best.coef_)
+    path = _path_from_record(part.part("path"), best.n_features_in_)
+    same = path["method"][path.best] == type(best).__name__ and np.array_equal(path["coef"][path.best], best.coef_)
     require(same, part.where, "a search with the path of its best model")
-    search.best_estimator_, search.best_strength_ = best, float(path["strength"][index])
-    varied = _grid_names(best, search.strengths)
-    search.best_params_ = {name: value for name, value in best.get_params().items() if name in varied}
+    search._set_attributes(path, best, part.texts("warnings"))
     return search
 
 

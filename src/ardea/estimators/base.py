@@ -265,17 +265,23 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseE
         for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
         targets = ["y"] if self._one_target else list(default_names(len(fits), "y"))
-        self.equations_ = [
+        equations = [
             Equation(Left(targets[t]), ColumnNames(names), kept_terms(problem, fit, coordinates, t, noise_known=known))
             for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
         ]
-        _check_units(self.equations_, names)
-        self.kkt_gap_ = self._stacked([f.kkt_gap for f in fits])
-        self.n_iter_ = self._stacked([f.n_iter for f in fits])
         traces = [
             _trace_in_units(fit.trace, problem, coordinates, t, self.method.unit_power)
             for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
         ]
+        self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces)
+
+    def _set_attributes(
+        self, equations: list[Equation], gaps: list[float], counts: list[int], traces: list[Trace]
+    ) -> None:
+        """Set the fitted attributes of one or several targets."""
+        _check_units(equations, self._names())
+        self.equations_ = equations
+        self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
         self.trace_ = traces[0] if self._one_target else traces
         for name in DERIVED:
             getattr(self, name)

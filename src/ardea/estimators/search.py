@@ -59,6 +59,10 @@ CRITERIA = (*EVIDENCE_CRITERIA, *RSS_CRITERIA, "cv", "stability", "oracle")
 GRID_SIZE = 15
 # Expected false terms at the strong end of a default grid, a convention; the weak end is that of plain ARD.
 FEWEST_FALSE_TERMS = 1e-3
+NONE_ELIGIBLE = (
+    "Every model of the path keeps more than a quarter as many terms as there are rows; the sparsest is returned. Try "
+    "larger strengths, or add rows."
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,12 @@ class Entry:
 
 class Path(dict[str, Any]):
     """The path as a dict of arrays of equal length; `to_frame()` for pandas."""
+
+    @property
+    def best(self) -> int:
+        """Place of the model with the least score among those that take part; where none does, of the sparsest."""
+        score = np.where(self["eligible"], self["score"], np.inf) if self["eligible"].any() else self["k"]
+        return int(np.argmin(score))
 
     def to_frame(self) -> Any:
         """Return the columns with one number for every model as a pandas DataFrame."""
@@ -201,9 +211,12 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         told: list[str] = []
         table = _table(entries)
         score, eligible = self._scored(table, entries, (candidates, rows), truth, told)
-        self.path_ = Path(table, score=score, eligible=eligible)
-        self.best_index_ = self._chosen(score, eligible, told)
-        self._keep_best(entries[self.best_index_], told)
+        path = Path(table, score=score, eligible=eligible)
+        if not eligible.any():
+            told.append(NONE_ELIGIBLE)
+        entry = entries[path.best]
+        entry.candidate.model._adopt([entry.problem], entry.coordinates, [entry.fit])
+        self._set_attributes(path, entry.candidate.model, told)
         for text in told:
             warnings.warn(text, UserWarning, stacklevel=2)
         return self
@@ -282,20 +295,10 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
             return -self._stability(data), eligible
         return table[self.criterion], eligible
 
-    def _chosen(self, score: Array, eligible: NDArray[np.bool_], told: list[str]) -> int:
-        if not eligible.any():
-            told.append(
-                "Every model of the path keeps more than a quarter as many terms as there are rows; the sparsest is "
-                "returned. Try larger strengths, or add rows."
-            )
-            return int(np.argmin(self.path_["k"]))
-        return int(np.argmin(np.where(eligible, score, np.inf)))
-
-    def _keep_best(self, entry: Entry, told: list[str]) -> None:
-        best = entry.candidate.model
-        best._adopt([entry.problem], entry.coordinates, [entry.fit])
-        self.best_estimator_ = best
-        self.best_strength_ = entry.candidate.strength
+    def _set_attributes(self, path: Path, best: BaseARD, told: list[str]) -> None:
+        """Set the fitted attributes, given the path, its best model (fitted) and what was told of the search."""
+        self.path_, self.best_index_, self.best_estimator_ = path, path.best, best
+        self.best_strength_ = float(path["strength"][path.best])
         varied = _grid_names(best, self.strengths)
         self.best_params_ = {name: value for name, value in best.get_params().items() if name in varied}
         self.coef_, self.intercept_ = best.coef_, best.intercept_

@@ -105,19 +105,20 @@ class Task:
     ) -> Fit:
         """Run the outer loop, without a prior also from least squares where the data refute the first result."""
         problem = self.problem if problem is None else problem
-        fit = self._run_once(problem, noise, prior=prior, inflation=inflation, start=start)
+        fit = self.run_once(problem, noise, prior=prior, inflation=inflation, start=start)
         return self._not_refuted(problem, fit, inflation) if prior is None else fit
 
-    def _run_once(
+    def run_once(
         self,
-        problem: Problem,
-        noise: float | None,
+        problem: Problem | None = None,
+        noise: float | None = None,
         *,
         prior: Prior | None = None,
         inflation: Array | None = None,
         start: Array | None = None,
     ) -> Fit:
         """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
+        problem = self.problem if problem is None else problem
         alpha = np.ones(problem.n_columns) if inflation is None else inflation
         setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
         fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
@@ -172,7 +173,7 @@ class Task:
         if chance > REFUTED:
             return fit
         coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
-        again = self._run_once(problem, noise, inflation=inflation, start=coefficients**2)
+        again = self.run_once(problem, noise, inflation=inflation, start=coefficients**2)
         if again.status is Status.COLLAPSED or not again.trace.cost[-1] < fit.trace.cost[-1]:
             return fit
         return again.after(fit)
