@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
+from tqdm import tqdm
 
 from ardea import ARD, SparseARD, rates
 from ardea.core.evidence import slopes_and_scores
 from ardea.core.result import Fit, posterior
 from ardea.methods.task import Task
 from ardea.methods.thresholds import MaximumAPosteriori, embed, sequential
-from ardea.progress import Progress
 from benchmarks.cases import fourier, linear
 from benchmarks.process import save_json
 
@@ -182,12 +182,10 @@ def main() -> None:
     }
     results: dict[str, dict[str, list[list[float]]]] = {}
     for name, (draw, trials) in problems.items():
-        with Progress(name, trials) as bar:
-            for trial in range(trials):
-                X, y, truth = draw(arguments.seed + trial)
-                for variant, estimate in estimates(X, y, truth).items():
-                    results.setdefault(name, {}).setdefault(variant, []).append(scores(estimate, truth))
-                bar.step()
+        for trial in tqdm(range(trials), name, disable=None):
+            X, y, truth = draw(arguments.seed + trial)
+            for variant, estimate in estimates(X, y, truth).items():
+                results.setdefault(name, {}).setdefault(variant, []).append(scores(estimate, truth))
     save_json(RESULT, {"seed": arguments.seed, "l2, l1, added, missed": results})
     print(table(results))
 

@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from ardea.core.subsets import Support, penalty
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
@@ -47,7 +48,6 @@ from ardea.dynamics.series import checked_series
 from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES
 from ardea.dynamics.truth import Pde, System
 from ardea.dynamics.whitening import EquationRows, JointRows
-from ardea.progress import Progress
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
 from benchmarks.process import ROOT, Record, machine, save_json
 from benchmarks.pysindy_page import regenerated
@@ -120,10 +120,8 @@ def run_systems(options: argparse.Namespace) -> None:
     done = {_key(record) for record in recorded() if record["method"] != DISCOVERY or record["code"] == code}
     trials = planned(options)
     missing = [trial for trial in trials if _key(asdict(trial)) not in done]
-    with Progress("discovery", len(trials), len(trials) - len(missing)) as bar:
-        for trial in missing:
-            _append({**asdict(trial), "code": code, **measured(trial)})
-            bar.step()
+    for trial in tqdm(missing, "discovery", len(trials), initial=len(trials) - len(missing), disable=None):
+        _append({**asdict(trial), "code": code, **measured(trial)})
 
 
 def source_stamp() -> str:
@@ -231,16 +229,14 @@ def run_coverage(options: argparse.Namespace) -> None:
     system, draws = systems.lorenz63(), options.draws or COVERAGE_DRAWS
     truth = system.true_coefficients(Polynomials(5))
     held, exact = [], 0
-    with Progress("coverage", draws, unit="draws") as bar:
-        for seed in range(options.seed, options.seed + draws):
-            t, x = system.noisy(0.01, seed)
-            model = Discovery(Polynomials(5)).fit(x, t, feature_names=list(system.feature_names))
-            exact += bool(np.array_equal(model.coef_ != 0, truth != 0))
-            for equation, row in zip(model.equations_, truth, strict=True):
-                if set(equation.support) == set(np.flatnonzero(row).tolist()):
-                    distance = np.abs(equation.coefficients - row[list(equation.support)])
-                    held += (distance <= equation.posterior.half_widths(0.95)).tolist()
-            bar.step()
+    for seed in tqdm(range(options.seed, options.seed + draws), "coverage", unit="draws", disable=None):
+        t, x = system.noisy(0.01, seed)
+        model = Discovery(Polynomials(5)).fit(x, t, feature_names=list(system.feature_names))
+        exact += bool(np.array_equal(model.coef_ != 0, truth != 0))
+        for equation, row in zip(model.equations_, truth, strict=True):
+            if set(equation.support) == set(np.flatnonzero(row).tolist()):
+                distance = np.abs(equation.coefficients - row[list(equation.support)])
+                held += (distance <= equation.posterior.half_widths(0.95)).tolist()
     _save("coverage", {"draws": draws, "exact": exact, "intervals": len(held), "held": float(np.mean(held))})
 
 

@@ -35,7 +35,6 @@ from ardea.dynamics import systems
 from ardea.paper import runner
 from ardea.paper.experiment import Experiment, ExperimentError
 from ardea.paper.runner import from_csv
-from ardea.progress import Progress
 from ardea.tables.writing import ENDING, whole_file, write_whole
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
@@ -756,13 +755,6 @@ def test_models_saved_at_any_time_are_the_same(jump, data, tmp_path, monkeypatch
     monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(JUMPS[jump]))
     ardea.save(ardea.load(data / "model.ardea"), tmp_path / "model.ardea")
     assert (tmp_path / "model.ardea").read_bytes() == (data / "model.ardea").read_bytes()
-
-
-def test_time_left_does_not_come_from_the_clock_on_the_wall(monkeypatch):
-    bar = Progress("fit", 10, shown=False)
-    monkeypatch.setattr(time, "time", lambda: -1e12)
-    bar.step()
-    assert "< 1 s left" in bar.line()
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
