@@ -27,8 +27,7 @@ from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Proble
 Support = tuple[int, ...]
 Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
 
-# A column is in the span of others when this share of its norm, or less, is left outside: the square of it is 1e4 times
-# rounding error.
+# A column is in the span of others when at most this share of its norm is left outside: half a million times rounding.
 DEPENDENT = 1e-10
 # Below this share, ‖a_j‖² − ‖Qᵀa_j‖² has lost four of its sixteen digits: what is left of a_j is formed and measured.
 CANCELLED = 1e-4
@@ -228,7 +227,6 @@ def moves(problem: Problem, support: Sequence[int] | Index, among: Index | None 
         The columns to add or to exchange for; by default all.
     """
     chosen = np.asarray(support, dtype=np.intp)
-    others = np.arange(problem.n_columns) if among is None else among
     columns = problem.columns if among is None else problem.columns.restrict(among)
     square = columns.square_norms
     q, triangle = _orthonormal(problem.columns.take(chosen))
@@ -237,7 +235,8 @@ def moves(problem: Problem, support: Sequence[int] | Index, among: Index | None 
     residual = problem.target - q @ (q.T @ problem.target)
     residual -= q @ (q.T @ residual)
     correlation = columns.correlate(residual)
-    candidate = (square > 0) & ~np.isin(others, chosen)
+    candidate = square > 0
+    candidate[chosen if among is None else np.isin(among, chosen)] = False
     close = np.flatnonzero(candidate & (outside < CANCELLED * square))
     left = columns.take(close) - q @ loads[:, close]
     outside[close] = np.einsum("ij,ij->j", left, left)
@@ -245,7 +244,7 @@ def moves(problem: Problem, support: Sequence[int] | Index, among: Index | None 
     free = candidate & (outside > DEPENDENT**2 * square)
     additions = np.where(free, -(correlation**2) / np.where(free, outside, 1.0), np.inf)
     if chosen.size == 0:
-        return Moves(additions, np.empty(0), np.empty((0, others.size)))
+        return Moves(additions, np.empty(0), np.empty((0, square.size)))
     inverse = _inverse(triangle)
     directions = (q @ inverse.T) / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
     heights, across = directions.T @ problem.target, columns.correlate(directions).T
