@@ -35,7 +35,15 @@ from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, 
 from ardea.estimators.search import ARDSearch, Path
 from ardea.methods.kept import FlatPart, KeptTerms
 from ardea.names import ColumnNames, Vocabulary, default_names
-from ardea.tables.archive import LONGEST_QUOTE, ModelFileError, Part, opened_archive, require, write_archive
+from ardea.tables.archive import (
+    LARGEST_WHOLE,
+    LONGEST_QUOTE,
+    ModelFileError,
+    Part,
+    opened_archive,
+    require,
+    write_archive,
+)
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -305,8 +313,10 @@ def _trace_to_record(trace: Trace) -> dict[str, Any]:
 def _trace_from_record(part: Part, n_features: int) -> Trace:
     cost, noise, n_terms = part.array("steps", (3, None))
     dropped = part.array("dropped", (None, 4))
-    columns = dropped[:, 0]
-    require(np.all((columns >= 0) & (columns < n_features)), f"{part.where}.dropped", "made of columns")
+    columns, rounds = dropped[:, 0], dropped[:, 1]
+    for counts, largest in ((n_terms, n_features), (columns, n_features - 1), (rounds, LARGEST_WHOLE)):
+        sound = (counts >= 0) & (counts <= largest) & (counts == np.round(counts))
+        require(np.all(sound), part.where, "a trace of columns and rounds")
     rows = ((int(column), int(number), *rest) for column, number, *rest in dropped.tolist())
     return Trace(cost, noise, n_terms.astype(np.intp), tuple(Dropped(*row) for row in rows))
 
@@ -471,4 +481,5 @@ def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
 def put_together(name: str, arguments: dict[str, Any]) -> Any:
     """Return an estimator, a prior or a library."""
     require(name in MADE, name[:LONGEST_QUOTE], "a class that this version of ardea knows")
+    require(arguments.keys() == signature(MADE[name]).parameters.keys(), name, "a class with these arguments")
     return MADE[name](**arguments)

@@ -220,6 +220,7 @@ def _decoded(tree: Any, arrays: dict[int, Any], put_together: PutTogether) -> An
     if isinstance(tree, list):
         return [_decoded(item, arrays, put_together) for item in tree]
     if not isinstance(tree, dict):
+        require(not isinstance(tree, float) or math.isfinite(tree), "the header", "made of finite numbers")
         return tree
     inner = {key: _decoded(item, arrays, put_together) for key, item in tree.items()}
     if "#made" in inner:
