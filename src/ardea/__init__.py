@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ardea import dynamics, priors, rates
+    from ardea.core.implicit import Operator
     from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD, advice
     from ardea.estimators.advice import CollapseWarning
-    from ardea.estimators.operators import Operator
     from ardea.saving import ModelFileError, load, save
     from ardea.versions import __version__, show_versions
 
@@ -44,7 +44,7 @@ _HOMES = {
     "ardea": ("dynamics", "priors", "rates"),
     "ardea.estimators": ("ARD", "LSTSBL", "MAPSTSBL", "MSTSBL", "ARDr", "ARDSearch", "ARDvi", "SparseARD", "advice"),
     "ardea.estimators.advice": ("CollapseWarning",),
-    "ardea.estimators.operators": ("Operator",),
+    "ardea.core.implicit": ("Operator",),
     "ardea.saving": ("ModelFileError", "load", "save"),
     "ardea.versions": ("__version__", "show_versions"),
 }

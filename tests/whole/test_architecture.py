@@ -108,7 +108,7 @@ def functions():
 
 
 def test_the_reader_of_imports_sees_what_is_there():
-    assert "ardea.core.problem" in LOADED["ardea.core.posterior"]
+    assert "ardea.core.problem" in LOADED["ardea.core.result"]
     assert "numpy" in LOADED["ardea.rates"]
     assert "pandas" in EVER["ardea.equation"] - LOADED["ardea.equation"]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,11 +173,11 @@ class CompressedRows:
         """Rows and columns that X had."""
         return self.compression.n_samples, self.compression.n_features
 
-    def __getitem__(self, rows: Any) -> NoReturn:
-        raise ValueError(
-            "These rows were compressed where they lie, so single rows are no longer there. Criteria that resample "
-            "('cv', 'stability') need arrays in memory: use 'evidence', or a sample of the rows."
-        )
+
+def is_lazy(data: Any) -> bool:
+    """Whether the data are a Dask collection (or an xarray object that holds one); Dask is not imported for it."""
+    package = type(data).__module__.partition(".")[0]
+    return package == "dask" or (package == "xarray" and getattr(data, "chunks", None) is not None)
 
 
 class FlatRows:

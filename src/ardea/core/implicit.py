@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from ardea.core.compression import FlatRows, free_rows, one_per_target, rounding_share
 from ardea.core.problem import Array, Coordinates, Index, Problem, power_of_two
@@ -105,6 +107,128 @@ class SparseSource:
     def restrict(self, index: Index) -> SparseSource:
         """Return the chosen columns only."""
         return SparseSource(self.matrix[:, index], self.scale[index])
+
+
+class Operator:
+    """Columns given by a `scipy.sparse.linalg.LinearOperator`, to be passed as X.
+
+    Only products with the operator and its adjoint are used; no column is stored unless it becomes active. For `fit`,
+    `predict` and `score`; scikit-learn's own tools (pipelines, cross-validation) need arrays.
+
+    Parameters
+    ----------
+    op : LinearOperator
+        Real, of shape (n_samples, n_features), with `matmat` and `rmatmat` (or `matvec` and `rmatvec`).
+    column_norms : array-like of shape (n_features,)
+        Euclidean norms of its columns. They cannot be had from the operator cheaply; for many transforms they are
+        known (all equal to one, say).
+
+    Examples
+    --------
+    Three cosines out of 512, seen at 128 of 512 places:
+
+    >>> import numpy as np
+    >>> from scipy.fft import dct, idct
+    >>> from scipy.sparse.linalg import LinearOperator
+    >>> from ardea import Operator, SparseARD
+    >>> rng = np.random.default_rng(0)
+    >>> places = np.sort(rng.choice(512, 128, replace=False))
+    >>> def synthesis(xi):
+    ...     return idct(xi, norm="ortho", axis=0)[places]
+    >>> def analysis(v):
+    ...     full = np.zeros((512, *v.shape[1:]))
+    ...     full[places] = v
+    ...     return dct(full, norm="ortho", axis=0)
+    >>> op = LinearOperator((128, 512), matvec=synthesis, rmatvec=analysis, matmat=synthesis, rmatmat=analysis)
+    >>> norms = np.sqrt((synthesis(np.eye(512)) ** 2).sum(axis=0))
+    >>> y = synthesis(np.bincount([3, 70, 200], weights=[5.0, -4.0, 3.0], minlength=512)) + 0.01 * rng.normal(size=128)
+    >>> model = SparseARD(fit_intercept=False).fit(Operator(op, norms), y)
+    >>> np.flatnonzero(model.support_)
+    array([  3,  70, 200])
+    """
+
+    def __init__(self, op: Any, column_norms: ArrayLike) -> None:
+        self.op: LinearOperator = aslinearoperator(op)
+        self.column_norms = np.asarray(column_norms, dtype=float)
+        self.shape: tuple[int, int] = self.op.shape
+        if np.issubdtype(np.dtype(self.op.dtype or float), np.complexfloating):
+            raise ValueError("The operator is complex: give its real and imaginary parts as separate rows.")
+        if self.column_norms.shape != (self.shape[1],):
+            raise ValueError(
+                f"column_norms has shape {self.column_norms.shape}; the operator has {self.shape[1]} columns."
+            )
+        if not np.all(np.isfinite(self.column_norms) & (self.column_norms >= 0)):
+            raise ValueError("column_norms must be finite and not negative.")
+        self._check_some_norms()
+
+    def __repr__(self) -> str:
+        return f"Operator(shape={self.shape})"
+
+    def _check_some_norms(self) -> None:
+        """Compare three columns with the norms given: wrong norms give wrong models."""
+        some = (
+            np.unique(np.linspace(0, self.shape[1] - 1, 3).astype(np.intp)) if self.shape[1] else np.empty(0, np.intp)
+        )
+        measured = np.linalg.norm(self.take(some), axis=0)
+        for j, norm in zip(some, measured, strict=True):
+            if not np.isclose(norm, self.column_norms[j], rtol=1e-6, atol=1e-300):
+                raise ValueError(
+                    f"column_norms says {self.column_norms[j]:.6g} for column {j}, but its norm is {norm:.6g}."
+                )
+
+    def take(self, index: Index) -> Array:
+        """Return the chosen columns as a dense array."""
+        if index.size == 0:
+            return np.zeros((self.shape[0], 0))
+        units = np.zeros((self.shape[1], index.size))
+        units[index, np.arange(index.size)] = 1.0
+        return np.asarray(self.op.matmat(units), dtype=float)
+
+
+class OperatorSource:
+    """The operator with its rows multiplied by root weights, restricted to some of its columns."""
+
+    def __init__(self, operator: Operator, root: Array, index: Index, norms: Array | None) -> None:
+        self.operator = operator
+        self.root = root
+        self.index = index
+        self._norms = norms
+        self.shape = (operator.shape[0], index.size)
+
+    @classmethod
+    def of(cls, operator: Operator) -> OperatorSource:
+        """Return all columns, every row counted once."""
+        m, d = operator.shape
+        return cls(operator, np.ones(m), np.arange(d), operator.column_norms)
+
+    @property
+    def norms(self) -> Array:
+        """Norm of every column; from the columns themselves where weights have changed what the user gave."""
+        if self._norms is None:
+            parts = np.array_split(np.arange(self.index.size), max(1, self.index.size // 256))
+            self._norms = np.concatenate([np.linalg.norm(self.take(part), axis=0) for part in parts])
+        return self._norms
+
+    def weighted(self, root: Array) -> OperatorSource:
+        """Return the same with every row multiplied by its root weight."""
+        return OperatorSource(self.operator, root, self.index, self._norms if np.all(root == 1) else None)
+
+    def take(self, index: Index) -> Array:
+        """Return the chosen columns as a dense array."""
+        return self.operator.take(self.index[index]) * self.root[:, None]
+
+    def correlate(self, vectors: Array) -> Array:
+        """Return Θᵀ vectors."""
+        if vectors.size == 0:  # SciPy's operators cannot take it
+            return np.zeros((self.index.size, *vectors.shape[1:]))
+        weighted = vectors * (self.root if vectors.ndim == 1 else self.root[:, None])
+        adjoint = self.operator.op.rmatvec if vectors.ndim == 1 else self.operator.op.rmatmat
+        return np.asarray(adjoint(weighted), dtype=float)[self.index]
+
+    def restrict(self, index: Index) -> OperatorSource:
+        """Return the chosen columns only."""
+        norms = None if self._norms is None else self._norms[index]
+        return OperatorSource(self.operator, self.root, self.index[index], norms)
 
 
 def pose_implicit(

@@ -14,9 +14,8 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from ardea.core.compression import COMPRESSION_COLUMN_LIMIT
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, is_lazy
 from ardea.core.problem import Array
-from ardea.estimators.inputs import is_lazy
 
 # Kinds of NumPy's types that are real numbers: floats, integers with and without sign, booleans.
 REAL = "fiub"

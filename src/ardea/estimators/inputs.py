@@ -22,13 +22,13 @@ from ardea.core.compression import (
     CompressedRows,
     Compression,
     distinct_rows,
+    is_lazy,
     pose_array,
     ranges_of,
 )
-from ardea.core.implicit import SparseSource, pose_implicit
+from ardea.core.implicit import Operator, OperatorSource, SparseSource, pose_implicit
 from ardea.core.memory import LEAST, require
 from ardea.core.problem import Array, Coordinates, Problem
-from ardea.estimators.operators import Operator, OperatorSource
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
 from ardea.priors import Convex, Prior
@@ -287,12 +287,6 @@ def _not_finite(what: str, data: Any) -> str | None:
         f"Input {what} contains NaN or infinity: {kind} in row {row}{name}; {rows}. Leave those rows out "
         "(X.dropna() in pandas), or fill the cells."
     )
-
-
-def is_lazy(data: Any) -> bool:
-    """Whether the data are a Dask collection (or an xarray object that holds one); Dask is not imported for it."""
-    package = type(data).__module__.partition(".")[0]
-    return package == "dask" or (package == "xarray" and getattr(data, "chunks", None) is not None)
 
 
 def checked_wish(params: dict[str, Any], method: Method, n_columns: int) -> Wish:

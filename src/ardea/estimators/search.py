@@ -40,13 +40,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
 from ardea.core.compression import CompressedRows
+from ardea.core.implicit import Operator
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation, Left
-from ardea.estimators.base import BaseARD, predicted_mean
+from ardea.estimators.base import BaseARD
+from ardea.estimators.fitted import predicted_mean
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
-from ardea.estimators.operators import Operator
 from ardea.methods.kept import kept_terms
 from ardea.methods.task import Task, tasks_of
 from ardea.names import ColumnNames, default_names
