@@ -67,17 +67,21 @@ def features(
     if space is None or len(space) != n_axes:
         raise ValueError(f"The fields have {n_axes} space axes: give `space`, the points or the step of each.")
     wraps = [periodic] * n_axes if isinstance(periodic, bool) else list(periodic)
-    terms = library.terms(len(fields), n_axes)
-    factors = list(dict.fromkeys((term.field, term.orders) for term in terms if term.field is not None))
 
     def derivative(field: int, orders: tuple[int, ...]) -> da.Array:
         values = fields[field]
-        for axis, times in enumerate(orders):
-            if times:
-                settings: dict[str, Any] = {"axis": axis, "derivative": times, "order": order, "periodic": wraps[axis]}
-                values = field_derivative(values, space[axis], **settings)
+        for axis in np.flatnonzero(orders).tolist():
+            settings: dict[str, Any] = {"derivative": orders[axis], "order": order, "periodic": wraps[axis]}
+            values = field_derivative(values, space[axis], axis=axis, **settings)
         return values
 
+    return _field_features(library, fields, derivative)
+
+
+def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callable[..., da.Array]) -> da.Array:
+    n_axes = fields[0].ndim - 1
+    terms = library.terms(len(fields), n_axes)
+    factors = list(dict.fromkeys((term.field, term.orders) for term in terms if term.field is not None))
     parts = [field_rows(values, fields[0]) for values in (*fields, *(derivative(*factor) for factor in factors))]
     columns = partial(_field_columns, library, len(fields), factors, n_axes)
     return _theta(columns, parts, len(terms), new_axis=1)

@@ -196,19 +196,8 @@ class FieldFit:
 class FieldEquation:
     """The equation of ∂_t u_g over all test functions; what `Tournament` searches.
 
-    Parameters
-    ----------
-    data : Fields
-        Fields and test functions.
-    library : FieldTerms
-        Candidate terms, derivatives up to order 6.
-    field : int
-        Which equation, g.
-
-    Attributes
-    ----------
-    n_terms, n_rows : int
-        Number of candidate terms and of test functions.
+    `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g. There are
+    `n_terms` candidates and `n_rows` test functions.
 
     Examples
     --------
@@ -257,17 +246,10 @@ class FieldEquation:
         """Return nothing: fits start from ξ = 0, ê = 0."""
 
     def fitted(self, support: Support, start: FieldFit | None = None, passes: int | None = None) -> FieldFit:
-        """Return the fit at a support, its passes repeated until the coefficients settle.
+        """Return the fit at a support, its passes repeated from `start` (default ξ = 0, ê = 0) until ξ settles.
 
-        Parameters
-        ----------
-        support : tuple of int
-            Terms.
-        start : FieldFit, optional
-            Where the passes start; default ξ = 0, ê = 0.
-        passes : int, optional
-            Stop after so many, unless N ln(RSS) still falls by more than `STILL_FALLING` per pass: with much noise the
-            correction of the fields takes longer, and a fit that has not come to rest says nothing of its support.
+        They stop after `passes`, unless N ln(RSS) still falls by more than `STILL_FALLING` per pass: with much noise
+        the correction of the fields takes longer, and a fit that has not come to rest says nothing of its support.
         """
         current, done, gain = self._start(support, start), 0, np.inf
         while not current.settled and done < MAX_PASSES and (passes is None or done < passes or gain > STILL_FALLING):

@@ -16,6 +16,7 @@ jets, for instance u² u_x³. Two sums of them are derived here for a term θ = 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -266,10 +267,7 @@ def weak_form(term: FieldTerm) -> WeakSum:
     >>> weak_form(FieldTerm((1,), 0, (1,)))
     {((1,), (((0, (0,)), 2),)): -0.5}
     """
-    total: WeakSum = {}
-    for key, coefficient in _by_parts(term_monomial(term), (0,) * len(term.orders)):
-        add_to(total, key, coefficient)
-    return total
+    return _collected(_by_parts(term_monomial(term), (0,) * len(term.orders)))
 
 
 def noise_weights(term: FieldTerm) -> NoiseWeights:
@@ -284,35 +282,30 @@ def noise_weights(term: FieldTerm) -> NoiseWeights:
     >>> noise_weights(FieldTerm((1,), 0, (1,)))
     {(0, (1,)): {(((0, (0,)), 1),): -1.0}}
     """
-    powers = _powers_of_fields(term)
-    outer = _monomial(powers)
-    weights: NoiseWeights = {}
-
-    def add(field: int, orders: Orders, polynomial: Polynomial, factor: float) -> None:
-        entry = weights.setdefault((field, orders), {})
-        for monomial, coefficient in polynomial.items():
-            add_to(entry, monomial, factor * coefficient)
-
+    powers, none = _powers_of_fields(term), (0,) * len(term.orders)
+    parts = []
     if term.field is not None:
-        sign = (-1.0) ** sum(term.orders)
         for orders in product(*(range(order + 1) for order in term.orders)):
             left = tuple(order - j for order, j in zip(term.orders, orders, strict=True))
-            add(term.field, orders, _derivatives(outer, left), sign * prod(map(comb, term.orders, orders)))
-    factor = {} if term.field is None else {(term.field, term.orders): 1}
-    none = (0,) * len(term.orders)
+            factor = (-1.0) ** sum(term.orders) * prod(map(comb, term.orders, orders))
+            derived = _derivatives(_monomial(powers), left)
+            parts += [(((term.field, orders), monomial), factor * c) for monomial, c in derived.items()]
+    differentiated = () if term.field is None else (((term.field, term.orders), 1),)
     for jet, power in powers.items():
-        rest = {**powers, jet: power - 1}
-        add(jet[0], none, {_product(_monomial(rest), _monomial(factor)): 1.0}, float(power))
-    return {key: polynomial for key, polynomial in weights.items() if polynomial}
+        rest = _monomial({**powers, jet: power - 1})
+        parts.append((((jet[0], none), _product(rest, differentiated)), float(power)))
+    weights: NoiseWeights = {}
+    for (key, monomial), coefficient in _collected(parts).items():
+        weights.setdefault(key, {})[monomial] = coefficient
+    return weights
 
 
-def add_to(total: dict[Key, float], key: Key, value: float) -> None:
-    """Add a value to an entry of a sum; entries that vanish are left out."""
-    value += total.get(key, 0.0)
-    if value:
-        total[key] = value
-    else:
-        total.pop(key, None)
+def _collected(parts: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    """Return the sums of all parts with the same key; those that vanish are left out."""
+    total: dict[Key, float] = defaultdict(float)
+    for key, value in parts:
+        total[key] += value
+    return {key: value for key, value in total.items() if value}
 
 
 def _powers_of_fields(term: FieldTerm) -> dict[Jet, int]:
@@ -338,25 +331,20 @@ def _raised(jet: Jet, axis: int, by: int) -> Jet:
 
 
 @lru_cache(maxsize=4096)
-def _derivative(monomial: Monomial, axis: int) -> tuple[tuple[Monomial, float], ...]:
+def _derivative(monomial: Monomial, axis: int) -> Polynomial:
     """Return ∂_a of a monomial by the product rule."""
-    total: Polynomial = {}
-    for jet, power in monomial:
-        rest = _monomial({**dict(monomial), jet: power - 1})
-        add_to(total, _product(rest, ((_raised(jet, axis, 1), 1),)), float(power))
-    return tuple(total.items())
+    return _collected(
+        (_product(_monomial({**dict(monomial), jet: power - 1}), ((_raised(jet, axis, 1), 1),)), float(power))
+        for jet, power in monomial
+    )
 
 
 def _derivatives(monomial: Monomial, orders: Orders) -> Polynomial:
     """Return a mixed derivative of a monomial."""
     total: Polynomial = {monomial: 1.0}
-    for axis, order in enumerate(orders):
-        for _ in range(order):
-            following: Polynomial = {}
-            for member, coefficient in total.items():
-                for derived, factor in _derivative(member, axis):
-                    add_to(following, derived, coefficient * factor)
-            total = following
+    for axis in (axis for axis, order in enumerate(orders) for _ in range(order)):
+        derived = [(_derivative(member, axis), c) for member, c in total.items()]
+        total = _collected((one, c * factor) for polynomial, c in derived for one, factor in polynomial.items())
     return total
 
 
@@ -369,7 +357,7 @@ def _by_parts(monomial: Monomial, test: Orders) -> Iterator[tuple[tuple[Orders, 
     axis, power, raised, rest = found
     more = (*test[:axis], test[axis] + 1, *test[axis + 1 :])
     pieces = [(more, _product(raised, rest), 1.0)]
-    pieces += [(test, _product(raised, derived), factor) for derived, factor in _derivative(rest, axis)]
+    pieces += [(test, _product(raised, derived), factor) for derived, factor in _derivative(rest, axis).items()]
     for orders, piece, factor in pieces:
         for key, coefficient in _by_parts(piece, orders):
             yield key, -factor * coefficient / power

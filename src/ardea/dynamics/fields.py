@@ -325,18 +325,8 @@ def read_fields(
 ) -> tuple[Fields, str | None]:
     """Return arrays or xarray objects as fields, and the unit of time where it is known.
 
-    Parameters
-    ----------
-    x : array of shape (n_x, …, n_t) or (n_x, …, n_t, n_fields), DataArray, or Dataset of fields
-        What was measured. xarray objects bring coordinates and names, where these are not given.
-    t : array, number or None
-        Times (also dates), or the step between them.
-    space : sequence of arrays, array or None
-        Coordinates of the space axes.
-    names : sequence of str, optional
-        Names of the fields.
-    time_unit : {"s", "min", "h", "d"}, optional
-        Unit of time for dates.
+    xarray objects (a DataArray, or a Dataset of several fields) bring coordinates and names, where these are not given.
+    Times may be numbers, dates, or the step between them.
     """
     axes = None
     if hasattr(x, "coords"):
