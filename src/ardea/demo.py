@@ -176,10 +176,8 @@ def lorenz_text(lorenz: LorenzDemo) -> str:
     for equation, terms in zip(model.equations_, lorenz.true_terms, strict=True):
         found += len(terms.keys() & set(equation.terms))
         added += len(set(equation.terms) - terms.keys())
-        for name, value, half in zip(
-            equation.terms, equation.coefficients, equation.posterior.half_widths(), strict=True
-        ):
-            covered += name in terms and abs(terms[name] - value) <= half
+        for name, (low, high) in zip(equation.terms, equation.interval(), strict=True):
+            covered += name in terms and low <= terms[name] <= high
     verdict = f"All {true} true terms found" if found == true else f"{found} of {true} true terms found"
     lines = [
         f"{len(lorenz.x)} rows of Lorenz 63 with 1 % noise; {len(model.get_feature_names())} candidate terms for each "

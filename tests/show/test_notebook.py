@@ -174,7 +174,7 @@ def test_a_search_shows_the_model_that_it_chose():
     data = sparse_data()
     search = ARDSearch(ARDvi(), strengths=[1.0, 4.0, 16.0]).fit(data.X, data.y)
     shown = model_html(search)
-    assert f"ARDvi(alpha={search.best_strength_:.4g}), the best of 3 models by" in shown
+    assert f"ARDvi(alpha={search.best_strength_:.4g}), the best of 3 by" in shown
     assert table_rows(shown) == table_rows(model_html(search.best_estimator_))
 
 

@@ -98,9 +98,8 @@ def test_autocorrelation_of_a_cosine():
 
 def test_trace_shows_every_step_and_the_certificate(model):
     ax = model.plot_trace()
-    drawn = np.concatenate(
-        [line.get_ydata() for line in ax.lines if len(line.get_xdata()) > 2 or line.get_marker() == "o"]
-    )
+    drawn = ax.lines[0].get_ydata()
+    drawn = drawn[~np.isnan(drawn)]  # between two rounds
     np.testing.assert_array_equal(drawn, model.trace_.cost)
     assert f"{model.kkt_gap_:.1e} ≤" in title(ax)
 

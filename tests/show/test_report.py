@@ -269,7 +269,7 @@ def test_doubts_are_raised_by_what_they_are_about():
     walk = np.convolve(rng.normal(size=409), np.ones(10), "valid") / np.sqrt(10)
     far = np.r_[good, 9.0]
     skewed = rng.exponential(size=400) - 1
-    for residual, words in ((walk, "depend on each other"), (far, "1 row of y lie"), (skewed, "not Gaussian")):
+    for residual, words in ((walk, "depend on each other"), (far, "1 row lies more than 5"), (skewed, "not Gaussian")):
         assert any(words in one for one in doubts.of_residuals(residual, "y"))
 
 

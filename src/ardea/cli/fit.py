@@ -34,7 +34,7 @@ from ardea.names import printable
 from ardea.readers import CellError, NotNumbersError, RowFile, bytes_of, open_rows
 from ardea.show.fits import equations_of
 from ardea.show.pages import term_rows
-from ardea.show.report import false_terms_told
+from ardea.show.report import chosen_how
 
 EPILOG = """\
 DATA is CSV (also .tsv, .txt, .gz), NPY or NPZ; Parquet with ardea[frames], Zarr with ardea[fields].
@@ -326,7 +326,7 @@ def as_text(model: Any, table: Table, options: argparse.Namespace) -> str:
     else:
         lines += ["No column explains it: the constant alone is the best model."]
     lines += ["", found.formula(), f"noise σ = {found.noise:.4g}{_explained(table, found.intercept is not None)}"]
-    lines += [_chosen_how(model)] if found.terms else []
+    lines += [chosen_how(model)] if found.terms else []
     return "\n".join(lines)
 
 
@@ -336,20 +336,6 @@ def _explained(table: Table, centred: bool) -> str:
         return ""
     spread = table.y.std(ddof=1) if centred else np.sqrt(np.mean(table.y**2))
     return f"; {table.target} itself varies by {spread:.4g}"
-
-
-def _chosen_how(model: Any) -> str:
-    """Say in a sentence how the number of terms was settled."""
-    one = getattr(model, "best_estimator_", model)
-    if hasattr(model, "path_"):
-        place = f"{model.path_['varied'][model.best_index_]} = {model.best_strength_:.3g}"
-        return f"Chosen among {len(model.path_['k'])} strengths by {model.criterion}: {place}."
-    if one.strength_name is None:
-        return "Plain ARD keeps about 32 % of the columns that explain nothing; --method sparse keeps few."
-    given = getattr(one, one.strength_name)
-    if one.strength_name != "false_terms" and not isinstance(given, str):
-        return f"At {one.strength_name} = {given:g}."
-    return false_terms_told(one.false_terms, one.n_features_in_)
 
 
 def text_table(header: list[str], rows: list[list[str]]) -> list[str]:

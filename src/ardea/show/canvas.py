@@ -59,23 +59,21 @@ def panels(axes: Any, rows: int, columns: int, *, width: float, height: float, *
     return given.reshape(rows, columns)
 
 
-def finished(ax: Any, title: str, *, legend_above: bool = False) -> Any:
-    """Give an Axes its sentence and take away the lines that carry nothing."""
-    ax.set_title(title, fontsize="medium", loc="left", pad=22 if legend_above else 6)
+def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None) -> Any:
+    """Give an Axes its sentence and a legend above, that of a second axis too; take away lines that carry nothing."""
+    ax.set_title(title, fontsize="medium", loc="left", pad=22 if legend else 6)
     ax.spines[["top", "right"]].set_visible(False)
-    if legend_above:
+    handles, labels = ax.get_legend_handles_labels()
+    if right is not None:
+        others, other_labels = right.get_legend_handles_labels()
+        handles, labels = handles + others, labels + other_labels
+        right.spines["top"].set_visible(False)
+        ax.yaxis.label.set_color(MODEL)
+        right.yaxis.label.set_color(OTHER)
+    if legend:
         # On the right: a power of ten that the axis leaves out stands above its left end.
-        ax.legend(fontsize="small", ncols=5, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
+        ax.legend(handles, labels, fontsize="small", ncols=5, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
     return ax
-
-
-def with_second_axis(ax: Any, right: Any) -> None:
-    """Give two Axes that share their x one legend."""
-    handles = [*ax.get_lines()[:1], *right.get_lines()]
-    ax.legend(handles, [line.get_label() for line in handles], loc="best", fontsize="small", framealpha=0.9)
-    right.spines["right"].set_visible(True)
-    for one, colour in ((ax, MODEL), (right, OTHER)):
-        one.yaxis.label.set_color(colour)
 
 
 def as_label(name: str, length: int = LONGEST_LABEL) -> str:

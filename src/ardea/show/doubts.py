@@ -70,7 +70,9 @@ def of_equation(equation: Equation, level: float, *, with_rivals: bool = True) -
 
 
 def _entangled(equation: Equation) -> list[tuple[str, str]]:
-    """Return pairs of terms whose estimates can hardly be told apart."""
+    """Return pairs of columns whose estimates can hardly be told apart; terms of motion correlate anyway."""
+    if equation.left.kind != "value":
+        return []
     deviation = np.where(equation.std > 0, equation.std, np.inf)
     correlation = np.abs(equation.covariance / np.outer(deviation, deviation))
     pairs = np.argwhere(np.triu(correlation > NEARLY_SAME, 1))
@@ -79,16 +81,9 @@ def _entangled(equation: Equation) -> list[tuple[str, str]]:
 
 def of_residuals(residual: Array, left: str) -> list[str]:
     """Return doubts that residuals, in units of their standard deviation and in row order, give reason for."""
-    m = residual.size
+    m, told = residual.size, of_far_rows(residual, left)
     if m < FEWEST_ROWS:
-        return []
-    told = []
-    far = int(np.sum(np.abs(residual) > FAR_OUT))
-    if far:
-        told.append(
-            f"{far} row{'s' * (far > 1)} of {left} lie more than {FAR_OUT:g} standard deviations from the model: look "
-            "for wrong entries or rare events."
-        )
+        return told
     lagged = autocorrelation(residual, 1)
     if abs(lagged) > RARE / np.sqrt(m):
         told.append(
@@ -103,6 +98,14 @@ def of_residuals(residual: Array, left: str) -> list[str]:
             "their band more or less often than it says."
         )
     return told
+
+
+def of_far_rows(residual: Array, left: str) -> list[str]:
+    """Return how many residuals, in units of their standard deviation, are too large to be noise."""
+    far = int(np.sum(np.abs(residual) > FAR_OUT))
+    rows = "1 row lies" if far == 1 else f"{far} rows lie"
+    off = f"{rows} more than {FAR_OUT:g} standard deviations from the model of {left}"
+    return [f"{off}: look for wrong entries or rare events."] if far else []
 
 
 def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:

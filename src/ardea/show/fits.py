@@ -15,21 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.problem import Array
 from ardea.equation import Equation
 from ardea.names import rounded
-from ardea.show.canvas import (
-    BAND,
-    DARK,
-    MANY_POINTS,
-    MIDDLE,
-    MODEL,
-    OTHER,
-    POINT,
-    SOFT,
-    as_label,
-    finished,
-    one_axes,
-    panels,
-    with_second_axis,
-)
+from ardea.show import canvas
 
 # A convention: numbers that differ more than this in size are not drawn on one axis.
 LARGEST_SPREAD = 100.0
@@ -98,9 +84,9 @@ def plot_coefficients(
     tallest = max(min(len(one.support), max_terms) for one in chosen)
     height = 0.9 + ROW_HEIGHT * max(tallest, 1)
     if len(chosen) == 1:
-        return _draw_terms(one_axes(np.ravel(ax)[0], height=height), chosen[0], level, max_terms)
+        return _draw_terms(canvas.one_axes(np.ravel(ax)[0], height=height), chosen[0], level, max_terms)
     columns = min(len(chosen), 3)
-    axes = panels(ax, -(-len(chosen) // columns), columns, width=3.5, height=height)
+    axes = canvas.panels(ax, -(-len(chosen) // columns), columns, width=3.5, height=height)
     for place, one in zip(axes.flat, chosen, strict=False):
         _draw_terms(place, one, level, max_terms)
     for place in axes.flat[len(chosen) :]:
@@ -118,18 +104,18 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> An
     unit = std if in_errors else np.ones_like(coef)
     at = np.arange(drawn.size)[::-1]
     bars = np.abs(ends - coef[:, None]).T / unit
-    ax.axvline(0.0, color=SOFT, linewidth=0.8, linestyle=":")
-    ax.errorbar(coef / unit, at, xerr=bars, fmt="o", color=MODEL, markersize=4, capsize=2.5, linewidth=1.2)
-    ax.set_yticks(at, [as_label(equation.terms[i]) for i in drawn])
+    ax.axvline(0.0, color=canvas.SOFT, linewidth=0.8, linestyle=":")
+    ax.errorbar(coef / unit, at, xerr=bars, fmt="o", color=canvas.MODEL, markersize=4, capsize=2.5, linewidth=1.2)
+    ax.set_yticks(at, [canvas.as_label(equation.terms[i]) for i in drawn])
     ax.set_ylim(-0.7, max(drawn.size, 1) - 0.3)
     for y, value, half in zip(at, coef, np.ptp(ends, axis=1) / 2, strict=True):
         told = f"{rounded(value, half)} ± {rounded(half, half)}"
         ax.annotate(told, (1.02, y), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     ax.set_xlabel("coefficient / standard error" if in_errors else "coefficient")
     left_out = len(equation.terms) - drawn.size
-    kept = f"{as_label(equation.left.text)}: {len(equation.terms)} of {equation.n_candidates} terms kept"
+    kept = f"{canvas.as_label(equation.left.text)}: {len(equation.terms)} of {equation.n_candidates} terms kept"
     beyond = f", {left_out} of them not drawn" if left_out else ""
-    return finished(ax, f"{kept}{beyond}\n(bars: {100 * level:g} % intervals)" if drawn.size else kept)
+    return canvas.finished(ax, f"{kept}{beyond}\n(bars: {100 * level:g} % intervals)" if drawn.size else kept)
 
 
 def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float = 0.95, target: int = 0) -> Any:
@@ -152,20 +138,19 @@ def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float 
     -------
     matplotlib Axes
     """
-    ax = one_axes(ax, 4.2, 3.8)
+    ax = canvas.one_axes(ax, 4.2, 3.8)
     observed, mean, std = against_rows(model, X, y, target)
     half = float(stats.norm.ppf(0.5 + level / 2)) * std
     order = np.argsort(mean, kind="stable")
     low, high = (mean - half)[order], (mean + half)[order]
     band = f"{100 * level:g} % band"
-    ax.fill_between(mean[order], low, high, color=BAND, linewidth=0, label=band)
-    ax.plot(mean[order], mean[order], color=MODEL, linewidth=1, label="observed = predicted")
-    ax.plot(mean, observed, **POINT, rasterized=observed.size > MANY_POINTS)
+    ax.fill_between(mean[order], low, high, color=canvas.BAND, linewidth=0, label=band)
+    ax.plot(mean[order], mean[order], color=canvas.MODEL, linewidth=1, label="observed = predicted")
+    ax.plot(mean, observed, **canvas.POINT, rasterized=observed.size > canvas.MANY_POINTS)
     ax.set_xlabel("predicted")
     ax.set_ylabel("observed")
-    ax.legend(fontsize="small", framealpha=0.9, loc="upper left")
     inside = np.mean(np.abs(observed - mean) <= half)
-    return finished(ax, f"{100 * inside:.3g} % of {observed.size} rows lie in the {band}")
+    return canvas.finished(ax, f"{100 * inside:.3g} % of {observed.size} rows lie in the {band}", legend=True)
 
 
 def plot_residuals(model: Any, X: Any, y: Any, axes: Any = None, *, target: int = 0) -> Any:
@@ -186,7 +171,7 @@ def plot_residuals(model: Any, X: Any, y: Any, axes: Any = None, *, target: int 
     -------
     array of three Axes
     """
-    first, second, third = places = panels(axes, 1, 3, width=2.9, height=2.8).ravel()
+    first, second, third = places = canvas.panels(axes, 1, 3, width=2.9, height=2.8).ravel()
     observed, mean, std = against_rows(model, X, y, target)
     residual = (observed - mean) / std
     draw_scatter(first, mean, residual)
@@ -209,10 +194,10 @@ def against_rows(model: Any, X: Any, y: Any, target: int = 0) -> tuple[Array, Ar
 
 def draw_scatter(ax: Any, along: ArrayLike, residual: Array) -> None:
     """Draw residuals in units of their deviation, with lines at two of these."""
-    ax.plot(along, residual, **POINT, rasterized=residual.size > MANY_POINTS)
+    ax.plot(along, residual, **canvas.POINT, rasterized=residual.size > canvas.MANY_POINTS)
     for height, dash in ((0, "-"), (-2, ":"), (2, ":")):
-        ax.axhline(height, color=DARK, linewidth=0.8, linestyle=dash)
-    finished(ax, f"{100 * np.mean(np.abs(residual) <= 2):.3g} % lie within ±2\n(95 % if Gaussian)")
+        ax.axhline(height, color=canvas.DARK, linewidth=0.8, linestyle=dash)
+    canvas.finished(ax, f"{100 * np.mean(np.abs(residual) <= 2):.3g} % lie within ±2\n(95 % if Gaussian)")
 
 
 def draw_quantiles(ax: Any, residual: Array) -> None:
@@ -220,11 +205,11 @@ def draw_quantiles(ax: Any, residual: Array) -> None:
     ordered = np.sort(residual)
     expected = stats.norm.ppf((np.arange(1, ordered.size + 1) - 0.5) / ordered.size)
     reach = max(3.0, float(np.abs(ordered).max(initial=0.0)), float(np.abs(expected).max(initial=0.0)))
-    ax.plot([-reach, reach], [-reach, reach], color=MODEL, linewidth=0.8)
-    ax.plot(expected, ordered, **POINT, rasterized=ordered.size > MANY_POINTS)
+    ax.plot([-reach, reach], [-reach, reach], color=canvas.MODEL, linewidth=0.8)
+    ax.plot(expected, ordered, **canvas.POINT, rasterized=ordered.size > canvas.MANY_POINTS)
     ax.set_xlabel("normal quantile")
     ax.set_ylabel("ordered residual")
-    finished(ax, "Gaussian noise lies\non the line")
+    canvas.finished(ax, "Gaussian noise lies\non the line")
 
 
 def draw_autocorrelation(ax: Any, residual: Array) -> None:
@@ -232,15 +217,15 @@ def draw_autocorrelation(ax: Any, residual: Array) -> None:
     lags = np.arange(1, max(2, min(LONGEST_LAG, residual.size // 4) + 1))
     bars = np.array([autocorrelation(residual, int(lag)) for lag in lags])
     bound = 2 / np.sqrt(residual.size)
-    ax.vlines(lags, 0, bars, color=MIDDLE, linewidth=2)
-    ax.axhline(0, color=DARK, linewidth=0.8)
+    ax.vlines(lags, 0, bars, color=canvas.MIDDLE, linewidth=2)
+    ax.axhline(0, color=canvas.DARK, linewidth=0.8)
     for height in (-bound, bound):
-        ax.axhline(height, color=OTHER, linewidth=0.8, linestyle=":")
+        ax.axhline(height, color=canvas.OTHER, linewidth=0.8, linestyle=":")
     reach = 1.1 * max(0.27, bound, float(np.abs(bars).max()))
     ax.set_ylim(-reach, reach)
     ax.set_xlabel("lag in rows")
     ax.set_ylabel("autocorrelation")
-    finished(ax, "Independent rows stay\nbetween the dotted lines")
+    canvas.finished(ax, "Independent rows stay\nbetween the dotted lines")
 
 
 def autocorrelation(residual: Array, lag: int) -> float:
@@ -280,19 +265,19 @@ def plot_trace(model: Any, ax: Any = None, *, target: int = 0) -> Any:
     fitted = getattr(model, "best_estimator_", model)
     trace = (fitted.trace_ if isinstance(fitted.trace_, list) else [fitted.trace_])[target]
     gap = float(np.atleast_1d(fitted.kkt_gap_)[target])
-    ax = one_axes(ax)
-    steps = np.arange(1, trace.cost.size + 1)
-    rounds = _rounds(trace.cost)
-    for start, stop in rounds:
-        part = slice(start, stop)
-        ax.plot(
-            steps[part], trace.cost[part], color=MODEL, marker="o", markersize=2.5, linewidth=1.2, label="objective"
-        )
-        if start > 0:
-            ax.axvline(start + 0.5, color=SOFT, linewidth=0.8, linestyle=":")
-    _fit_to_settled(ax, trace.cost, rounds)
+    ax = canvas.one_axes(ax)
+    cost, steps = trace.cost, np.arange(1, trace.cost.size + 1)
+    # Within a round the objective never rises beyond rounding; the next one begins far up, with all terms at zero.
+    starts = np.flatnonzero(np.diff(cost) > 1e-9 * max(float(np.abs(cost).max(initial=0.0)), 1.0)) + 1
+    line = {"color": canvas.MODEL, "marker": "o", "markersize": 2.5, "label": "objective"}
+    ax.plot(np.insert(steps, starts, 0), np.insert(cost, starts, np.nan), **line)
+    for start in starts:
+        ax.axvline(start + 0.5, color=canvas.SOFT, linewidth=0.8, linestyle=":")
+    settled = np.delete(cost, starts)
+    if np.ptp(settled) > 0:
+        ax.set_ylim(*(settled.min() - 0.08 * np.ptp(settled), settled.max() + 0.08 * np.ptp(settled)))
     right = ax.twinx()
-    right.step(steps, trace.n_terms, where="mid", color=OTHER, linestyle="--", label="terms")
+    right.step(steps, trace.n_terms, where="mid", color=canvas.OTHER, linestyle="--", label="terms")
     right.set_ylim(bottom=0)
     right.set_ylabel("terms")
     ax.set_xlabel("step")
@@ -300,22 +285,6 @@ def plot_trace(model: Any, ax: Any = None, *, target: int = 0) -> Any:
     for axis in (ax.xaxis, right.yaxis):
         axis.get_major_locator().set_params(integer=True)
     ended, than = ("converged", "≤") if gap <= fitted.tol else ("did not converge", ">")
-    finished(right, "")
-    finished(ax, f"The fit {ended}: kkt_gap = {gap:.1e} {than} tol = {fitted.tol:.0e}")
-    with_second_axis(ax, right)
-    return ax
-
-
-def _rounds(cost: Array) -> list[tuple[int, int]]:
-    """Return where rounds begin and end: within one the objective never rises beyond rounding."""
-    rounding = 1e-9 * max(float(np.abs(cost).max(initial=0.0)), 1.0)
-    starts = [0, *(np.flatnonzero(np.diff(cost) > rounding) + 1).tolist()]
-    return list(zip(starts, [*starts[1:], cost.size], strict=True))
-
-
-def _fit_to_settled(ax: Any, cost: Array, rounds: list[tuple[int, int]]) -> None:
-    """Leave the first steps of later rounds out of the axis: they begin far up, with all terms at zero."""
-    settled = np.concatenate([cost[start + (start > 0) : stop] for start, stop in rounds])
-    if settled.size and np.ptp(settled) > 0:
-        margin = 0.08 * float(np.ptp(settled))
-        ax.set_ylim(float(settled.min()) - margin, float(settled.max()) + margin)
+    return canvas.finished(
+        ax, f"The fit {ended}: kkt_gap = {gap:.1e} {than} tol = {fitted.tol:.0e}", legend=True, right=right
+    )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
-from ardea.show.canvas import BAND, LIGHT, MODEL, POINT, SOFT, as_label, finished, one_axes, panels
+from ardea.show import canvas
 from ardea.show.fits import draw_quantiles, draw_scatter, equations_of
 
 # So many states or equations fill a page; a convention.
@@ -37,11 +37,11 @@ def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
     array of Axes of shape (groups of equations, 2)
     """
     groups = _same_rows(model)[:MOST_PANELS]
-    places = panels(axes, len(groups), 2, width=3.5, height=2.5)
+    places = canvas.panels(axes, len(groups), 2, width=3.5, height=2.5)
     for (left, right), (names, residual) in zip(places, groups, strict=True):
         draw_scatter(left, np.arange(residual.size), residual)
-        shown = f"{', '.join(map(as_label, names[:3]))}{', …' * (len(names) > 3)}"
-        finished(left, f"{shown}: {left.get_title(loc='left')}")
+        shown = f"{', '.join(map(canvas.as_label, names[:3]))}{', …' * (len(names) > 3)}"
+        canvas.finished(left, f"{shown}: {left.get_title(loc='left')}")
         left.set_ylabel("whitened residual")
         left.set_xlabel("row")
         draw_quantiles(right, residual)
@@ -116,22 +116,22 @@ def plot_simulation(
     bands = model.simulate(x0, t, u, n_samples, random_state, level, x0_std) if n_samples else None
     times = _drawn_times(model, t)
     names = [equation.left.name for equation in equations_of(model)][:MOST_PANELS]
-    places = panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
+    places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
     for i, (place, name) in enumerate(zip(places, names, strict=True)):
         if bands is not None:
             label = f"{100 * level:g} % band"
-            place.fill_between(times, bands.lower[:, i], bands.upper[:, i], color=BAND, linewidth=0, label=label)
+            place.fill_between(times, bands.lower[:, i], bands.upper[:, i], color=canvas.BAND, linewidth=0, label=label)
         if x is not None:
-            place.plot(times, np.asarray(x)[:, i], **POINT, label="data", zorder=1.5)
-        place.plot(times[: len(run)], run[:, i], color=MODEL, linewidth=1, label="model")
-        place.set_ylabel(as_label(name))
-        finished(place, "")
+            place.plot(times, np.asarray(x)[:, i], **canvas.POINT, label="data", zorder=1.5)
+        place.plot(times[: len(run)], run[:, i], color=canvas.MODEL, linewidth=1, label="model")
+        place.set_ylabel(canvas.as_label(name))
+        canvas.finished(place, "")
     places[-1].set_xlabel(_time_label(model, t))
     if _are_dates(t):
         from matplotlib.dates import ConciseDateFormatter
 
         places[-1].xaxis.set_major_formatter(ConciseDateFormatter(places[-1].xaxis.get_major_locator()))
-    finished(places[0], "The found equations, run from the start of the picture", legend_above=True)
+    canvas.finished(places[0], "The found equations, run from the start of the picture", legend=True)
     return places
 
 
@@ -166,15 +166,15 @@ def _plot_field(model: Any, x0: ArrayLike, t: Any, x: ArrayLike | None, axes: An
     if x is not None:
         data = np.asarray(x, dtype=float)[:, : run.shape[-1]]
         pictures = [("Data", data), *pictures, ("Data − model", data - run)]
-    places = panels(axes, 1, len(pictures), width=2.6, height=2.6, sharey=True).ravel()
+    places = canvas.panels(axes, 1, len(pictures), width=2.6, height=2.6, sharey=True).ravel()
     reach = max(float(np.abs(picture).max()) for _, picture in pictures[:2])
     look = {"cmap": "PuOr", "vmin": -reach, "vmax": reach, "shading": "nearest", "rasterized": True}
     for place, (name, picture) in zip(places, pictures, strict=True):
         drawn = place.pcolormesh(times, space, picture, **look)
         place.set_xlabel(_time_label(model, t))
-        finished(place, name)
+        canvas.finished(place, name)
     places[0].set_ylabel(model.model_.axes[0])
-    places[0].figure.colorbar(drawn, ax=list(places), label=as_label(equations_of(model)[0].left.name))
+    places[0].figure.colorbar(drawn, ax=list(places), label=canvas.as_label(equations_of(model)[0].left.name))
     return places
 
 
@@ -221,25 +221,25 @@ def plot_phase(
     if is_field(model):
         raise ValueError("A phase portrait is for models of states; a field has plot_simulation.")
     if len(equations) == 1:
-        return _plot_phase_line(model, x, n_samples, level, random_state, one_axes(ax, 4.2, 3.8))
+        return _plot_phase_line(model, x, n_samples, level, random_state, canvas.one_axes(ax, 4.2, 3.8))
     if x0 is None or t is None:
         raise ValueError("Give x0 and t: a start, and the times to run the model for.")
-    ax = one_axes(ax, 4.2, 3.8)
+    ax = canvas.one_axes(ax, 4.2, 3.8)
     times = t if model.discrete_time else _finer(np.asarray(model.elapsed(t), dtype=float))
     plane = [0, len(equations) - 1] if states is None else list(states)
     if n_samples:
         drawn = model.simulate(x0, times, None, n_samples, random_state, level).samples
         for i, sample in enumerate(drawn):
             label = f"{n_samples} draws" if i == 0 else None
-            ax.plot(*sample[:, plane].T, color=LIGHT, linewidth=1.5, label=label)
+            ax.plot(*sample[:, plane].T, color=canvas.LIGHT, linewidth=1.5, label=label)
     if x is not None:
-        ax.plot(*np.asarray(x)[:, plane].T, **POINT, label="data", zorder=2.5)
+        ax.plot(*np.asarray(x)[:, plane].T, **canvas.POINT, label="data", zorder=2.5)
     dots = {"linestyle": "none", "marker": "s", "markersize": 2} if model.discrete_time else {"linewidth": 1}
-    ax.plot(*np.asarray(model.simulate(x0, times))[:, plane].T, color=MODEL, label="model", **dots)
-    first, second = (as_label(equations[i].left.name) for i in plane)
+    ax.plot(*np.asarray(model.simulate(x0, times))[:, plane].T, color=canvas.MODEL, label="model", **dots)
+    first, second = (canvas.as_label(equations[i].left.name) for i in plane)
     ax.set_xlabel(first)
     ax.set_ylabel(second)
-    return finished(ax, f"The found equations in the plane of {first} and {second}", legend_above=True)
+    return canvas.finished(ax, f"The found equations in the plane of {first} and {second}", legend=True)
 
 
 def _finer(t: Array) -> Array:
@@ -254,17 +254,17 @@ def _plot_phase_line(model: Any, x: Any, n_samples: int, level: float, random_st
     if n_samples:
         curves = model.sample(n_samples, random_state)[:, 0] @ model.model_.library.evaluate(grid).T
         lower, upper = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        ax.fill_between(grid[:, 0], lower, upper, color=BAND, linewidth=0, label=f"{100 * level:g} % band")
-    ax.plot(grid[:, 0], model.predict(grid)[:, 0], color=MODEL, linewidth=1.2, label="model")
+        ax.fill_between(grid[:, 0], lower, upper, color=canvas.BAND, linewidth=0, label=f"{100 * level:g} % band")
+    ax.plot(grid[:, 0], model.predict(grid)[:, 0], color=canvas.MODEL, linewidth=1.2, label="model")
     left = equations_of(model)[0].left
-    name = as_label(left.name)
+    name = canvas.as_label(left.name)
     if model.discrete_time:
-        ax.plot(grid[:, 0], grid[:, 0], color=SOFT, linestyle=":", linewidth=0.8, label="no change")
+        ax.plot(grid[:, 0], grid[:, 0], color=canvas.SOFT, linestyle=":", linewidth=0.8, label="no change")
         if x is not None:
             series = np.asarray(x, dtype=float).reshape(-1)
-            ax.plot(series[:-1], series[1:], **POINT, label="data")
+            ax.plot(series[:-1], series[1:], **canvas.POINT, label="data")
     else:
-        ax.axhline(0, color=SOFT, linestyle=":", linewidth=0.8)
+        ax.axhline(0, color=canvas.SOFT, linestyle=":", linewidth=0.8)
     ax.set_xlabel(f"{name}[k]" if model.discrete_time else name)
-    ax.set_ylabel(as_label(left.text))
-    return finished(ax, f"What the found equation makes of {name}", legend_above=True)
+    ax.set_ylabel(canvas.as_label(left.text))
+    return canvas.finished(ax, f"What the found equation makes of {name}", legend=True)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.equation import Equation
 from ardea.show import doubts
 from ardea.show.fits import equations_of
-from ardea.show.pages import count, percent, render, term_rows
+from ardea.show.pages import percent, render, term_rows
 
 # A convention: the level of intervals where nobody chose one.
 LEVEL = 0.95
@@ -60,11 +60,16 @@ def model_html(model: Any) -> str:
     (True, True)
     """
     diagram = str(estimator_html_repr(model))
-    if not _is_fitted(model):
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
         return diagram
     equations = equations_of(model)
-    heads = [one.left.text if len(equations) > 1 or one.left.kind != "value" else "" for one in equations]
-    groups = [_group(head, one) for head, one in zip(heads, equations, strict=True)]
+    plain = len(equations) == 1 and equations[0].left.kind == "value"
+    groups = [
+        {"head": "" if plain else one.left.text, "noise": f", noise σ = {one.noise:.4g}", "rows": term_rows(one, LEVEL)}
+        for one in equations
+    ]
     return render(
         "notebook.html",
         method=_method(model),
@@ -76,25 +81,12 @@ def model_html(model: Any) -> str:
     )
 
 
-def _is_fitted(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _group(head: str, equation: Equation) -> dict[str, Any]:
-    return {"head": head, "noise": f", noise σ = {equation.noise:.4g}", "rows": term_rows(equation, LEVEL)}
-
-
 def _method(model: Any) -> str:
     if not hasattr(model, "path_"):
         return type(model).__name__
     path, best = model.path_, model.best_index_
     varied = f"{path['varied'][best]}={path['strength'][best]:.4g}" if path["varied"][best] else ""
-    many = count(len(path["k"]), "model")
-    return f"{path['method'][best]}({varied}), the best of {many} by {model.criterion!r}"
+    return f"{path['method'][best]}({varied}), the best of {len(path['k'])} by {model.criterion!r}"
 
 
 def _caption(model: Any, equations: Sequence[Equation]) -> str:

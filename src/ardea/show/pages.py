@@ -61,37 +61,12 @@ def term_rows(equation: Equation, level: float) -> list[Row]:
 
 
 def percent(level: float) -> str:
-    """Return a probability as it is read.
-
-    Examples
-    --------
-    >>> percent(0.95)
-    '95 %'
-    """
+    """Return a probability as it is read: 0.95 is 95 %."""
     return f"{100 * level:g} %"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> count(1, "term"), count(2, "term")
-    ('1 term', '2 terms')
-    """
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def render(template: str, **facts: Any) -> str:
-    """Return a template filled with facts: escaped unless it calls them safe, control characters shown as text.
-
-    Parameters
-    ----------
-    template : str
-        File in the folder `templates`.
-    **facts
-        What it asks for.
-    """
+    """Return a template filled with facts: escaped unless it calls them safe, control characters shown as text."""
     return _environment().get_template(template).render(**facts)
 
 
@@ -117,17 +92,7 @@ def _shown(value: Any) -> Any:
 
 
 def svg(draw: Callable[[], Any], name: str, alternative: str) -> str:
-    """Return what a function draws as an svg element.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws and returns Axes.
-    name : str
-        Unique on the page: identifiers in the SVG begin with it.
-    alternative : str
-        What the picture shows, for those who do not see it.
-    """
+    """Return what a function draws as an svg element; `name` is unique on the page, `alternative` says what is seen."""
     import matplotlib
 
     # Text stays text; the same figure gives the same bytes; no background, so that dark pages can invert it.

@@ -10,24 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
 from ardea.core.problem import Array, Index
-from ardea.show.canvas import (
-    DARK,
-    DASHES,
-    LIGHT,
-    MIDDLE,
-    MODEL,
-    OTHER,
-    SOFT,
-    apart,
-    as_label,
-    finished,
-    one_axes,
-    with_second_axis,
-)
+from ardea.show import canvas
 from ardea.show.fits import LARGEST_SPREAD
 
-# Height of a line of small text as a share of the Axes, measured.
-LINE = 0.055
+# Height of a line of small text as a share of the Axes, measured; a convention: so many labels at most.
+LINE, MOST_LABELS = 0.055, 12
 
 
 def plot_path(search: Any, ax: Any = None) -> Any:
@@ -55,25 +42,22 @@ def plot_path(search: Any, ax: Any = None) -> Any:
     'terms kept'
     """
     order, strength = _chosen_method(search)
-    ax = one_axes(ax)
+    ax = canvas.one_axes(ax)
     path, best = search.path_, search.best_index_
-    ax.plot(strength, path["k"][order], color=MODEL, marker="o", markersize=4, label="terms")
+    ax.plot(strength, path["k"][order], color=canvas.MODEL, marker="o", markersize=4, label="terms")
     right = ax.twinx()
     score = np.where(path["eligible"][order], path["score"][order], np.nan)
-    right.plot(strength, score, color=OTHER, linestyle="--", marker="s", markersize=4, label=search.criterion)
+    right.plot(strength, score, color=canvas.OTHER, linestyle="--", marker="s", markersize=4, label=search.criterion)
     _strength_axis(ax, search, strength)
     ax.yaxis.get_major_locator().set_params(integer=True)
     ax.set_ylabel("terms kept")
     right.set_ylabel(f"{search.criterion} (smaller is better)")
     chosen = f"{path['k'][best]} terms at {path['varied'][best]} = {path['strength'][best]:.3g}"
-    finished(right, "")
-    finished(ax, f"{chosen} have the best {search.criterion}")
-    with_second_axis(ax, right)
-    return ax
+    return canvas.finished(ax, f"{chosen} have the best {search.criterion}", legend=True, right=right)
 
 
-def plot_path_coefficients(search: Any, ax: Any = None, *, max_labels: int = 12) -> Any:
-    """Draw all coefficients against strength; those of the chosen model are dark and named.
+def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
+    """Draw all coefficients against strength; those of the chosen model are coloured and named.
 
     Where coefficients differ more than a hundredfold in size, each is drawn relative to its largest on the path.
 
@@ -83,31 +67,35 @@ def plot_path_coefficients(search: Any, ax: Any = None, *, max_labels: int = 12)
         Fitted.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
-    max_labels : int, default=12
-        At most so many terms are named.
 
     Returns
     -------
     matplotlib Axes
     """
     order, strength = _chosen_method(search)
-    ax = one_axes(ax)
+    ax = canvas.one_axes(ax)
     coef = search.path_["coef"][order]
     largest = np.abs(coef).max(axis=0)
     shown = np.flatnonzero(largest > 0)
     chosen = np.flatnonzero(search.path_["support"][search.best_index_])
     scale = largest if _spread(largest[chosen if chosen.size else shown]) > LARGEST_SPREAD else np.ones_like(largest)
     for j in np.setdiff1d(shown, chosen):
-        ax.plot(strength, coef[:, j] / scale[j], color=LIGHT, linewidth=0.8, zorder=1)
+        ax.plot(strength, coef[:, j] / scale[j], color=canvas.LIGHT, linewidth=0.8, zorder=1)
     for i, j in enumerate(chosen):
-        ax.plot(strength, coef[:, j] / scale[j], color=MODEL, linestyle=DASHES[i % len(DASHES)], linewidth=1.3)
+        ax.plot(
+            strength,
+            coef[:, j] / scale[j],
+            color=canvas.MODEL,
+            linestyle=canvas.DASHES[i % len(canvas.DASHES)],
+            linewidth=1.3,
+        )
     _strength_axis(ax, search, strength)
     ax.set_ylabel("coefficient" if np.all(scale == 1) else "coefficient / its largest on the path")
     at_chosen = search.path_["coef"][search.best_index_]
-    named = chosen[np.argsort(-np.abs(at_chosen[chosen] / scale[chosen]), kind="stable")][:max_labels]
+    named = chosen[np.argsort(-np.abs(at_chosen[chosen] / scale[chosen]), kind="stable")][:MOST_LABELS]
     names = search.equations_[0].vocabulary.names
     _label(ax, [names[j] for j in named], coef[-1, named] / scale[named], strength[-1])
-    finished(ax, f"The chosen model (dotted line) keeps {chosen.size} of {coef.shape[1]} terms")
+    canvas.finished(ax, f"The chosen model (dotted line) keeps {chosen.size} of {coef.shape[1]} terms")
     return ax
 
 
@@ -131,24 +119,24 @@ def plot_operating_curves(
     -------
     matplotlib Axes
     """
-    ax = one_axes(ax)
+    ax = canvas.one_axes(ax)
     sizes = np.unique(np.abs(np.asarray(t, dtype=float)))
     curves = rates.operating_curve("vi", sizes)
     for i, (size, rate, missed) in enumerate(zip(sizes, curves.false_positive, curves.false_negative, strict=True)):
-        dash = DASHES[i % len(DASHES)]
-        ax.plot(rate, missed, color=MODEL, linestyle=dash, linewidth=1.4, label=f"true t = {size:g}")
+        dash = canvas.DASHES[i % len(canvas.DASHES)]
+        ax.plot(rate, missed, color=canvas.MODEL, linestyle=dash, linewidth=1.4, label=f"true t = {size:g}")
     if false_positive_rate is not None:
-        ax.axvline(false_positive_rate, color=DARK, linewidth=0.8, linestyle=":")
+        ax.axvline(false_positive_rate, color=canvas.DARK, linewidth=0.8, linestyle=":")
         at = rates.operating_curve("vi", sizes, false_positive=[false_positive_rate]).false_negative[:, 0]
-        ax.plot(np.full(sizes.size, false_positive_rate), at, "o", color=OTHER, markersize=4)
-    ax.axvline(rates.NO_PRUNING_RATE, color=SOFT, linewidth=0.8)
-    where = {"rotation": 90, "ha": "right", "va": "top", "fontsize": "small", "color": MIDDLE}
+        ax.plot(np.full(sizes.size, false_positive_rate), at, "o", color=canvas.OTHER, markersize=4)
+    ax.axvline(rates.NO_PRUNING_RATE, color=canvas.SOFT, linewidth=0.8)
+    where = {"rotation": 90, "ha": "right", "va": "top", "fontsize": "small", "color": canvas.MIDDLE}
     ax.annotate("plain ARD", (0.95 * rates.NO_PRUNING_RATE, 0.98), xycoords=("data", "axes fraction"), **where)
     ax.set_xscale("log")
     ax.set_xlabel("probability that an irrelevant column is kept")
     ax.set_ylabel("probability that a true term is missed")
     ax.set_ylim(-0.02, 1.02)
-    return finished(ax, "Fewer false terms cost more true terms, the weak ones first", legend_above=True)
+    return canvas.finished(ax, "Fewer false terms cost more true terms, the weak ones first", legend=True)
 
 
 def _chosen_method(search: Any) -> tuple[Index, Array]:
@@ -167,7 +155,7 @@ def _strength_axis(ax: Any, search: Any, strength: Array) -> None:
     if np.all(strength > 0):
         ax.set_xscale("log")
     ax.set_xlabel(f"{path['varied'][best]} ({path['method'][best]})")
-    ax.axvline(path["strength"][best], color=DARK, linestyle=":", linewidth=1)
+    ax.axvline(path["strength"][best], color=canvas.DARK, linestyle=":", linewidth=1)
 
 
 def _spread(sizes: Array) -> float:
@@ -177,13 +165,13 @@ def _spread(sizes: Array) -> float:
 def _label(ax: Any, names: list[str], ends: Array, last: float) -> None:
     """Name curves where they end on the right, labels moved apart."""
     low, high = ax.get_ylim()
-    for name, wanted, height in zip(names, ends, apart(ends, LINE * (high - low)), strict=True):
+    for name, wanted, height in zip(names, ends, canvas.apart(ends, LINE * (high - low)), strict=True):
         ax.annotate(
-            as_label(name),
+            canvas.as_label(name),
             (last, wanted),
             (1.03, height),
             textcoords=ax.get_yaxis_transform(),
             va="center",
             fontsize="small",
-            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.5},
+            arrowprops={"arrowstyle": "-", "color": canvas.SOFT, "linewidth": 0.5},
         )

@@ -16,27 +16,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ardea.core.problem import Array
 from ardea.equation import Equation
-from ardea.names import rounded
-from ardea.show import doubts
-from ardea.show.fits import (
-    against_rows,
-    equations_of,
-    plot_coefficients,
-    plot_prediction,
-    plot_residuals,
-    plot_trace,
-)
-from ardea.show.motion import is_field, plot_equation_residuals, plot_phase, plot_simulation
-from ardea.show.pages import count, percent, render, svg, term_rows
-from ardea.show.paths import plot_path, plot_path_coefficients
+from ardea.show import doubts, fits, motion, paths
+from ardea.show.pages import percent, render, svg, term_rows
 from ardea.tables.writing import write_whole
 from ardea.versions import __version__
 
-# Conventions of length: sentences about the terms of an equation, equations with rivals, rivals of each, targets with
-# figures of their own, names of a model in the path.
-MOST_SENTENCES, MOST_EQUATIONS, MOST_RIVALS, MOST_TARGETS, MOST_NAMES = 8, 12, 3, 5, 8
+# Conventions of length: sentences about an equation, its rivals, equations and targets that are shown one by one.
+MOST_SENTENCES, MOST_RIVALS, MOST_EQUATIONS, MOST_TARGETS = 8, 3, 12, 5
 # Draws for the bands of a simulation: the ends of a 95 % band are then known to a quarter of its width (measured).
 N_DRAWS, N_PHASE_DRAWS = 60, 20
 # A convention: a run is compared with so many rows at most, since chaotic systems forget their start.
@@ -115,113 +102,79 @@ def report_page(
     -------
     str
     """
-    equations = equations_of(model, targets)
-    motion = hasattr(model, "simulate")
-    residuals, drawings, remarks = (_of_motion if motion else _of_rows)(model, equations, data, level)
-    warned = doubts.of_model(model, equations, level, notes)
-    for equation, residual in zip(equations, residuals, strict=False):
-        warned += doubts.of_residuals(residual, equation.left.text)
-    figures, stopped = _drawn(drawings)
+    equations = fits.equations_of(model, targets)
+    moving = hasattr(model, "simulate")
+    left_over, drawings, remarks = (_of_motion if moving else _of_rows)(model, equations, data, level)
+    figures, warned = _drawn(drawings)
+    names = doubts.listed([one.name for one in equations])
     return render(
         "report.html",
-        title=title or _title(equations, motion),
+        title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
         version=__version__,
-        motion=motion,
+        moving=moving,
         level=percent(level),
-        told=[_told(one, level, motion) for one in equations],
+        equations=[_told(one, level) for one in equations],
         latex="\n".join(one.latex() for one in equations),
-        doubts=warned,
-        choice=_choice(model),
+        doubts=[*doubts.of_model(model, equations, level, notes), *left_over],
+        choice=chosen_how(model),
         rivals=_rivals(equations),
         path=_path(model),
         figures=figures,
-        remarks=[*remarks, *stopped],
+        remarks=[*remarks, *warned],
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         command=command,
-        program=_program(model, motion, data, level),
-        versions=", ".join([f"Ardea {__version__}", f"Python {platform.python_version()}", *_numerics()]),
+        program=_program(model, level, moving, data is not None and len(data) == 3 and data[2] is not None),
+        versions=", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")),
+        python=platform.python_version(),
     )
 
 
 # The model in words
 
 
-def _title(equations: Sequence[Equation], motion: bool) -> str:
-    names = doubts.listed([one.name for one in equations])
-    return f"Equations of motion of {names}" if motion else f"{names}: a model with few terms"
-
-
-def _told(equation: Equation, level: float, motion: bool) -> dict[str, Any]:
+def _told(equation: Equation, level: float) -> dict[str, Any]:
     """Return one equation in words, as a formula and as rows of a table."""
-    k, d, left = len(equation.terms), equation.n_candidates, equation.left.text
-    offered = f"{count(d, 'candidate term' if motion else 'candidate column')}"
-    rest = f"The other {k - MOST_SENTENCES} terms are in the table. " if k > MOST_SENTENCES and not motion else ""
+    rows, k, left = term_rows(equation, level), len(equation.terms), equation.left.text
+    strength = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
+    strongest = [rows[i] for i in np.argsort(-strength, kind="stable")[:MOST_SENTENCES]]
     return {
         "left": left,
-        "head": f"Of {offered}, {k} {'is' if k == 1 else 'are'} kept to explain {left}.",
+        "head": f"Of {equation.n_candidates} candidate terms, {k} {'is' if k == 1 else 'are'} kept to explain {left}.",
         "formula": equation.formula(),
-        "sentences": [] if motion else _sentences(equation, level),
-        "rest": f"{rest}What the formula leaves unexplained has a standard deviation of {equation.noise:.4g}.",
-        "rows": term_rows(equation, level),
+        "strongest": strongest,
+        "rest": max(k - MOST_SENTENCES, 0),
+        "noise": f"{equation.noise:.4g}",
+        "rows": rows,
     }
 
 
-def _sentences(equation: Equation, level: float) -> list[str]:
-    """Return what the strongest terms do, strongest first."""
-    strength = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
-    ends = equation.interval(level)
-    sentences = []
-    for i in np.argsort(-strength, kind="stable")[:MOST_SENTENCES]:
-        coef, std = float(equation.coefficients[i]), float(equation.std[i])
-        low, high = sorted(np.sign(coef) * ends[i])
-        size, low, high = (rounded(value, std) for value in (abs(coef), low, high))
-        way = "rises" if coef > 0 else "falls"
-        told = f"When {equation.terms[i]} grows by 1, {equation.left.text} {way} by {size}"
-        sentences.append(f"{told} ({percent(level)} interval {low} to {high}).")
-    return sentences
-
-
-# How the terms were chosen
-
-
-def false_terms_told(false_terms: float, columns: int) -> str:
-    """Return what the number of false terms means, in a sentence.
+def chosen_how(model: Any) -> str:
+    """Return in a sentence or two how the number of terms was settled.
 
     Examples
     --------
-    >>> false_terms_told(0.3, 12)
+    >>> import numpy as np
+    >>> from ardea import SparseARD
+    >>> X = np.random.default_rng(0).normal(size=(60, 12))
+    >>> chosen_how(SparseARD().fit(X, X[:, 2]))
     'If none of the 12 columns mattered, 0.3 of them would be kept on average: each has a 2.5 % chance.'
     """
-    chance = percent(float(f"{false_terms / columns:.2g}"))
-    if columns == 1:
-        return f"If the column did not matter, it would be kept with a chance of {chance}."
-    told = f"If none of the {columns} columns mattered, {false_terms:g} of them would be kept on average"
-    return f"{told}: each has a {chance} chance."
-
-
-def _choice(model: Any) -> str:
     if hasattr(model, "path_"):
-        many = len(model.path_["k"])
-        return f"{many} models were fitted; the one with the smallest criterion “{model.criterion}” is shown."
+        at = f": {model.path_['varied'][model.best_index_]} = {model.best_strength_:.3g}" if model.best_params_ else ""
+        return f"Chosen among {len(model.path_['k'])} models by the smallest “{model.criterion}”{at}."
     if not hasattr(model, "strength_name"):
         return (
             "Sets of terms from several starts were compared by a criterion (EBIC2) that weighs misfit against the "
-            "number of terms and of candidates; the truth is not needed. A difference of 6 or more is clear: odds "
-            "above 20 to 1."
+            "number of terms and of candidates. A difference of 6 or more is clear: odds above 20 to 1."
         )
-    name = type(model).__name__
     if model.strength_name is None:
-        return (
-            f"{name} keeps what raises the evidence. Of columns that explain nothing it keeps about 32 %, so some of "
-            "the terms above may mean nothing. SparseARD keeps fewer."
-        )
-    strength = getattr(model, model.strength_name)
-    if model.strength_name == "false_terms" or isinstance(strength, str):
-        told = f"{name} was told how many irrelevant terms to accept, {model.false_terms:g}, and nothing else."
-        means = false_terms_told(model.false_terms, model.n_features_in_)
-        return f"{told} {means} The strength that does this follows from closed-form error rates."
-    shown = f"{strength:g}" if np.ndim(strength) == 0 else "one number for each column"
-    return f"{name} was run at {model.strength_name} = {shown}."
+        return "Plain ARD keeps about 32 % of the columns that explain nothing; SparseARD keeps few of them."
+    strength, columns = getattr(model, model.strength_name), model.n_features_in_
+    if model.strength_name != "false_terms" and not isinstance(strength, str):
+        return f"At {model.strength_name} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
+    chance = percent(float(f"{model.false_terms / columns:.2g}"))
+    kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
+    return f"If none of the {columns} columns mattered, {kept}."
 
 
 def _rivals(equations: Sequence[Equation]) -> list[list[str]]:
@@ -240,7 +193,7 @@ def _path(model: Any) -> dict[str, Any] | None:
     rows = []
     for i, k in enumerate(path["k"]):
         varied = f", {path['varied'][i]} = {path['strength'][i]:.3g}" if path["varied"][i] else ""
-        kept = doubts.listed([names[j] for j in np.flatnonzero(path["support"][i])], MOST_NAMES)
+        kept = doubts.listed([names[j] for j in np.flatnonzero(path["support"][i])])
         mark = "chosen" if i == best else "" if path["eligible"][i] else "too many terms: takes no part"
         rows.append([f"{path['method'][i]}{varied}", int(k), f"{path['score'][i]:.6g}", kept or "none", mark])
     return {"header": ["model", "terms", model.criterion, "which", "remark"], "rows": rows, "chosen": best}
@@ -249,53 +202,57 @@ def _path(model: Any) -> dict[str, Any] | None:
 # Figures
 
 
-def _of_rows(model: Any, equations: Any, data: Any, level: float) -> tuple[list[Array], list[Drawing], list[str]]:
-    """Return residuals, drawings and remarks about a regression."""
+def _of_rows(model: Any, equations: Any, data: Any, level: float) -> tuple[list[str], list[Drawing], list[str]]:
+    """Return doubts from residuals, drawings and remarks about a regression."""
     names = [one.name for one in equations]
     drawings: list[Drawing] = []
     if any(one.terms for one in equations):
         caption = "Terms with their intervals; the numbers are in the table of terms."
-        drawings.append(("coefficients", lambda: plot_coefficients(model, level=level, targets=names), caption))
+        drawings.append(("coefficients", lambda: fits.plot_coefficients(model, level=level, targets=names), caption))
     if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
         caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
-        drawings.append(("path", lambda: plot_path(model), caption))
+        drawings.append(("path", lambda: paths.plot_path(model), caption))
         caption = "Coefficients along the path; those of the chosen model are named."
-        drawings.append(("coefficient-path", lambda: plot_path_coefficients(model), caption))
-    residuals = []
+        drawings.append(("coefficient-path", lambda: paths.plot_path_coefficients(model), caption))
+    told = []
     for target, name in enumerate(names if data is not None else []):
-        observed, mean, std = against_rows(model, data[0], data[1], target)
-        residuals.append((observed - mean) / std)
+        observed, mean, std = fits.against_rows(model, data[0], data[1], target)
+        told += doubts.of_residuals((observed - mean) / std, name)
         if target < MOST_TARGETS:
             drawings += _against_rows(model, data, level, target, f" of {name}" if len(names) > 1 else "")
     if np.max(getattr(model, "best_estimator_", model).n_iter_) > 0:
         caption = "How the fit went: the objective falls until the certificate says that no term can improve it."
-        drawings.append(("trace", lambda: plot_trace(model), caption))
-    return residuals, drawings, [] if data is not None else ["Residuals need the data: pass them to the report."]
+        drawings.append(("trace", lambda: fits.plot_trace(model), caption))
+    return told, drawings, [] if data is not None else ["Residuals need the data: pass them to the report."]
 
 
 def _against_rows(model: Any, data: Any, level: float, target: int, of: str) -> list[Drawing]:
     predicted = f"Observed against predicted values{of}; the band is where a new observation is expected."
     left_over = f"Residuals{of}: against predictions, against normal quantiles, and their autocorrelation in row order."
     return [
-        (f"prediction-{target}", lambda: plot_prediction(model, *data, level=level, target=target), predicted),
-        (f"residuals-{target}", lambda: plot_residuals(model, *data, target=target), left_over),
+        (f"prediction-{target}", lambda: fits.plot_prediction(model, *data, level=level, target=target), predicted),
+        (f"residuals-{target}", lambda: fits.plot_residuals(model, *data, target=target), left_over),
     ]
 
 
-def _of_motion(model: Any, equations: Any, data: Any, level: float) -> tuple[list[Array], list[Drawing], list[str]]:
-    """Return residuals, drawings and remarks about equations of motion."""
+def _of_motion(model: Any, equations: Any, data: Any, level: float) -> tuple[list[str], list[Drawing], list[str]]:
+    """Return doubts from residuals, drawings and remarks about equations of motion."""
     caption = "Terms with their intervals; the numbers are in the tables of terms."
-    drawings: list[Drawing] = [("coefficients", lambda: plot_coefficients(model, level=level), caption)]
-    residuals = model.residuals() if hasattr(model, "searched_") else []
-    if residuals:
+    drawings: list[Drawing] = [("coefficients", lambda: fits.plot_coefficients(model, level=level), caption)]
+    told: list[str] = []
+    if hasattr(model, "searched_"):
+        for equation, residual in zip(equations, model.residuals(), strict=True):
+            told += doubts.of_far_rows(residual, equation.left.text)
         caption = "Whitened residuals of the equations, in order and against normal quantiles."
-        drawings.append(("residuals", lambda: plot_equation_residuals(model), caption))
-    remarks = [told] if (told := model.unit_told()) else []
+        drawings.append(("residuals", lambda: motion.plot_equation_residuals(model), caption))
+    remarks = [unit] if (unit := model.unit_told()) else []
     if data is None:
         remarks.append("A comparison with the data needs the data: pass them to the report.")
-    elif not is_field(model):
-        drawings += _runs(model, data, level)
-    return residuals, drawings, remarks
+    elif not motion.is_field(model):
+        runs = _runs(model, data, level)
+        remarks += [] if runs else ["The first row has a gap, so the equations were not run from it."]
+        drawings += runs
+    return told, drawings, remarks
 
 
 def _runs(model: Any, data: Any, level: float) -> list[Drawing]:
@@ -315,11 +272,11 @@ def _runs(model: Any, data: Any, level: float) -> list[Drawing]:
         "the bands tell when."
     )
     run: dict[str, Any] = {"u": inputs, "n_samples": N_DRAWS, "x0_std": noise, **settings}
-    drawings: list[Drawing] = [("simulation", lambda: plot_simulation(model, x[0], times, **run), caption)]
+    drawings: list[Drawing] = [("simulation", lambda: motion.plot_simulation(model, x[0], times, **run), caption)]
     if inputs is None:
         caption = "The same in the plane of two states (of one state: its equation), with runs from the posterior."
         phase: dict[str, Any] = {"n_samples": N_PHASE_DRAWS, **settings}
-        drawings.append(("phase", lambda: plot_phase(model, x[0], times, **phase), caption))
+        drawings.append(("phase", lambda: motion.plot_phase(model, x[0], times, **phase), caption))
     return drawings
 
 
@@ -338,13 +295,14 @@ def _of_file(source: str | os.PathLike[str] | None) -> Iterator[list[str]]:
     """Yield name, size and digest of a file; of a folder, of all its files in order."""
     if source is None:
         return
-    place, digest, size = Path(source), hashlib.sha256(), 0
-    for file in sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]:
-        content = file.read_bytes()
-        digest.update(content)
-        size += len(content)
+    place, digest = Path(source), hashlib.sha256()
+    files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
+    for file in files:
+        with file.open("rb") as content:
+            while block := content.read(2**20):
+                digest.update(block)
     yield ["file", place.name]
-    yield ["size of the file", f"{size:,} bytes"]
+    yield ["size of the file", f"{sum(file.stat().st_size for file in files):,} bytes"]
     yield ["SHA-256 of the file", digest.hexdigest()]
 
 
@@ -356,21 +314,21 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
             continue
         parts = given if isinstance(given, list | tuple) else [given]
         arrays = [np.ascontiguousarray(np.asarray(part, dtype=np.float64)) for part in parts]
-        shapes = [" × ".join(map(str, array.shape)) or "one number" for array in arrays]
-        yield [f"shape of {name}", doubts.listed(shapes)]
+        yield [f"shape of {name}", doubts.listed([" × ".join(map(str, one.shape)) or "one number" for one in arrays])]
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _program(model: Any, motion: bool, data: Any, level: float) -> str:
+def _program(model: Any, level: float, moving: bool, with_inputs: bool) -> str:
     """Return a program that makes the model again and prints the formula and the numbers of the page."""
     settings = " ".join(model.__repr__(N_CHAR_MAX=10**6).split())
-    arguments = "X, y"
-    if motion:
-        arguments = "x, t" + (", u=u" if data is not None and len(data) == 3 and data[2] is not None else "")
+    called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
+    homes = {name: home for home in ("numpy", "ardea.dynamics", "ardea") for name in called if _has(home, name)}
+    arguments = "X, y" if not moving else "x, t, u=u" if with_inputs else "x, t"
     return "\n".join(
         [
+            "import numpy as np",
             "import pandas as pd",
-            *_imports(settings),
+            *(f"from {home} import {name}" for name, home in homes.items()),
             "",
             f"model = {settings}.fit({arguments})",
             "for equation in model.equations_:",
@@ -380,22 +338,5 @@ def _program(model: Any, motion: bool, data: Any, level: float) -> str:
     )
 
 
-def _imports(settings: str) -> list[str]:
-    """Return the lines that import whatever a model is written with.
-
-    Examples
-    --------
-    >>> _imports("ARDSearch(estimator=ARDvi(alpha=array([1.0, 2.0])))")
-    ['from ardea import ARDSearch, ARDvi', 'from numpy import array']
-    """
-    called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
-    lines = ["import numpy as np"] if "np." in settings else []
-    for module in ("ardea", "ardea.dynamics", "numpy"):
-        own = [name for name in called if hasattr(import_module(module), name)]
-        called = {name: None for name in called if name not in own}
-        lines += [f"from {module} import {', '.join(sorted(own))}"] if own else []
-    return lines
-
-
-def _numerics() -> list[str]:
-    return [f"{label} {version(name)}" for label, name in (("NumPy", "numpy"), ("SciPy", "scipy"))]
+def _has(module: str, name: str) -> bool:
+    return hasattr(import_module(module), name)
