@@ -151,9 +151,11 @@ def _to_record(model: Any) -> dict[str, Any]:
         ARDSearch: search_to_record,
         Discovery: discovery_to_record,
     }
-    return {"kind": name, "parameters": model.get_params(deep=False)} | to_record.get(
-        type(model), regression_to_record
-    )(model)
+    record = {"kind": name, "parameters": model.get_params(deep=False)}
+    if table := getattr(model, "table_", None):
+        levels = [{"column": column, "texts": list(texts)} for column, texts in table["levels"].items()]
+        record["table"] = {**table, "levels": levels}
+    return record | to_record.get(type(model), regression_to_record)(model)
 
 
 def _from_record(part: Part) -> Any:
@@ -164,7 +166,17 @@ def _from_record(part: Part) -> Any:
         "ARDSearch": search_from_record,
         "Discovery": discovery_from_record,
     }
-    return from_record.get(name, regression_from_record)(model, part)
+    model = from_record.get(name, regression_from_record)(model, part)
+    if "table" in part:
+        model.table_ = _table_from_record(part.part("table"))
+    return model
+
+
+def _table_from_record(part: Part) -> dict[str, Any]:
+    """Return what a model knows of the table that it was fitted to (`ardea fit`), to read others like it."""
+    levels = {one.text("column"): one.texts("texts") for one in part.parts("levels")}
+    header, columns = part.truth("header"), part.whole("columns", 1)
+    return {"target": part.text("target"), "header": header, "columns": columns, "levels": levels}
 
 
 # Regressions

@@ -1,4 +1,4 @@
-"""The command line: one module per command, argparse only, so that it works on the base install."""
+"""The command line: arguments into calls. `program` knows all commands; each has a module that is loaded to run it."""
 
 from ardea.cli.program import main
 

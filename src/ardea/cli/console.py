@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
 import os
 import re
-import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any, TextIO
-
-import numpy as np
 
 FAILED, INTERRUPTED = 1, 130
 BOLD, RED, YELLOW = "1", "31", "33"
-SHOWN_NAMES = 20
-NUMBER = re.compile("-?[0-9]{1,9}")
 # What the library says, as the command line calls it.
 AS_OPTIONS = {
     "noise_variance=": "the square of --noise ",
@@ -31,10 +24,23 @@ AS_OPTIONS = {
     "false_terms=": "--false-terms ",
     "always_keep": "--keep",
 }
+# Control characters but the line break: a name or a cell with one could take over the terminal.
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class Failure(Exception):
-    """Something the user can mend; the text is shown as one line."""
+    """Something the user can mend."""
+
+
+def visible(text: str) -> str:
+    r"""Return text with control characters written as escapes.
+
+    Examples
+    --------
+    >>> visible("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def painted(text: str, code: str, stream: TextIO | None = None) -> str:
@@ -48,7 +54,7 @@ def painted(text: str, code: str, stream: TextIO | None = None) -> str:
     """
     stream = sys.stdout if stream is None else stream
     wanted = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return f"\033[{code}m{text}\033[0m" if wanted else text
+    return f"\033[{code}m{visible(text)}\033[0m" if wanted else visible(text)
 
 
 def make_writable() -> None:
@@ -62,9 +68,10 @@ def make_writable() -> None:
 
 
 def complain(command: str, text: str) -> None:
-    """Write one line about what went wrong on standard error."""
-    name = f"ardea {command}".rstrip()
-    print(f"{painted(f'{name}:', RED, sys.stderr)} {as_options(' '.join(text.split()))}", file=sys.stderr)
+    """Write what went wrong on standard error; lines after the first are indented."""
+    lines = [" ".join(line.split()) for line in visible(as_options(text)).splitlines()]
+    name = painted(f"ardea {command}".rstrip() + ":", RED, sys.stderr)
+    print(f"{name} " + "\n  ".join(line for line in lines if line), file=sys.stderr)
 
 
 def as_options(text: str) -> str:
@@ -82,125 +89,26 @@ def as_options(text: str) -> str:
 
 @contextmanager
 def kept_warnings() -> Iterator[list[str]]:
-    """Keep warnings as text, each once, instead of printing them where they arise.
+    """Keep warnings as text that speaks of options, each once, instead of printing them where they arise.
 
     Examples
     --------
     >>> with kept_warnings() as notes:
-    ...     warnings.warn("too few rows", stacklevel=1)
+    ...     warnings.warn("too few rows for form='derivative'", stacklevel=1)
     >>> notes
-    ['too few rows']
+    ['too few rows for --form derivative']
     """
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield notes
-    notes += dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
-
-
-@contextmanager
-def spoken_warnings() -> Iterator[list[str]]:
-    """Keep warnings as text that speaks of options."""
-    with kept_warnings() as notes:
-        yield notes
-    notes[:] = map(as_options, notes)
+    notes += dict.fromkeys(as_options(" ".join(str(one.message).split())) for one in caught)
 
 
 def print_warnings(notes: list[str]) -> None:
     """Write kept warnings on standard error, one line each."""
     for note in notes:
-        print(f"{painted('warning:', YELLOW, sys.stderr)} {note}", file=sys.stderr)
-
-
-def named(name: str, names: Sequence[str], where: str) -> str:
-    """Return a column given by name, or by number where no column bears it as a name.
-
-    Examples
-    --------
-    >>> named("price", ["area", "price"], "a.csv has no column"), named("-2", ["area", "price"], "")
-    ('price', 'area')
-    """
-    if name in names:
-        return name
-    if NUMBER.fullmatch(name) and -len(names) <= int(name) < len(names):
-        return names[int(name)]
-    raise unknown(name, names, where)
-
-
-def split_names(text: str) -> list[str]:
-    """Return the names in a list with commas between them; quotes keep a name with commas together.
-
-    Examples
-    --------
-    >>> split_names('x, "Residence time, s",z')
-    ['x', 'Residence time, s', 'z']
-    """
-    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
-
-
-def joined_names(names: Iterable[str]) -> str:
-    """Return names as one list that `split_names` takes apart again.
-
-    Examples
-    --------
-    >>> joined_names(["Date", "Residence time, s"])
-    'Date,"Residence time, s"'
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
-    return text.getvalue()
-
-
-def in_quotes(text: str) -> str:
-    """Return text as one word for a shell, always in quotes.
-
-    Examples
-    --------
-    >>> print(in_quotes("Date,Operator"))
-    'Date,Operator'
-    """
-    quoted = shlex.quote(text)
-    return quoted if quoted.startswith(("'", '"')) else f"'{quoted}'"
-
-
-def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
-    """Return the columns that lists name; a text that is a column's name as a whole is that column.
-
-    Examples
-    --------
-    >>> listed(["time, s", "b,-1"], ["time, s", "b", "c"], "")
-    ['time, s', 'b', 'c']
-    """
-    found: list[str] = []
-    for text in texts or []:
-        parts = [text] if text in names else split_names(text)
-        found += [named(part, names, where) for part in parts]
-    return found
-
-
-def unknown(name: str, known: Iterable[str], where: str) -> Failure:
-    """Return the failure of a name that a file does not have, with the names that come closest.
-
-    Examples
-    --------
-    >>> str(unknown("prize", ["price", "area"], "a.csv has no column"))
-    "a.csv has no column 'prize'. Did you mean 'price'? There are price, area."
-    """
-    names = list(known)
-    close = _closest(name, names)
-    meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
-    return Failure(f"{where} {name!r}.{meant} There are {shown or 'none'}.")
-
-
-def _closest(name: str, names: Sequence[str]) -> list[str]:
-    """Return up to three names that differ in case only, or contain it or lie in it, or are spelt much alike."""
-    small = name.strip().lower()
-    same = [one for one in names if one.lower() == small]
-    part = [one for one in names if small and (small in one.lower() or one.lower() in small)]
-    lowered = {one.lower(): one for one in reversed(names)}
-    alike = [lowered[one] for one in get_close_matches(small, list(lowered), 3)]
-    return same or list(dict.fromkeys([*(part if len(small) > 1 else []), *alike]))[:3]
+        print(f"{painted('warning:', YELLOW, sys.stderr)} {visible(' '.join(note.split()))}", file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
@@ -209,25 +117,23 @@ def print_json(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value made of what JSON knows.
+    """Return a value made of what JSON knows; arrays become lists.
 
     Examples
     --------
-    >>> plain({"a": np.float64(1.5), "b": (float("nan"), np.arange(2))})
-    {'a': 1.5, 'b': [None, [0, 1]]}
+    >>> plain({"a": 1.5, "b": (float("nan"), [1])})
+    {'a': 1.5, 'b': [None, [1]]}
     """
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):
         return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def working(text: str) -> None:
     """Say on a terminal what takes long; elsewhere nothing."""
     if sys.stderr.isatty():
-        print(f"{text} …", file=sys.stderr)
+        print(f"{visible(text)} …", file=sys.stderr)

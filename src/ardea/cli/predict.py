@@ -1,144 +1,138 @@
-"""``ardea predict MODEL DATA``: predictions of a saved model for new rows, with intervals."""
+"""``ardea predict MODEL DATA`` and ``ardea simulate MODEL``: what a saved model says of new rows, or of a new start."""
 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ardea.cli.console import Failure, print_json, print_warnings, spoken_warnings, unknown
-from ardea.cli.options import HelpFormatter, add_text_options, share
-from ardea.cli.outputs import header_record
-from ardea.cli.tables import Columns, read_columns
+import ardea
+from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
+from ardea.cli.outputs import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
-from ardea.dynamics.discovery import Discovery
-from ardea.readers import DEFAULT_MEMORY, bytes_of
-from ardea.saving import load
+from ardea.tables.columns import indicators, unknown
+from ardea.tables.reading import Table
+from ardea.tables.rows import bad_cells, numbers_of
 from ardea.tables.writing import write_whole
 
-EPILOG = """\
-DATA is CSV (also .tsv, .txt, .gz) or NPY; Parquet with ardea[frames]. Its columns are found by name: their order does
-not matter, others are ignored, and only those that the model has kept need to be there. A row with an empty cell among
-them has an empty prediction, so that rows keep their places. The standard deviation is that of a new observation.
-
-examples:
-  ardea predict run/model.ardea new.csv                          CSV to standard output
-  ardea predict run/model.ardea new.csv --out predictions.csv
-  ardea predict run/model.ardea new.csv --level .68 --json
-"""
+# Rows that are read at a time (a convention: a few megabytes of a usual table).
+ROWS = 50_000
+# Steps of a curve where none is told (a convention: enough to draw it).
+CURVE = 100
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "predict",
-        help="predict new rows with a saved model, with intervals",
-        description="Predict new rows with a model that `ardea fit --out` or ardea.save wrote.",
-        epilog=EPILOG,
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a saved model, such as run/model.ardea")
-    parser.add_argument("data", type=Path, metavar="DATA", help="a table with the model's columns")
-    add_text_options(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write CSV there instead of printing it")
-    parser.add_argument("--json", action="store_true", help="print JSON for machines instead of CSV")
-    parser.add_argument(
-        "--level", type=share, default=0.95, metavar="P", help="probability of intervals (default: .95)"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Load, predict, and print or write."""
     if options.out is not None and options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as predictions.csv.")
-    model = load(options.model)
-    if isinstance(model, Discovery):
-        raise Failure(f"{options.model} holds equations of motion, which are run in Python: model.simulate(x0, t).")
-    table = read_columns(options.data, bytes_of(DEFAULT_MEMORY), options.decimal)
-    with spoken_warnings() as notes:
-        columns = predicted(model, table, options.level)
-    if table.written is not None:
-        notes[:0] = table.written.remarks()
-    empty = int(np.isnan(next(iter(columns.values()))).sum())
-    rows = len(next(iter(columns.values())))
+    model = ardea.load(options.model)
+    if hasattr(model, "simulate"):
+        raise Failure(f"{options.model} holds equations of motion: run them with ardea simulate {options.model}.")
+    table = table_of(options.data, options)
+    with kept_warnings() as notes:
+        columns, remarks = predicted(model, table, options.level)
+    notes[:0] = [*table.remarks, *remarks]
+    first = next(iter(columns.values()))
+    empty = int(np.isnan(first).sum())
     if empty:
-        notes.append(f"{empty} of {rows} rows have empty cells in columns of the model: no prediction.")
-    text = as_csv(columns)
+        notes.append(f"{empty} of {len(first)} rows have empty cells in columns of the model: no prediction.")
     if options.out is not None:
-        write_whole(options.out, text)
+        write_whole(options.out, as_csv(columns))
     if options.json:
         files = [] if options.out is None else [str(options.out)]
-        head = {**header_record(options), "model": str(options.model), "rows": rows, "rows_without": empty}
+        head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
         print_json({**head, "predictions": columns, "warnings": notes, "files": files})
-        return 0
-    print(text, end="") if options.out is None else print(f"wrote {options.out}")
+        return
+    print(as_csv(columns), end="") if options.out is None else print(f"wrote {options.out}")
     print_warnings(notes)
-    return 0
 
 
-def predicted(model: Any, table: Columns, level: float) -> dict[str, Array]:
+def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array], list[str]]:
     """Return prediction, standard deviation and ends of the interval of every row, NaN where cells are empty."""
     import pandas as pd
 
-    names = model.equations_[0].vocabulary.names
+    names = list(model.equations_[0].vocabulary.names)
     kept = sorted({j for one in model.equations_ for j in one.support})
-    _check_names([names[j] for j in kept], table)
-    n_rows = len(next(iter(table.values.values())))
+    values, remarks = _values(model, table, [names[j] for j in kept])
     # Columns that were dropped have coefficients of zero: nothing depends on what stands there.
-    X = np.zeros((n_rows, len(names)))
-    for j in kept:
-        X[:, j] = table.numbers(names[j])
-    infinite = [names[j] for j in kept if np.isinf(X[:, j]).any()]
-    if infinite:
-        raise Failure(f"{table.path}: column {infinite[0]!r} holds infinities.")
+    X = np.zeros((len(values), len(names)))
+    X[:, kept] = values
+    if np.isinf(X).any():
+        column = names[int(np.flatnonzero(np.isinf(X).any(axis=0))[0])]
+        raise Failure(f"{table.path}: column {column!r} holds infinities.")
     whole = ~np.isnan(X).any(axis=1)
     several = len(model.equations_)
-    mean, std = (np.full((n_rows, several) if several > 1 else n_rows, np.nan) for _ in range(2))
+    mean, std = (np.full((len(X), several) if several > 1 else len(X), np.nan) for _ in range(2))
     if whole.any():
         rows = pd.DataFrame(X[whole], columns=names) if hasattr(model, "feature_names_in_") else X[whole]
         mean[whole], std[whole] = (one.reshape(mean[whole].shape) for one in model.predict(rows, return_std=True))
     half = float(stats.norm.ppf(0.5 + level / 2)) * std
     percent = f"{100 * level:g}%"
     parts = {"prediction": mean, "std": std, f"low {percent}": mean - half, f"high {percent}": mean + half}
-    return dict(_single(parts))
+    if several == 1:
+        return parts, remarks
+    return {f"{name} y{t}": one[:, t] for name, one in parts.items() for t in range(several)}, remarks
 
 
-def _single(parts: dict[str, Array]) -> Iterator[tuple[str, Array]]:
-    """Yield columns, numbered where there are several targets."""
-    for name, values in parts.items():
-        if values.ndim == 1:
-            yield name, values
-        else:
-            yield from ((f"{name} y{t}", column) for t, column in enumerate(values.T))
+def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]]:
+    """Return the columns that a model has kept, encoded as they were when it was fitted."""
+    import pandas as pd
+
+    notes = table_notes(model)
+    sources = columns_of(kept, notes["levels"])
+    _check_columns(table, [column for column, _ in sources], notes)
+    used = list(dict.fromkeys(column for column, _ in sources)) or table.names[:1]
+    frame = pd.concat([*table.frames(ROWS, used)] or [pd.DataFrame(columns=used)], ignore_index=True)
+    plain = [name for name in used if name not in notes["levels"] and sources]
+    (numbers,), remarks = numbers_of(table, [(0, frame)], plain) if plain else ([np.empty((len(frame), 0))], [])
+    parts = dict(zip(plain, numbers.T, strict=True))
+    for column in (name for name in used if name in notes["levels"]):
+        texts = notes["levels"][column]
+        found, bad = indicators(frame[column], texts, table.na)
+        if bad.any():
+            known = f"none of the texts that the model knows: {', '.join(texts)}"
+            cells = [(int(row), column, f"{frame[column].iloc[row]!r} is {known}") for row in np.flatnonzero(bad)]
+            raise bad_cells(table, cells, [])
+        parts |= {f"{column}\0{text}": one for text, one in zip(texts[1:], found.T, strict=True)}
+    columns = [parts[column if text is None else f"{column}\0{text}"] for column, text in sources]
+    return np.column_stack(columns) if columns else np.empty((len(frame), 0)), remarks
 
 
-def _check_names(needed: Sequence[str], table: Columns) -> None:
-    """Refuse a table that lacks columns, and name all of them."""
-    missing = [name for name in needed if name not in table.values]
+def _check_columns(table: Table, needed: list[str], notes: dict[str, Any]) -> None:
+    """Refuse a table that lacks columns, and name all of them; without names, columns are matched by position."""
+    missing = [name for name in dict.fromkeys(needed) if name not in table.names]
+    if not notes["header"] and not table.headed and len(table.names) != notes["columns"]:
+        raise Failure(
+            f"{table.path} has {len(table.names)} columns, but the model was fitted to a file of {notes['columns']}, "
+            f"the target {notes['target']} among them. Neither has a header, so columns are matched by position: give "
+            "a file with all columns (the target's may be empty), or put names above both."
+        )
+    if missing and not table.headed:
+        raise Failure(f"{table.path} has no header, and the model needs {', '.join(missing)}: put names above it.")
     if len(missing) == 1:
-        raise unknown(missing[0], table.values, f"{table.path} has no column")
+        raise unknown(missing[0], table.names, f"{table.path} has no column")
     if missing:
         raise Failure(f"{table.path} lacks columns of the model: {', '.join(missing)}.")
 
 
-def as_csv(columns: dict[str, Array]) -> str:
-    r"""Return columns as CSV with all digits; empty fields where there is no number.
-
-    Examples
-    --------
-    >>> as_csv({"prediction": np.array([1.5, np.nan]), "std": np.array([0.1, np.nan])})
-    'prediction,std\n1.5,0.1\n,\n'
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-        writer.writerow(["" if np.isnan(value) else repr(value) for value in row])
-    return text.getvalue()
+def simulate(options: argparse.Namespace) -> None:
+    """Load, simulate, and print or write."""
+    model = ardea.load(options.model)
+    if not hasattr(model, "simulate"):
+        raise Failure(f"{options.model} holds a regression: use ardea predict {options.model} DATA.")
+    names = [one.name for one in model.equations_]
+    if len(options.start) != len(names):
+        raise Failure(f"--start needs {len(names)} numbers, for {', '.join(names)}; got {len(options.start)}.")
+    t = np.arange(int(options.until) + 1) if model.discrete_time else np.linspace(0, options.until, CURVE + 1)
+    if options.step is not None and not model.discrete_time:
+        t = np.arange(0, options.until + options.step / 2, options.step)
+    with kept_warnings() as notes:
+        states = np.asarray(model.simulate(options.start, t))
+    text = as_csv({"t": t, **dict(zip(names, states.T, strict=True))})
+    if options.out is None:
+        print(text, end="")
+    else:
+        print(f"wrote {write_whole(options.out, text)}")
+    print_warnings(notes)

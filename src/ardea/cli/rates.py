@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ardea import rates
 from ardea.cli.console import BOLD, Failure, painted, print_json
-from ardea.cli.fit import text_table
-from ardea.cli.options import HelpFormatter, positive, whole
 from ardea.core.problem import Array
+from ardea.show import figure_bytes, plot_operating_curves
+from ardea.tables.writing import write_whole
 
-EPILOG = """\
-A column that explains nothing has a t-statistic (coefficient over standard error) that is N(0, 1). Every method keeps
-the columns whose |t| exceeds a cut z; they differ in how their strength sets z. So the number of false terms you accept
-says what the strength must be, and the t-statistic of a true term says how likely it is missed. All this is exact for
-orthogonal columns.
-
-examples:
-  ardea rates --false-terms 1 --columns 250
-  ardea rates --false-terms 1 --columns 250 --t 3,4,6      expected numbers for three true terms
-  ardea rates --method vi --strength 4 --columns 250       what alpha = 4 lets through
-  ardea rates --method m --strength 0.1 --rho 100 --sigma 0.5 --columns 50
-  ardea rates --false-terms 1 --columns 250 --plot curves.svg
-"""
 PARAMETERS = {"vi": "alpha", "r": "lam", "m": "tau", "l": "tau", "map": "tau"}
 ESTIMATORS = {"vi": "ARDvi", "r": "ARDr", "m": "MSTSBL", "l": "LSTSBL", "map": "MAPSTSBL"}
 MEANINGS = {
@@ -40,39 +25,7 @@ MEANINGS = {
 SHOWN_T = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
-def numbers(text: str) -> list[float]:
-    """Return numbers given with commas between them."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = [math.nan]
-    if not all(map(math.isfinite, found)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers with commas between them")
-    return found
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "rates",
-        help="what a strength means: expected false and missed terms",
-        description="Turn false terms into strengths and strengths into false and missed terms (closed forms).",
-        epilog=EPILOG,
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("--columns", type=whole, default=100, metavar="D", help="columns to choose from (default: 100)")
-    parser.add_argument("--false-terms", type=positive, metavar="N", help="false terms you accept (default: 1)")
-    parser.add_argument("--method", choices=rates.METHODS, help="with --strength: which method's")
-    parser.add_argument("--strength", type=positive, metavar="S", help="alpha, lam or tau, instead of --false-terms")
-    parser.add_argument("--t", type=numbers, metavar="T,T,…", help="t-statistics |ξ|√ρ/σ of the true terms")
-    parser.add_argument("--rho", type=positive, default=1.0, help="squared norm of a column (default: 1)")
-    parser.add_argument("--sigma", type=positive, default=1.0, help="noise (default: 1)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the operating curves (.png, .svg or .pdf)")
-    parser.add_argument("--json", action="store_true", help="print JSON for machines instead of text")
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Print the rates, and draw them where asked."""
     if (options.strength is None) != (options.method is None) or (options.strength and options.false_terms):
         raise Failure("Give --false-terms, or --method together with --strength.")
@@ -83,7 +36,6 @@ def run(options: argparse.Namespace) -> int:
         print(as_text(rate, options))
     if options.plot is not None:
         _draw(rate, options)
-    return 0
 
 
 def _rate(options: argparse.Namespace) -> float:
@@ -130,7 +82,7 @@ def as_text(rate: float, options: argparse.Namespace) -> str:
         missed = _missed(rate, SHOWN_T)
         lines += ["A true term of t-statistic t = |ξ|√ρ/σ is missed with probability:", ""]
     shown = options.t or SHOWN_T
-    lines += text_table(["t", "missed"], [[f"{t:g}", f"{p:.2g}"] for t, p in zip(shown, np.ravel(missed), strict=True)])
+    lines += [f"{'t':>4}  missed", *(f"{t:>4g}  {p:.2g}" for t, p in zip(shown, np.ravel(missed), strict=True))]
     lines += ["", f"In Python: SparseARD(false_terms={rate * options.columns:.3g}), which needs no ρ and no σ."]
     return "\n".join(lines)
 
@@ -164,9 +116,6 @@ def as_record(rate: float, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _draw(rate: float, options: argparse.Namespace) -> None:
-    from ardea.show import figure_bytes, plot_operating_curves
-    from ardea.tables.writing import write_whole
-
     kind = options.plot.suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):
         raise Failure(f"{options.plot}: figures end in .png, .svg or .pdf.")

@@ -23,7 +23,7 @@ PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 NO_LIMIT = 2**60
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 ADVICE = (
-    "Give the rows in blocks (partial_fit, Dask arrays, ardea.readers; on the command line a smaller --memory), fewer "
+    "Give the rows in blocks (partial_fit, Dask arrays, ardea.tables; on the command line a smaller --memory), fewer "
     "rows, or fewer columns or terms."
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ardea.core.compression import CompressedRows
 from ardea.distributed.compress import boxed, merged, one_each
-from ardea.readers import DEFAULT_MEMORY, open_rows
+from ardea.tables.rows import DEFAULT_MEMORY, open_rows
 
 
 def compress_files(
@@ -31,7 +31,7 @@ def compress_files(
     paths : sequence of str or Path
         Files with the same columns, which every worker can read; the client looks at the first.
     target, columns, memory
-        As for `ardea.readers.open_rows`; the memory is that of one task.
+        As for `ardea.tables.rows.open_rows`; the memory is that of one task.
     verbose : int
         1 shows progress on standard error.
 

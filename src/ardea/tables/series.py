@@ -1,0 +1,316 @@
+"""Time series and fields from files: what `Discovery.fit` takes, with gaps where cells are empty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.core.problem import Array
+from ardea.tables.arrays import NamedArray, read_arrays
+from ardea.tables.columns import (
+    as_dates,
+    as_numbers,
+    compact_dates,
+    is_numeric,
+    listed,
+    named,
+    stripped,
+    unknown,
+)
+from ardea.tables.reading import ARRAYS, Table, ending_of, open_table
+from ardea.tables.rows import BYTES_PER_NUMBER, DEFAULT_MEMORY, bad_cells, bytes_of, numbers_of
+
+TIME_NAMES = re.compile("t|times?|date|datetime|days?|hours?|years?|month|zeit")
+A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
+# Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
+EVEN = 1e-3
+# What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
+# that hold several windows of the weak form each.
+STRETCH, MOST_STRETCHES = 400, 50
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which columns or arrays of a file are what.
+
+    Attributes
+    ----------
+    time : str, optional
+        Times.
+    states, inputs, space : list of str
+        States or fields (all others by default), inputs, coordinates of space axes: names, numbers, lists of them.
+    series : str, optional
+        Column whose value tells several series apart.
+    """
+
+    time: str | None = None
+    states: Sequence[str] = ()
+    inputs: Sequence[str] = ()
+    series: str | None = None
+    space: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """States or fields with their times.
+
+    Attributes
+    ----------
+    x, t, u : array, or list of arrays for several series
+        States or field; times, numbers or dates, or None; inputs or None.
+    names : list of str
+        Names of states (or fields), then of inputs.
+    space : tuple of ndarray or None
+        Coordinates of the space axes of a field.
+    remarks, doubts : list of str
+        How the file was read; and what of it gives reason for doubt.
+    """
+
+    x: Any
+    t: Any
+    u: Any
+    names: list[str]
+    space: tuple[Array, ...] | None = None
+    remarks: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs."""
+        first = self.u[0] if isinstance(self.u, list) else self.u
+        return 0 if first is None else int(first.shape[1])
+
+    def described(self) -> str:
+        """Return what was read, in one line."""
+        states = self.names[: len(self.names) - self.n_inputs]
+        shown = ", ".join(states[:8]) + (", …" if len(states) > 8 else "")
+        if self.space is not None:
+            grid = " × ".join(str(points.size) for points in self.space)
+            return f"field {shown} on {grid} points at {np.size(self.t)} times"
+        series = self.x if isinstance(self.x, list) else [self.x]
+        text = f"{sum(map(len, series))} rows of {len(states)} state{'s' * (len(states) > 1)} ({shown})"
+        text += f", {self.n_inputs} input{'s' * (self.n_inputs > 1)}" if self.n_inputs else ""
+        return text + (f" in {len(series)} series" if len(series) > 1 else "")
+
+
+def read_series(path: Path, choice: Choice, *, memory: int | str = DEFAULT_MEMORY, **settings: Any) -> Series:
+    r"""Read a time series or a field; `settings` are those of `open_table`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "motion.csv"
+    ...     _ = path.write_text("day,x\n20240330,1\n20240331,\n20240401,3\n")
+    ...     series = read_series(path, Choice(time="day"))
+    >>> series.x.ravel(), series.t[1], series.remarks
+    (array([ 1., nan,  3.]), np.datetime64('2024-03-31T00:00:00'), ["column 'day' was read as dates (20240330)"])
+    """
+    if ending_of(path) in ARRAYS:
+        return _from_arrays(read_arrays(path), path, choice)
+    if choice.space:
+        raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
+    return _from_table(open_table(path, **settings), choice, bytes_of(memory))
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def _from_table(table: Table, choice: Choice, memory: int) -> Series:
+    known, where = table.names, f"{table.path} has no column"
+    inputs = listed(choice.inputs, known, where)
+    time, label = (None if one is None else named(one, known, where) for one in (choice.time, choice.series))
+    apart = {one for one in (time, label) if one is not None} | set(inputs)
+    states = listed(choice.states, known, where) or [name for name in known if name not in apart]
+    if not states or apart & set(states):
+        raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
+    used = list(dict.fromkeys([*states, *inputs, *(one for one in (time, label) if one is not None)]))
+    pieces, whole = _pieces(table, used, memory)
+    if not whole and (time is None or label is not None):
+        raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
+    numbers, remarks = numbers_of(table, pieces, [*states, *inputs])
+    parts = [(block[:, : len(states)], block[:, len(states) :]) for block in numbers]
+    times: list[Any] = [None] * len(pieces)
+    if time is not None:
+        times, said = _times(table, pieces, time)
+        remarks += said
+    if label is not None:
+        labels = stripped(pieces[0][1][label], table.na).to_numpy(dtype=object, na_value="")
+        groups = [np.flatnonzero(labels == one) for one in dict.fromkeys(labels.tolist())]
+        parts = [(parts[0][0][rows], parts[0][1][rows]) for rows in groups]
+        times = [None if time is None else times[0][rows] for rows in groups]
+    found = Series([x for x, _ in parts], times, [u for _, u in parts] if inputs else None, [*states, *inputs])
+    if label is None and whole:
+        found = replace(found, x=found.x[0], t=times[0], u=None if found.u is None else found.u[0])
+    elif time is None:
+        found = replace(found, t=None)
+    doubts = [] if time is not None else list(_clocks(states, numbers[0]))
+    return replace(found, remarks=[*table.remarks, *remarks], doubts=doubts)
+
+
+def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int, Any]], bool]:
+    """Return all rows as one frame, or stretches of them spread evenly over a table larger than memory."""
+    import pandas as pd
+
+    frames: list[Any] = []
+    kept: list[tuple[int, Any]] = []
+    start, number, stride, whole = 0, 0, 1, True
+    rows = max(1, int(memory / 2 // (table.bytes_per_row + BYTES_PER_NUMBER * len(used))))
+    for frame in table.frames(min(rows, 100 * STRETCH), used):
+        frames += [frame] if whole else []
+        for first in range(0, len(frame), STRETCH):
+            if number % stride == 0:
+                kept.append((start + first, frame.iloc[first : first + STRETCH]))
+            number += 1
+            if len(kept) > MOST_STRETCHES:
+                kept, stride = kept[::2], 2 * stride
+        start += len(frame)
+        if start * BYTES_PER_NUMBER * len(used) > memory:
+            frames, whole = [], False
+    if not start:
+        raise ValueError(f"{table.path} has no rows.")
+    return ([(0, pd.concat(frames, ignore_index=True))] if whole else kept), whole
+
+
+def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
+    """Return a column as times: numbers, or dates; and what was inferred."""
+    found, remarks, bad = [], [], []
+    for first, frame in pieces:
+        column = frame[name]
+        times, wrong = _as_times(column, table)
+        if times.dtype.kind == "M" and column.dtype.kind != "M" and is_numeric(column):
+            remarks = [f"column {name!r} was read as dates ({column.iloc[0]:.0f})"]
+        missing = np.isnat(times) if times.dtype.kind in "mM" else np.isnan(times)
+        texts = [(int(row), str(column.iloc[row])) for row in np.flatnonzero(missing | wrong)]
+        bad += [(first + row, name, f"{text!r} is neither a number nor {A_DATE}") for row, text in texts]
+        found.append(times)
+    if bad:
+        raise bad_cells(table, bad, [])
+    return found, remarks
+
+
+def _as_times(column: Any, table: Table) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    none = np.zeros(len(column), dtype=bool)
+    if str(column.dtype).startswith("datetime64"):
+        zoned = getattr(column.dt, "tz", None) is not None
+        return (column.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else column).to_numpy(), none
+    if is_numeric(column):
+        dates = compact_dates(column.to_numpy(dtype=float))
+        return (column.to_numpy(dtype=float) if dates is None else dates), none
+    texts = stripped(column, table.na)
+    dates = as_dates(texts)
+    if np.isnat(dates).sum() <= len(dates) / 2:
+        return dates, none
+    return as_numbers(column, table.decimal or ".", table.na)
+
+
+def _clocks(states: list[str], x: Array) -> Iterator[str]:
+    """Tell of states that rise from row to row as times do: evenly, or under a name for times."""
+    for name, values in zip(states, x.T, strict=False):
+        steps = np.diff(values)
+        if steps.size < 2 or not np.all(steps > 0):
+            continue
+        words = re.findall(r"[a-z]+", name.lower())
+        if np.ptp(steps) <= EVEN * steps.mean() or (words and TIME_NAMES.fullmatch(words[0])):
+            yield f"column {name!r} rises strictly: did you mean --time {name!r}?"
+
+
+# Arrays ---------------------------------------------------------------------------------------------------------------
+
+
+def _from_arrays(arrays: dict[str, NamedArray], path: Path, choice: Choice) -> Series:
+    """Return the states or fields that are chosen."""
+    if choice.inputs or choice.series:
+        raise ValueError("--inputs and --series are for tables (CSV, Parquet, NPY).")
+    where = f"{path} has no array"
+    if choice.time is not None and choice.time not in arrays:
+        raise unknown(choice.time, arrays, where)
+    t = None if choice.time is None else _array_times(arrays[choice.time], choice.time, path)
+    states, axes = (listed(names, list(arrays), where) for names in (choice.states, choice.space))
+    lines = [name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"]
+    wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiuc"]
+    chosen = states or wide or [name for name in lines if name != choice.time]
+    if not chosen:
+        raise ValueError(f"{path} holds no array of numbers but the time.")
+    first = arrays[chosen[0]]
+    if first.values.ndim == 1:
+        columns = [_alike(arrays[name].values, first.values, name, path) for name in chosen]
+        return Series(np.column_stack(columns).astype(float), t, None, list(chosen))
+    space = axes or _space_axes(first, arrays, [name for name in lines if name != choice.time], t)
+    if space and t is not None:
+        return _field(arrays, chosen, space, t, str(choice.time), path)
+    if len(chosen) > 1:
+        raise ValueError(f"{path} holds several tables, {', '.join(chosen)}: choose one with --states.")
+    return _states(chosen[0], first, t, path)
+
+
+def _array_times(array: NamedArray, name: str, path: Path) -> NDArray[Any]:
+    """Return times as numbers or dates; dates of other calendars (cftime) as durations from the first."""
+    times = np.asarray(array.values)
+    if times.ndim != 1:
+        raise ValueError(f"{path}: the array {name!r} has shape {times.shape}; times have one axis.")
+    if times.dtype.kind == "O":
+        return np.array([one - times[0] for one in times], dtype="timedelta64[us]")
+    return times if times.dtype.kind in "mM" else times.astype(float)
+
+
+def _alike(values: Any, first: Any, name: str, path: Path) -> Any:
+    if values.shape != first.shape:
+        raise ValueError(f"{path}: the array {name!r} has shape {values.shape}, not {first.shape} as the first.")
+    return values
+
+
+def _space_axes(array: NamedArray, arrays: dict[str, NamedArray], lines: list[str], t: Any) -> list[str] | None:
+    """Return the arrays that hold coordinates of every axis but the time's; None where some axis has none."""
+    if array.axes is not None:
+        found = [axis for axis in array.axes if axis in lines]
+        return found if len(found) == array.values.ndim - 1 else None
+    lengths = list(array.values.shape)
+    if t is None or t.size not in lengths:
+        return None
+    # Space first, then time: of two axes as long as the time, the last is its own.
+    del lengths[len(lengths) - 1 - lengths[::-1].index(t.size)]
+    found = []
+    for length in lengths:
+        fitting = [name for name in lines if name not in found and len(arrays[name].values) == length]
+        if not fitting:
+            return None
+        found.append(fitting[0])
+    return found
+
+
+def _field(arrays: dict[str, NamedArray], chosen: list[str], space: list[str], t: Any, time: str, path: Path) -> Series:
+    points = tuple(np.asarray(arrays[name].values).astype(float).ravel() for name in space)
+    wanted = (*(one.size for one in points), t.size)
+    fields = []
+    for name in chosen:
+        array = arrays[name]
+        values = np.asarray(array.values)
+        if array.axes is not None and set(array.axes) == {*space, time}:
+            values = values.transpose([array.axes.index(axis) for axis in (*space, time)])
+        elif values.shape != wanted and values.shape == (wanted[-1], *wanted[:-1]):
+            values = np.moveaxis(values, 0, -1)
+        if values.shape != wanted:
+            axes = " × ".join(space)
+            raise ValueError(f"{path}: the array {name!r} has shape {values.shape}; {axes} × {time} is {wanted}.")
+        fields.append(values if values.dtype.kind == "c" else values.astype(float))
+    return Series(fields[0] if len(fields) == 1 else np.stack(fields, axis=-1), t, None, list(chosen), points)
+
+
+def _states(name: str, array: NamedArray, t: Any, path: Path) -> Series:
+    """Return a table in an array: rows are times."""
+    values = np.asarray(array.values).astype(float)
+    if values.ndim != 2 or (t is not None and t.size not in values.shape):
+        raise ValueError(
+            f"{path}: the array {name!r} has shape {values.shape}. A table has two axes, one as long as the times; a "
+            "field needs arrays with the coordinates of its other axes (--space)."
+        )
+    if t is not None and values.shape[0] != t.size:
+        values = values.T
+    return Series(values, t, None, [f"{name}{j}" for j in range(values.shape[1])])
