@@ -517,6 +517,17 @@ def test_draws_that_become_singular_do_not_hold_up_the_others():
         np.testing.assert_allclose(x, np.sqrt(1 + 2 * rate * t), rtol=1e-7)
 
 
+def test_draws_that_leave_the_domain_do_not_hold_up_the_others():
+    """x' = −a√x from 1 is (1 − at/2)²: for a = 2 it ends at t = 1, where √x is no number, for a = 1 it goes on."""
+    rhs = RightHandSide(Custom([np.sqrt]), [[[-2.0]], [[-1.0]], [[0.5]]], 1)
+    t = np.linspace(0, 1.5, 31)
+    found = simulate_draws(rhs, [1.0], t)[:, :, 0]
+    assert 20 <= np.sum(np.isfinite(found[0])) <= 21
+    np.testing.assert_allclose(found[0, :20], (1 - t[:20]) ** 2, atol=1e-8)
+    for rate, x in ((1.0, found[1]), (-0.5, found[2])):
+        np.testing.assert_allclose(x, (1 - rate * t / 2) ** 2, rtol=1e-7)
+
+
 def test_maps_that_escape_do_not_hold_up_the_others():
     """x ← a x² from 1 stays for |a| ≤ 1 and escapes for a = 2."""
     found = simulate_draws(growth_draws([2.0, 1.0, 0.5]), [1.0], 30, discrete_time=True)[:, :, 0]

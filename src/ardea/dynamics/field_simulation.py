@@ -71,9 +71,7 @@ def simulate_field(
     """
     times, start = checked_times(t), np.asarray(u0, dtype=float)
     if start.ndim != 1:
-        raise ValueError(
-            f"simulate_field takes one field in one space dimension, u0 of shape (n_x,), got {start.shape}"
-        )
+        raise ValueError(f"u0 must be one field in one space dimension, of shape (n_x,), got {start.shape}")
     bound = float(checked_limit(limit, start)[0])
     checked_tolerances(rtol, None, start)
     equation = _field_equation(library, coefficients, len(start), _checked_period(x, start))

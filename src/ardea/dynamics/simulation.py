@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import LSODA
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
@@ -34,6 +34,8 @@ TOLERANCE = 1e-10
 LEAST_TOLERANCE = 1e-13
 # Convention: steps after which a run counts as hopeless, about ten seconds for a small system.
 MOST_STEPS = 1_000_000
+# Convention: where a solution ends, it is followed until a new attempt comes no closer than this share of what is left.
+LEAST_PROGRESS = 1e-3
 
 STOPS = {
     "limit": "|x| passed its limit at t = {t:.8g}: the model blows up",
@@ -193,24 +195,18 @@ def _integrate(
         first = int(np.searchsorted(t, now, side="right"))
         leg = _until_stop(slope, now, state, t[first:], tolerances, bound)
         x[alive, first : first + leg.values.shape[1]] = leg.values
-        outside = ~np.all(np.abs(leg.state) <= bound, axis=1)
-        if leg.reason == "budget":
-            outside[:] = True
-        elif leg.reason and not outside.any():
-            speed = np.abs(slope(leg.now, leg.state)) / (np.abs(leg.state) + tolerances[1])
-            fastest = np.nan_to_num(speed, nan=np.inf).max(axis=1)
-            outside = fastest == fastest.max()
-        stops |= {int(draw): STOPS[leg.reason].format(t=leg.stopped) for draw in alive[outside]}
-        alive, state, now = alive[~outside], leg.state[~outside], leg.now
+        stops |= {int(draw): STOPS[leg.reason].format(t=leg.stopped) for draw in alive[leg.leaving]}
+        alive, state, now = alive[~leg.leaving], leg.state[~leg.leaving], leg.now
     return stops
 
 
 class _Leg(NamedTuple):
-    """Where LSODA came to: time and states there, the solution at the output times passed, why and when it ended."""
+    """Where LSODA came to: time and states there, the solution at the output times passed, who stops, why and when."""
 
     now: float
     state: Array
     values: Array
+    leaving: NDArray[np.bool_]
     reason: str
     stopped: float
 
@@ -231,7 +227,7 @@ def _until_stop(
 
     SciPy's `solve_ivp` does not get past a singularity: LSODA takes steps of length zero there, for ever.
     """
-    shape, done, reason = state.shape, 0, "budget"
+    begin, shape, done, reason = now, state.shape, 0, "budget"
     parts = [np.empty((state.size, 0))]
 
     def flat(s: float, y: Array) -> Array:
@@ -245,7 +241,8 @@ def _until_stop(
         solver = LSODA(flat, now, state.ravel(), t[-1], rtol=tolerances[0], atol=absolute, **band)
         for _ in range(MOST_STEPS):
             solver.step()
-            if solver.status == "failed" or solver.t == now:
+            # A step to a value that is not finite has no error bound, for no draw: it does not count.
+            if solver.status == "failed" or solver.t == now or not np.all(np.isfinite(solver.y)):
                 reason = "collapse"
                 break
             now, state = float(solver.t), solver.y.reshape(shape)
@@ -257,8 +254,15 @@ def _until_stop(
             if reason or solver.status == "finished":
                 break
             reason = "budget"
+    leaving = ~np.all(np.abs(state) <= bound, axis=1) | (reason == "budget")
+    if reason == "collapse":
+        lost = ~np.all(np.isfinite(solver.y.reshape(shape)), axis=1)
+        speed = np.nan_to_num(np.abs(slope(now, state)) / (np.abs(state) + tolerances[1]), nan=np.inf).max(axis=1)
+        leaving = lost if lost.any() else speed == speed.max()
+        # A step that was too long into nowhere is tried again, with short steps, as long as that leads on.
+        leaving &= not (lost.any() and now - begin > LEAST_PROGRESS * (t[-1] - begin))
     stopped = _crossing(solver, bound) if reason == "limit" else now
-    return _Leg(now, state, np.moveaxis(np.hstack(parts).reshape(*shape, -1), 1, 2), reason, stopped)
+    return _Leg(now, state, np.moveaxis(np.hstack(parts).reshape(*shape, -1), 1, 2), leaving, reason, stopped)
 
 
 def _crossing(solver: LSODA, bound: Array) -> float:

@@ -23,7 +23,8 @@ from ardea.names import default_names, import_sympy, is_plain_name, latex_name
 # Values may be complex, so that a complex step through a library gives a derivative to all digits.
 Values = NDArray[Any]
 Style = Literal["name", "latex", "python"]
-# Values computed at once, so that they stay in a cache of 1 MB: 2¹⁶ numbers of 8 bytes and as many copies.
+# Values computed at once, so that they and their copies stay in the cache (measured: fastest of 2¹³ to 2¹⁷, with 56 and
+# with 861 terms).
 BLOCK_VALUES = 2**16
 LATEX_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "arctan", "arcsin", "arccos"}
 SYMPY_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "sign", "Abs"}
