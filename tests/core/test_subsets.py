@@ -60,15 +60,21 @@ def test_compressing_long_problems_changes_nothing():
         assert model(compressed, support).criterion == pytest.approx(ebic2(A, z, support), rel=1e-9)
 
 
-@pytest.mark.parametrize("support", [(), (3,), (6, 1, 4)])
+@pytest.mark.parametrize("support", [(), (3,), (6, 1, 4), (6, 1, 4, 9)])
 @pytest.mark.parametrize("among", [None, np.array([8, 4, 2])])
 def test_every_move_changes_rss_as_least_squares_does(support, among):
     A, z = drawn(9)
+    A = np.column_stack([A, A[:, 1] - 1e3 * A[:, 4]])
     change = moves(problem_of(A, z), support, among)
     start, columns = rss_of(A, z, support), range(9) if among is None else among
     for place, j in enumerate(columns):
         added = np.inf if j in support else rss_of(A, z, (*support, j)) - start
         assert change.additions[place] == pytest.approx(added, rel=1e-8)
+    if 9 in support:  # one of three dependent terms goes for nothing; its exchange is an addition
+        assert (change.removals == 0).sum() == 1
+        np.testing.assert_array_equal(change.exchanges[change.removals == 0][0], change.additions)
+        return
+    for place, j in enumerate(columns):
         for i, term in enumerate(support):
             others = [one for one in support if one != term]
             exchanged = np.inf if j in support else rss_of(A, z, (*others, j)) - start
@@ -122,6 +128,14 @@ def test_selection_finds_the_exhaustive_optimum(seed):
     found = select(problem_of(A, z), [tuple(range(9))])[0]
     everything = [s for k in range(10) for s in combinations(range(9), k)]
     assert found.support == min(everything, key=lambda s: ebic2(A, z, s))
+
+
+def test_a_column_in_the_span_of_others_explains_nothing():
+    rng = np.random.default_rng(16)
+    u = rng.uniform(-1, 1, 50)
+    A = np.column_stack([np.ones(50), 10 + u, u**2, (10 + u) ** 2])
+    problem = problem_of(A, 2 * u - u**2 + 1e-3 * rng.normal(size=50))
+    assert model(problem, range(4)).rss == pytest.approx(model(problem, range(3)).rss, rel=1e-6)
 
 
 def test_rescaling_columns_changes_no_choice():

@@ -30,22 +30,26 @@ Array = NDArray[np.float64]
 Form = Literal["weak", "derivative"]
 Differentiation = Literal["finite", "smoothed", "spectral"]
 
-# φ = (1 − s²)^p: sums of a function with p − 1 continuous derivatives are exact to the order p (a convention).
+# φ = (1 − s²)^p has p − 1 continuous derivatives, so that sums over it converge fast. Measured (see `search`): with 4
+# and 12 as many of the 54 supports are exact.
 POWER = 8
-# Radii of the windows relative to the one that the spectrum gives.
+# Radii of the windows relative to the one that the spectrum gives. Measured: of 54 supports 52 are exact with both, 47
+# with the first alone, 50 with a third of 1/4.
 RELATIVE_RADII = (1.0, 0.5)
-# Rows of windows that overlap are dependent: directions below this share of the largest eigenvalue are hardly seen by
-# the windows and mostly rounding error of the quadrature.
+# Rows of windows that overlap are dependent: directions below this share of the largest eigenvalue are left out.
+# Measured: with 1e-3 one support more is exact of 54, with 1e-5 as many as with this.
 KEPT_EIGENVALUE = 1e-4
-# Fewer steps than this resolve φ badly; a window longer than this share of a stretch would leave too few rows of it.
+# Fewer steps than this resolve φ badly; a window longer than this share of a stretch leaves too few rows of it.
+# Measured: with 3 the same 54 supports, with a share of 1/3 one less is exact.
 SMALLEST_RADIUS, LARGEST_SHARE = 4, 1 / 6
-# A few windows of the smallest radius fit.
+# A convention: a few windows of the smallest radius fit.
 FEWEST_ROWS = 2 * SMALLEST_RADIUS + 4
 # Steps that vary by less than this share are uniform: what times written with four digits leave.
 UNIFORM = 1e-3
-# Splines of degree five, and points that integrate such a spline times φ to rounding error in every interval.
+# Conventions: splines of degree five, and points that integrate polynomials of degree seven exactly.
 QUADRATURE_DEGREE, GAUSS_POINTS = 5, 4
-# Differences of these orders are tried for the level of the noise: two annihilate lines, eleven take 12 samples.
+# Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
+# the last take eleven samples.
 NOISE_ORDERS = range(2, 11)
 
 

@@ -51,8 +51,11 @@ Array = NDArray[np.float64]
 # From a whitened problem, and what one unit of each of its coefficients is worth, to supports worth a look.
 Propose = Callable[[Problem, Array], list[Support]]
 
-# ARD proposes at its own noise and at this many times that (a convention: a false term then costs as much as EBIC2 asks
-# for on 100 rows and 20 terms), and stops early, since the proposals are polished anyway.
+# "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 % noise),
+# of which 52 supports are exact.
+
+# ARD proposes at its own noise and at this many times that. Measured: 4 and 64 lead to the same 54 supports. It stops
+# early (a convention), since the proposals are polished anyway.
 INFLATION = 16.0
 ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
 # Where columns are many: shares of the variance at which the noise is held, with its inflation, and the length of a
@@ -60,26 +63,27 @@ ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
 HELD_NOISE, HELD_INFLATION = (1e-1, 1e-2, 1e-3), 4.0
 FORWARD_LENGTH = 30
 # Bounds on the work of one tournament: terms of a start, starts looked at twice and pursued, supports on one way, and
-# supports whose surroundings are searched. On every ODE of `systems`, larger ones led to the same supports.
+# supports whose surroundings are searched. Measured: twice and half of all lead to the same 54 supports.
 LARGEST_START = 8
 LOOKED_AT, PURSUED = 8, 4
 LONGEST_WAY, MOST_REFINED = 8, 6
-# Passes of a first and a second look: the order of the scores is mostly that of the settled fits.
+# Passes of a first and a second look. Measured: with one less, and with one and two more, one support of 54 is lost.
 GLANCE_PASSES, QUICK_PASSES = 2, 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this (odds of 400 to 1) are not
-# tried themselves, and at most so many are.
+# tried themselves, and at most so many are. Measured: 6 and 24, and 3 and 12 of them, lead to the same 54 supports.
 MARGIN, NEIGHBOURS = 12.0, 6
 # The whitening of a model with a false term favours that term: removals are tried unless they raise RSS more than this.
+# Measured: 1.25 and 5 lead to the same 54 supports.
 LARGEST_LOSS = 2.5
+# Supports of the first tournament that the joint search looks at too. Measured: none and 6 lead to the same 54.
 RUNNERS_UP = 3
-N_RIVALS = 8
+# Conventions: how many rivals are kept and how many `print` shows.
+N_RIVALS, SHOWN_RIVALS = 8, 3
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
 # Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
 # come to rest.
 INDISTINGUISHABLE = 1.0
-# Rivals that `print` shows.
-SHOWN_RIVALS = 3
 
 
 class Rows(Protocol):
