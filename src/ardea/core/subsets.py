@@ -36,8 +36,8 @@ CANCELLED = 1e-4
 ROUNDING = 1e-18
 # A move must lower the criterion by this share of it, or rounding error could lead in a circle.
 PROGRESS = 1e-9
-# How many of the best additions are neighbours, and how many of the models proposed are polished. Measured on 54 draws of
-# known equations (`dynamics.search`): 1 and 6 lead to the same supports.
+# How many of the best additions are neighbours, and how many of the models proposed are polished. Measured on 54 draws
+# of known equations (`dynamics.search`): 1 and 6 lead to the same supports.
 ADDITIONS, POLISHED = 3, 3
 TINY = float(np.finfo(float).tiny)
 

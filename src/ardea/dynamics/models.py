@@ -27,8 +27,8 @@ from ardea.show.notebook import ShowsTerms
 
 Array = NDArray[np.float64]
 
-# Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error of
-# the integrator is this share of that value.
+# Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
+# of the integrator is this share of that value.
 BLOW_UP = 100.0
 RELATIVE_TOLERANCE = 1e-10
 

@@ -51,8 +51,8 @@ Array = NDArray[np.float64]
 # From a whitened problem, and what one unit of each of its coefficients is worth, to supports worth a look.
 Propose = Callable[[Problem, Array], list[Support]]
 
-# "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 % noise),
-# of which 52 supports are exact.
+# "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
+# noise), of which 52 supports are exact.
 
 # ARD proposes at its own noise and at this many times that. Measured: 4 and 64 lead to the same 54 supports. It stops
 # early (a convention), since the proposals are polished anyway.

@@ -14,7 +14,8 @@ TimeUnit = Literal["s", "min", "h", "d"]
 
 SECONDS: dict[str, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 IN_WORDS: dict[str, str] = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
-# A convention: a unit up to this many times the step is still short enough; hourly rows that come a little early are hourly.
+# A convention: a unit up to this many times the step is still short enough; hourly rows that come a little early
+# are hourly.
 LARGEST_RATIO = 1.1
 
 
