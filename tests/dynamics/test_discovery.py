@@ -106,6 +106,9 @@ def test_masked_cells_are_missing(noisy_lorenz):
     np.testing.assert_array_equal(first.coef_, second.coef_)
     late = np.ma.masked_array(t, mask.any(axis=1))
     np.testing.assert_array_equal(Discovery(Polynomials(2)).fit(x, late).coef_, first.coef_)
+    dates = np.datetime64("2024-01-01", "us") + np.round(1e6 * t).astype("timedelta64[us]")
+    dated = Discovery(Polynomials(2)).fit(x, np.ma.masked_array(dates, late.mask))
+    np.testing.assert_allclose(dated.coef_, first.coef_, rtol=1e-6, atol=1e-9)
 
 
 def test_uneven_times():

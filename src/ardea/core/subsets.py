@@ -320,33 +320,27 @@ def neighbours(problem: Problem, chosen: Model) -> list[Model]:
     return sorted((model(problem, one) for one in near), key=_by_criterion)
 
 
-def polished(problem: Problem, start: Model, met: dict[Support, Model] | None = None) -> Model:
-    """Move to the best neighbour while that lowers the criterion.
-
-    `met` remembers the best move from every support, since polishing from several starts soon follows one way.
-    """
-    met = {} if met is None else met
-    while True:
-        if start.support not in met:
-            met[start.support] = best_move(problem, start)
-        neighbour = met[start.support]
-        if neighbour.criterion >= start.criterion - PROGRESS * abs(start.criterion):
-            return start
-        start = neighbour
-
-
 def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:
-    """Return all models met, best first: the proposals, their backward paths, and the best of them polished."""
+    """Return all models met, best first: the proposals, their backward paths, and the best of them polished.
+
+    To polish a model, it is moved to its best neighbour while that lowers the criterion.
+    """
     pool: dict[Support, Model] = {(): model(problem, ())}
     for proposal in proposals:
         for one in backward_path(problem, proposal):
             if len(one.support) <= largest(problem):
                 pool.setdefault(one.support, one)
     starts = sorted(pool.values(), key=_by_criterion)[:POLISHED]
-    met: dict[Support, Model] = {}
-    for start in {one.support: one for one in (*starts, pool[()])}.values():
-        end = polished(problem, start, met)
-        pool[end.support] = end
+    moved: dict[Support, Model] = {}  # ways from several starts soon meet
+    for current in {one.support: one for one in (*starts, pool[()])}.values():
+        while True:
+            if current.support not in moved:
+                moved[current.support] = best_move(problem, current)
+            neighbour = moved[current.support]
+            if neighbour.criterion >= current.criterion - PROGRESS * abs(current.criterion):
+                break
+            current = neighbour
+        pool[current.support] = current
     return sorted(pool.values(), key=_by_criterion)
 
 

@@ -33,6 +33,8 @@ def calendar(t: Any) -> NDArray[Any] | None:
     True
     """
     given = np.asarray(t)
+    if given.dtype.kind in "mM" and isinstance(t, np.ma.MaskedArray):
+        given = np.where(t.mask, np.array("NaT", dtype=given.dtype), given)
     if given.dtype.kind in "mM":
         return given.astype(np.promote_types(given.dtype, f"{given.dtype.kind}8[s]"))
     first = given.flat[0] if given.dtype.kind == "O" and given.size else None
