@@ -188,6 +188,18 @@ def test_the_legend_leaves_room_for_the_power_of_ten_of_the_axis(motion):
     assert not power.get_window_extent().overlaps(ax.get_legend().get_window_extent())
 
 
+def test_a_field_is_drawn_next_to_data_and_their_difference():
+    system = systems.burgers()
+    t, u = system.noisy(0.01, seed=0)
+    model = Discovery().fit(u, t, space=system.space, feature_names=["w"])
+    axes = model.plot_simulation(u[:, 0], t[:20], x=u[:, :20])
+    data, run, rest = (ax.collections[0].get_array().reshape(u.shape[0], 20) for ax in axes)
+    np.testing.assert_allclose(run, model.simulate(u[:, 0], t[:20]))
+    np.testing.assert_allclose(rest, data - run)
+    with pytest.raises(ValueError, match="plot_simulation"):
+        model.plot_phase()
+
+
 def test_an_uncertain_start_widens_the_bands(motion):
     t, x, model = motion
     narrow, wide = (

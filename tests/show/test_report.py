@@ -232,7 +232,7 @@ def test_the_program_on_the_page_prints_what_the_page_shows(search, capsys):
 
 def test_the_program_of_found_equations_makes_the_same_equations(capsys):
     t, x = systems.linear_oscillator().noisy(0.01, seed=0)
-    page = report_page(Discovery(Polynomials(2)).fit(x, t), data=(x, t))
+    page = report_page(Discovery(Polynomials(2)).fit(x, t, feature_names=["p", "<q>'"]), data=(x, t))
     exec(program(page), {"x": x, "t": t})
     text = "".join(Tree(page).text)
     assert [line in text for line in capsys.readouterr().out.splitlines() if "=" in line] == [True, True]

@@ -357,7 +357,7 @@ class SparseARD(BaseARD):
     >>> X = rng.normal(size=(200, 300))
     >>> y = 3 * X[:, 2] - 2 * X[:, 5] + rng.normal(size=200)
     >>> print(SparseARD().fit(X, y).summary())
-    SparseARD: 2 of 300 terms kept, noise σ = 0.9726; posterior intervals, shrunk a little; kind='refit' for a report
+    SparseARD: 2 of 300 terms kept, noise σ = 0.9726; posterior intervals
     <BLANKLINE>
     term   coef     std  95% low  95% high
     x2    3.058 0.06266    2.935     3.181

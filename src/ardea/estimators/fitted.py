@@ -242,7 +242,7 @@ class FittedModel(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin):
         kept = sum(len(one.support) for one in self.equations_)
         sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
         possible = len(self.equations_) * self.n_features_in_
-        intervals_of = "posterior intervals, shrunk a little; kind='refit' for a report"
+        intervals_of = "posterior intervals"
         if kind == "refit":
             intervals_of = "intervals of least squares on the kept terms"
         return Summary(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.show import canvas
-from ardea.show.fits import draw_quantiles, draw_scatter, equations_of
+from ardea.show.fits import draw_quantiles, draw_scatter
 
 # So many states or equations fill a page; a convention.
 MOST_PANELS = 6
@@ -51,7 +51,7 @@ def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
 def _same_rows(model: Any) -> list[tuple[list[str], Array]]:
     """Return residuals with the left sides of all equations that share them."""
     groups: list[tuple[list[str], Array]] = []
-    for equation, residual in zip(equations_of(model), model.residuals(), strict=True):
+    for equation, residual in zip(model.equations_, model.residuals(), strict=True):
         for names, known in groups:
             if known.shape == residual.shape and np.allclose(known, residual, atol=1e-3):
                 names.append(equation.left.text)
@@ -112,15 +112,18 @@ def plot_simulation(
     check_is_fitted(model)
     if is_field(model):
         return _plot_field(model, x0, t, x, axes)
-    run = np.asarray(model.simulate(x0, t, u))
     bands = model.simulate(x0, t, u, n_samples, random_state, level, x0_std) if n_samples else None
-    times = _drawn_times(model, t)
-    names = [equation.left.name for equation in equations_of(model)][:MOST_PANELS]
+    return _plot_states(model, np.asarray(model.simulate(x0, t, u)), t, bands, x, f"{100 * level:g} % band", axes)
+
+
+def _plot_states(model: Any, run: Array, t: Any, bands: Any, x: Any, band: str, axes: Any) -> Any:
+    """Draw states against time, one below the other."""
+    times, names = _drawn_times(model, t), [equation.name for equation in model.equations_][:MOST_PANELS]
     places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
     for i, (place, name) in enumerate(zip(places, names, strict=True)):
         if bands is not None:
-            label = f"{100 * level:g} % band"
-            place.fill_between(times, bands.lower[:, i], bands.upper[:, i], color=canvas.BAND, linewidth=0, label=label)
+            lower, upper = bands.lower[:, i], bands.upper[:, i]
+            place.fill_between(times, lower, upper, color=canvas.BAND, linewidth=0, label=band)
         if x is not None:
             place.plot(times, np.asarray(x)[:, i], **canvas.POINT, label="data", zorder=1.5)
         place.plot(times[: len(run)], run[:, i], color=canvas.MODEL, linewidth=1, label="model")
@@ -165,16 +168,21 @@ def _plot_field(model: Any, x0: ArrayLike, t: Any, x: ArrayLike | None, axes: An
     pictures = [("The found equation", run)]
     if x is not None:
         data = np.asarray(x, dtype=float)[:, : run.shape[-1]]
-        pictures = [("Data", data), *pictures, ("Data − model", data - run)]
+        pictures = [
+            ("Data", data),
+            *pictures,
+            (f"Difference: {np.sqrt(np.mean((data - run) ** 2)):.2g} RMS", data - run),
+        ]
     places = canvas.panels(axes, 1, len(pictures), width=2.6, height=2.6, sharey=True).ravel()
     reach = max(float(np.abs(picture).max()) for _, picture in pictures[:2])
-    look = {"cmap": "PuOr", "vmin": -reach, "vmax": reach, "shading": "nearest", "rasterized": True}
+    # Of all colours these keep their order in grey and for the colour-blind.
+    look = {"cmap": "cividis", "vmin": -reach, "vmax": reach, "shading": "nearest", "rasterized": True}
     for place, (name, picture) in zip(places, pictures, strict=True):
         drawn = place.pcolormesh(times, space, picture, **look)
         place.set_xlabel(_time_label(model, t))
         canvas.finished(place, name)
     places[0].set_ylabel(model.model_.axes[0])
-    places[0].figure.colorbar(drawn, ax=list(places), label=canvas.as_label(equations_of(model)[0].left.name))
+    places[0].figure.colorbar(drawn, ax=list(places), label=canvas.as_label(model.equations_[0].left.name))
     return places
 
 
@@ -217,26 +225,30 @@ def plot_phase(
     -------
     matplotlib Axes
     """
-    equations = equations_of(model)
+    check_is_fitted(model)
     if is_field(model):
         raise ValueError("A phase portrait is for models of states; a field has plot_simulation.")
-    if len(equations) == 1:
-        return _plot_phase_line(model, x, n_samples, level, random_state, canvas.one_axes(ax, 4.2, 3.8))
-    if x0 is None or t is None:
+    if len(model.equations_) > 1 and (x0 is None or t is None):
         raise ValueError("Give x0 and t: a start, and the times to run the model for.")
     ax = canvas.one_axes(ax, 4.2, 3.8)
+    if len(model.equations_) == 1:
+        return _plot_line(model, x, n_samples, level, random_state, ax)
     times = t if model.discrete_time else _finer(np.asarray(model.elapsed(t), dtype=float))
-    plane = [0, len(equations) - 1] if states is None else list(states)
-    if n_samples:
-        drawn = model.simulate(x0, times, None, n_samples, random_state, level).samples
-        for i, sample in enumerate(drawn):
-            label = f"{n_samples} draws" if i == 0 else None
-            ax.plot(*sample[:, plane].T, color=canvas.LIGHT, linewidth=1.5, label=label)
+    plane = [0, len(model.equations_) - 1] if states is None else list(states)
+    draws = model.simulate(x0, times, None, n_samples, random_state, level).samples if n_samples else []
+    return _plot_plane(model, model.simulate(x0, times), draws, x, plane, ax)
+
+
+def _plot_plane(model: Any, run: ArrayLike, draws: Any, x: Any, plane: list[int], ax: Any) -> Any:
+    """Draw runs and data in the plane of two states."""
+    for i, sample in enumerate(draws):
+        label = f"{len(draws)} draws" if i == 0 else None
+        ax.plot(*sample[:, plane].T, color=canvas.LIGHT, linewidth=1.5, label=label)
     if x is not None:
         ax.plot(*np.asarray(x)[:, plane].T, **canvas.POINT, label="data", zorder=2.5)
     dots = {"linestyle": "none", "marker": "s", "markersize": 2} if model.discrete_time else {"linewidth": 1}
-    ax.plot(*np.asarray(model.simulate(x0, times))[:, plane].T, color=canvas.MODEL, label="model", **dots)
-    first, second = (canvas.as_label(equations[i].left.name) for i in plane)
+    ax.plot(*np.asarray(run)[:, plane].T, color=canvas.MODEL, label="model", **dots)
+    first, second = (canvas.as_label(model.equations_[i].name) for i in plane)
     ax.set_xlabel(first)
     ax.set_ylabel(second)
     return canvas.finished(ax, f"The found equations in the plane of {first} and {second}", legend=True)
@@ -247,7 +259,7 @@ def _finer(t: Array) -> Array:
     return np.interp(np.arange(0, t.size - 1 + 1e-9, 1 / SUBSTEPS), np.arange(t.size), t)
 
 
-def _plot_phase_line(model: Any, x: Any, n_samples: int, level: float, random_state: Any, ax: Any) -> Any:
+def _plot_line(model: Any, x: Any, n_samples: int, level: float, random_state: Any, ax: Any) -> Any:
     reach = float(model.model_.reach[0])
     low, high = (-reach, reach) if x is None else (float(np.nanmin(x)), float(np.nanmax(x)))
     grid = np.linspace(low, high, GRID_POINTS)[:, None]
@@ -256,7 +268,7 @@ def _plot_phase_line(model: Any, x: Any, n_samples: int, level: float, random_st
         lower, upper = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
         ax.fill_between(grid[:, 0], lower, upper, color=canvas.BAND, linewidth=0, label=f"{100 * level:g} % band")
     ax.plot(grid[:, 0], model.predict(grid)[:, 0], color=canvas.MODEL, linewidth=1.2, label="model")
-    left = equations_of(model)[0].left
+    left = model.equations_[0].left
     name = canvas.as_label(left.name)
     if model.discrete_time:
         ax.plot(grid[:, 0], grid[:, 0], color=canvas.SOFT, linestyle=":", linewidth=0.8, label="no change")

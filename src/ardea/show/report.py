@@ -29,6 +29,9 @@ N_DRAWS, N_PHASE_DRAWS = 60, 20
 # A convention: a run is compared with so many rows at most, since chaotic systems forget their start.
 LONGEST_RUN = 400
 
+# Packages that numbers may depend on.
+NUMERICS = ("numpy", "scipy", "scikit-learn")
+
 Drawing = tuple[str, Callable[[], Any], str]  # identifier, what draws, caption
 
 
@@ -110,22 +113,19 @@ def report_page(
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
-        version=__version__,
         moving=moving,
         level=percent(level),
         equations=[_told(one, level) for one in equations],
-        latex="\n".join(one.latex() for one in equations),
         doubts=[*doubts.of_model(model, equations, level, notes), *left_over],
-        choice=chosen_how(model),
         rivals=_rivals(equations),
+        choice=chosen_how(model),
         path=_path(model),
         figures=figures,
         remarks=[*remarks, *warned],
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         command=command,
-        program=_program(model, level, moving, data is not None and len(data) == 3 and data[2] is not None),
-        versions=", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")),
-        python=platform.python_version(),
+        program=_program(model, level, _data_of_motion(model, data) if moving else "X, y"),
+        versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
     )
 
 
@@ -139,6 +139,7 @@ def _told(equation: Equation, level: float) -> dict[str, Any]:
     strongest = [rows[i] for i in np.argsort(-strength, kind="stable")[:MOST_SENTENCES]]
     return {
         "left": left,
+        "latex": equation.latex(),
         "head": f"Of {equation.n_candidates} candidate terms, {k} {'is' if k == 1 else 'are'} kept to explain {left}.",
         "formula": equation.formula(),
         "strongest": strongest,
@@ -318,12 +319,18 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _program(model: Any, level: float, moving: bool, with_inputs: bool) -> str:
+def _data_of_motion(model: Any, data: Any) -> str:
+    """Return the arguments that a Discovery was fitted with."""
+    inputs = ", u=u" if data is not None and (*data, None)[2] is not None else ""
+    space = ", space=space" if motion.is_field(model) else ""
+    return f"x, t{inputs}{space}, feature_names={[one.name for one in model.equations_]}"
+
+
+def _program(model: Any, level: float, arguments: str) -> str:
     """Return a program that makes the model again and prints the formula and the numbers of the page."""
     settings = " ".join(model.__repr__(N_CHAR_MAX=10**6).split())
     called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
     homes = {name: home for home in ("numpy", "ardea.dynamics", "ardea") for name in called if _has(home, name)}
-    arguments = "X, y" if not moving else "x, t, u=u" if with_inputs else "x, t"
     return "\n".join(
         [
             "import numpy as np",
