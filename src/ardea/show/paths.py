@@ -13,7 +13,7 @@ from ardea.core.problem import Array, Index
 from ardea.show import canvas
 from ardea.show.fits import LARGEST_SPREAD
 
-# Height of a line of small text as a share of the Axes, measured; a convention: so many labels at most.
+# Derived: a line of small text (10 points) as a share of an Axes of 2.5 inches; a convention: so many labels at most.
 LINE, MOST_LABELS = 0.055, 12
 
 

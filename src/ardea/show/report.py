@@ -22,16 +22,14 @@ from ardea.show.pages import percent, render, svg, term_rows
 from ardea.tables.writing import write_whole
 from ardea.versions import __version__
 
-# Conventions of length: sentences about an equation, its rivals, equations and targets that are shown one by one.
-MOST_SENTENCES, MOST_RIVALS, MOST_EQUATIONS, MOST_TARGETS = 8, 3, 12, 5
-# Draws for the bands of a simulation: the ends of a 95 % band are then known to a quarter of its width (measured).
-N_DRAWS, N_PHASE_DRAWS = 60, 20
-# A convention: a run is compared with so many rows at most, since chaotic systems forget their start.
-LONGEST_RUN = 400
-
+# A convention: so many targets have figures of their own.
+MOST_TARGETS = 5
+# Derived: the ends of a 95 % band of so many draws are known to 0.35 standard deviations, a tenth of its width.
+N_DRAWS = 60
+# Conventions: runs that a portrait can show, and rows that a run is compared with, since chaos forgets its start.
+N_PHASE_DRAWS, LONGEST_RUN = 20, 400
 # Packages that numbers may depend on.
 NUMERICS = ("numpy", "scipy", "scikit-learn")
-
 Drawing = tuple[str, Callable[[], Any], str]  # identifier, what draws, caption
 
 
@@ -117,7 +115,6 @@ def report_page(
         level=percent(level),
         equations=[_told(one, level) for one in equations],
         doubts=[*doubts.of_model(model, equations, level, notes), *left_over],
-        rivals=_rivals(equations),
         choice=chosen_how(model),
         path=_path(model),
         figures=figures,
@@ -133,20 +130,10 @@ def report_page(
 
 
 def _told(equation: Equation, level: float) -> dict[str, Any]:
-    """Return one equation in words, as a formula and as rows of a table."""
-    rows, k, left = term_rows(equation, level), len(equation.terms), equation.left.text
+    """Return an equation with the rows of its table, and the strongest of them."""
+    rows = term_rows(equation, level)
     strength = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
-    strongest = [rows[i] for i in np.argsort(-strength, kind="stable")[:MOST_SENTENCES]]
-    return {
-        "left": left,
-        "latex": equation.latex(),
-        "head": f"Of {equation.n_candidates} candidate terms, {k} {'is' if k == 1 else 'are'} kept to explain {left}.",
-        "formula": equation.formula(),
-        "strongest": strongest,
-        "rest": max(k - MOST_SENTENCES, 0),
-        "noise": f"{equation.noise:.4g}",
-        "rows": rows,
-    }
+    return {"of": equation, "rows": rows, "strongest": [rows[i] for i in np.argsort(-strength, kind="stable")]}
 
 
 def chosen_how(model: Any) -> str:
@@ -176,14 +163,6 @@ def chosen_how(model: Any) -> str:
     chance = percent(float(f"{model.false_terms / columns:.2g}"))
     kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
     return f"If none of the {columns} columns mattered, {kept}."
-
-
-def _rivals(equations: Sequence[Equation]) -> list[list[str]]:
-    return [
-        [equation.left.text, ", ".join(rival.terms) or "no term", f"{rival.excess:.1f}"]
-        for equation in equations[:MOST_EQUATIONS]
-        for rival in equation.rivals[:MOST_RIVALS]
-    ]
 
 
 def _path(model: Any) -> dict[str, Any] | None:
