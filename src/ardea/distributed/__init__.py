@@ -16,8 +16,7 @@ try:
 except ImportError as error:
     raise ImportError("ardea.distributed needs Dask: pip install 'ardea[distributed]'.") from error
 
-from ardea.distributed.compress import BlockError, compress
+from ardea.distributed.compress import BlockError, compress, compress_files
 from ardea.distributed.features import features, field_derivative, field_rows
-from ardea.distributed.files import compress_files
 
 __all__ = ["BlockError", "compress", "compress_files", "features", "field_derivative", "field_rows"]

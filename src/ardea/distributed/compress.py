@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -23,6 +24,7 @@ from scipy import sparse
 from ardea.core.compression import CompressedRows, Compression
 from ardea.core.problem import Array
 from ardea.distributed.rows import LazyRows, UnsoundBlock, check_finite
+from ardea.tables.rows import DEFAULT_MEMORY, open_rows
 
 # Measured (benchmarks/large.py): more at once cost the same per merge and make longer waits; fewer make more tasks.
 FAN_IN = 8
@@ -128,6 +130,70 @@ def _counted(x: Any, y: Array, weight: Array, number: int) -> tuple[Any, Array, 
         raise UnsoundBlock(number, "sample_weight is negative.", int(np.argmax(weight < 0)))
     used = weight > 0
     return x[used], y[used], weight[used]
+
+
+def compress_files(
+    paths: Sequence[str | Path],
+    target: str | int | Sequence[str | int],
+    *,
+    columns: Sequence[str | int] | None = None,
+    memory: int | str = DEFAULT_MEMORY,
+    verbose: int = 0,
+) -> CompressedRows:
+    """Compress the rows of many files: a task reads a whole file, block by block, and the factors are merged in a tree.
+
+    The scheduler counts files, not blocks, so files may be far larger than the memory of a worker.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        Files with the same columns, which every worker can read; the client looks at the first.
+    target, columns, memory
+        As for `ardea.tables.rows.open_rows`; the memory is that of one task.
+    verbose : int
+        1 shows progress on standard error.
+
+    Returns
+    -------
+    CompressedRows
+        For an estimator's `fit`, as X with None for y.
+
+    Raises
+    ------
+    BlockError
+        Where a file cannot be read; it names the file, row and column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import ardea
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> rng = np.random.default_rng(1)
+    >>> for year in range(3):
+    ...     rows = rng.normal(size=(200, 5))
+    ...     rows[:, 4] = rows[:, 1] + 0.1 * rows[:, 4]
+    ...     np.save(Path(folder.name) / f"{year}.npy", rows)
+    >>> rows = compress_files(sorted(Path(folder.name).iterdir()), target=-1)
+    >>> rows.shape, np.flatnonzero(ardea.SparseARD().fit(rows, None).support_)
+    ((600, 4), array([1]))
+    >>> folder.cleanup()
+    """
+    if not paths:
+        raise ValueError("No file was given: pass at least one path.")
+    first = open_rows(paths[0], target, columns=columns, memory=memory)
+    one_target = not isinstance(target, list | tuple)
+    settings = {"target": target, "columns": columns, "memory": memory, "names": first.names}
+    names = da.from_array(np.array([str(path) for path in paths], dtype=object), chunks=1)
+    factors = names.map_blocks(_compressed_file, settings, token="ardea-file", **one_each(len(paths)))
+    return CompressedRows(merged(factors, "file", shown=bool(verbose)), first.names, one_target)
+
+
+def _compressed_file(names: Boxed, settings: dict[str, Any]) -> Boxed:
+    path = names[0]
+    rows = open_rows(path, settings["target"], columns=settings["columns"], memory=settings["memory"])
+    if list(rows.names) != list(settings["names"]):
+        raise ValueError(f"{path}: the columns are not those of the first file, in the same order.")
+    return boxed(rows.compressed(progress=False).compression)
 
 
 def boxed(compression: Compression) -> Boxed:
