@@ -734,7 +734,7 @@ def test_texts_are_encoded_by_fit_and_again_by_predict(tmp_path, capsys, search)
     np.testing.assert_allclose(predictions[3], model.intercept_ + a + model.coef_[0])
     new.write_text("a,colour\n1,red\n1,pink\n", encoding="utf-8")
     said = fails(capsys, "predict", out / "model.ardea", new)
-    assert "line 3, column 'colour': 'pink' is none of the texts that the model knows: blue, green, red" in said
+    assert "line 3, column 'colour': 'pink' is none of the texts that are known: blue, green, red" in said
     page = tmp_path / "page.html"
     assert main(["report", str(out / "model.ardea"), "--data", str(path), "--target", "y", "--out", str(page)]) == 0
 

@@ -233,9 +233,9 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 
 def test_columns_that_are_not_there_or_asked_for_twice(tmp_path):
     path = text_file(tmp_path, "a,b,y\n1,2,3\n")
-    with pytest.raises(ValueError, match="no column 'u'; its columns are a, b, y"):
+    with pytest.raises(ValueError, match="no column .u.. There are a, b, y"):
         open_rows(path, "u")
-    with pytest.raises(ValueError, match="3 columns, numbered from 0; got 3"):
+    with pytest.raises(ValueError, match="no column 3. There are a, b, y"):
         open_rows(path, 3)
     for settings in ({"columns": ["a", "y"]}, {"columns": ["a", "a"]}, {"columns": []}):
         with pytest.raises(ValueError, match="at least one, once each, and not the target"):

@@ -14,7 +14,8 @@ from ardea.cli.console import Failure, visible
 from ardea.equation import Equation
 from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
 from ardea.show.fits import equations_of
-from ardea.tables.columns import TableError, joined_names, level_names
+from ardea.tables.columns import TableError, level_names
+from ardea.tables.naming import joined_names
 from ardea.tables.reading import Table, open_table
 from ardea.tables.writing import write_whole
 from ardea.versions import __version__
@@ -52,14 +53,10 @@ def table_notes(model: Any) -> dict[str, Any]:
     return {"header": True, "columns": 0, "target": None, "levels": {}} | getattr(model, "table_", {})
 
 
-def columns_of(names: Sequence[str], levels: dict[str, list[str]]) -> list[tuple[str, str | None]]:
-    """Return the column of a table, and the text in it, that every column of a model stands for."""
-    encoded = {
-        name: (column, level)
-        for column, texts in levels.items()
-        for name, level in zip(level_names(column, texts), texts[1:], strict=True)
-    }
-    return [encoded.get(name, (name, None)) for name in names]
+def columns_of(names: Sequence[str], levels: dict[str, list[str]]) -> list[str]:
+    """Return the column of a table that every column of a model comes from."""
+    encoded = {name: column for column, texts in levels.items() for name in level_names(column, texts)}
+    return [encoded.get(name, name) for name in names]
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import ardea
 from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.outputs import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
-from ardea.tables.columns import indicators, unknown
+from ardea.tables.columns import Columns
+from ardea.tables.naming import unknown
 from ardea.tables.reading import Table
-from ardea.tables.rows import bad_cells, numbers_of
 from ardea.tables.writing import write_whole
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
@@ -78,26 +78,19 @@ def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array],
 
 def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]]:
     """Return the columns that a model has kept, encoded as they were when it was fitted."""
-    import pandas as pd
-
     notes = table_notes(model)
-    sources = columns_of(kept, notes["levels"])
-    _check_columns(table, [column for column, _ in sources], notes)
-    used = list(dict.fromkeys(column for column, _ in sources)) or table.names[:1]
-    frame = pd.concat([*table.frames(ROWS, used)] or [pd.DataFrame(columns=used)], ignore_index=True)
-    plain = [name for name in used if name not in notes["levels"] and sources]
-    (numbers,), remarks = numbers_of(table, [(0, frame)], plain) if plain else ([np.empty((len(frame), 0))], [])
-    parts = dict(zip(plain, numbers.T, strict=True))
-    for column in (name for name in used if name in notes["levels"]):
-        texts = notes["levels"][column]
-        found, bad = indicators(frame[column], texts, table.na)
-        if bad.any():
-            known = f"none of the texts that the model knows: {', '.join(texts)}"
-            cells = [(int(row), column, f"{frame[column].iloc[row]!r} is {known}") for row in np.flatnonzero(bad)]
-            raise bad_cells(table, cells, [])
-        parts |= {f"{column}\0{text}": one for text, one in zip(texts[1:], found.T, strict=True)}
-    columns = [parts[column if text is None else f"{column}\0{text}"] for column, text in sources]
-    return np.column_stack(columns) if columns else np.empty((len(frame), 0)), remarks
+    used = list(dict.fromkeys(columns_of(kept, notes["levels"]))) or table.names[:1]
+    _check_columns(table, used if kept else [], notes)
+    columns = Columns(table, used, categorical=(), levels=notes["levels"])
+    frames = [*table.frames(ROWS, used)]
+    for frame in frames:
+        columns.look(frame)
+    if kept:
+        columns.settle()
+    places = [columns.names.index(name) for name in kept]
+    first = np.cumsum([0, *map(len, frames)]).tolist()
+    blocks = [columns.numbers(frame, row)[:, places] for row, frame in zip(first, frames, strict=False) if kept]
+    return np.vstack([np.empty((0 if kept else first[-1], len(kept))), *blocks]), columns.remarks
 
 
 def _check_columns(table: Table, needed: list[str], notes: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from ardea.cli import discover, fit
 from ardea.cli.console import Failure, kept_warnings, print_warnings
 from ardea.cli.outputs import columns_of, command_line, helped, table_notes, table_of
 from ardea.show import write_report
-from ardea.tables.columns import named
+from ardea.tables.naming import named
 from ardea.tables.reading import KNOWN, PACKED
 from ardea.tables.rows import Rows
 
@@ -66,8 +66,8 @@ def _loaded(options: argparse.Namespace) -> tuple[Any, Any, list[str] | None, li
     target = named(options.target, table.names, f"{table.path} has no column")
     levels = table_notes(model)["levels"]
     names = list(model.equations_[0].vocabulary.names)
-    columns = [column for column, _ in columns_of(names, levels)]
-    rows = Rows(table, [target], list(dict.fromkeys(columns)), memory=options.memory, missing="drop", levels=levels)
+    columns = list(dict.fromkeys(columns_of(names, levels)))
+    rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=levels)
     data = fit.read_data(rows)
     if data is None:
         raise Failure(f"{options.data} is larger than --memory: check the model against fewer rows.")

@@ -1,19 +1,16 @@
-"""What the cells of a column are: numbers, dates, one of a few texts, or gaps."""
+"""What the cells of a column are: numbers, dates, one of a few texts, or gaps; and all of them as numbers."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
+from ardea.tables.naming import safe_name
 
 # What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
 # "Na" is not among them: it is sodium.
@@ -25,8 +22,6 @@ MISSING = (
 MOST_LEVELS = 20
 # So many problems of a file are listed; one more tells that there are others.
 MOST_PROBLEMS = 10
-# Names that a message lists, and that are compared letter by letter with a wrong one (conventions: a line, a second).
-SHOWN_NAMES, MOST_COMPARED = 20, 5000
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 PLAIN = rf"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+){_EXPONENT}|[+-]?(?:inf|infinity|INF|Infinity|Inf)"
 # 1,5 and 1.234,5: the comma stands before decimals. 1,234 and 1,234.5: it groups thousands. 1,234 alone may be either.
@@ -34,7 +29,8 @@ DECIMAL_COMMA = rf"[+-]?(?:[0-9]+,[0-9]*|,[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}
 THOUSANDS = rf"[+-]?[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})+(?:\.[0-9]*)?{_EXPONENT}"
 ANY_NUMBER = re.compile(f"(?:{PLAIN}|{DECIMAL_COMMA}|{THOUSANDS})")
 WHOLE_NUMBER = re.compile("[+-]?[0-9]+")
-Kind = Literal["number", "category", "text", "date"]
+NUMERIC = "fiub"
+Kind = Literal["numbers", "dates", "texts", "many different texts"]
 
 
 class TableError(ValueError):
@@ -63,7 +59,7 @@ def is_missing(cell: str, na: Iterable[str] = ()) -> bool:
 
 def is_numeric(column: Any) -> bool:
     """Whether a column of a frame holds numbers already."""
-    return column.dtype.kind in "fiub"
+    return column.dtype.kind in NUMERIC
 
 
 def stripped(column: Any, na: Iterable[str]) -> Any:
@@ -72,113 +68,6 @@ def stripped(column: Any, na: Iterable[str]) -> Any:
         column = column.map(lambda value: f"{value:.17g}", na_action="ignore")
     texts = column.astype("string").str.strip().str.replace("−", "-")
     return texts.mask(texts.isin([*MISSING, *na]))
-
-
-@dataclass
-class Seen:
-    """What was seen of one column that is not of numbers only, over all blocks.
-
-    Attributes
-    ----------
-    numbers, texts : int
-        Cells that are numbers in some notation, and others.
-    levels : set of str
-        Different cells, up to one more than make categories.
-    decimal, thousands, either : bool
-        Whether some commas can only stand before decimals, can only group thousands, or could do both.
-    largest_whole : float
-        Largest whole number without a comma; NaN where there is none.
-    dotted, dates : bool
-        Whether a number has a decimal point; whether every text is a date.
-    """
-
-    numbers: int = 0
-    texts: int = 0
-    levels: set[str] = field(default_factory=set)
-    decimal: bool = False
-    thousands: bool = False
-    either: bool = False
-    largest_whole: float = np.nan
-    dotted: bool = False
-    dates: bool = True
-
-    def add(self, column: Any, na: Iterable[str]) -> None:
-        """Count the cells of one block."""
-        if is_numeric(column):
-            values = column.to_numpy(dtype=float)
-            known = values[~np.isnan(values)]
-            self.numbers += known.size
-            whole = known == np.floor(known)
-            self.dotted |= not whole.all()
-            self.largest_whole = np.fmax(self.largest_whole, np.abs(known[whole]).max(initial=0) if known.size else 0)
-            if len(self.levels) <= MOST_LEVELS:
-                self._add_levels(f"{value:.17g}" for value in np.unique(known)[: MOST_LEVELS + 1])
-            return
-        counts = stripped(column, na).value_counts()
-        for cell, count in zip(map(str, counts.index), counts.tolist(), strict=True):
-            self._add_cell(cell, count)
-
-    def _add_cell(self, cell: str, count: int) -> None:
-        if not ANY_NUMBER.fullmatch(cell):
-            self.texts += count
-            self.dates = self.dates and is_date(cell)
-        else:
-            self.numbers += count
-            self._add_number(cell)
-        self._add_levels([cell])
-
-    def _add_number(self, cell: str) -> None:
-        if "," in cell or not re.fullmatch(PLAIN, cell):
-            decimal, grouped = bool(re.fullmatch(DECIMAL_COMMA, cell)), bool(re.fullmatch(THOUSANDS, cell))
-            self.decimal |= decimal and not grouped
-            self.thousands |= grouped and not decimal
-            self.either |= decimal and grouped
-        elif WHOLE_NUMBER.fullmatch(cell):
-            self.largest_whole = np.fmax(self.largest_whole, abs(float(cell)))
-        else:
-            self.dotted |= "." in cell
-
-    def _add_levels(self, cells: Iterable[str]) -> None:
-        for cell in cells:
-            if len(self.levels) <= MOST_LEVELS:
-                self.levels.add(cell)
-
-    @property
-    def kind(self) -> Kind:
-        """What the column is, by most of its cells: one text more than numbers may be a slip."""
-        if self.texts - self.numbers <= 1 and not (self.texts and not self.numbers):
-            return "number"
-        if self.dates and not self.numbers:
-            return "date"
-        return "category" if len(self.levels) <= MOST_LEVELS else "text"
-
-    def mark(self, of_file: str | None, separator: str | None) -> str:
-        """Return what stands before decimals in the column.
-
-        What can only be one of the two decides, then what other columns of the file say. Else 12,345 beside 999 is a
-        thousand, since in a column of decimals some would have other than three digits; and else commas stand before
-        decimals, unless they also separate the columns.
-        """
-        if self.decimal != self.thousands:
-            return "," if self.decimal else "."
-        if self.dotted or not self.either:
-            return "."
-        if of_file is not None:
-            return of_file
-        if self.largest_whole < 1000:
-            return "."
-        return "." if separator == "," else ","
-
-
-def is_date(cell: str) -> bool:
-    """Whether a text is a date as ISO 8601 writes it, with time and zone where it has them.
-
-    Examples
-    --------
-    >>> is_date("2024-03-31T12:00+02:00"), is_date("20240331"), is_date("soon"), is_date("1.2.2024")
-    (True, True, False, False)
-    """
-    return not np.isnat(as_dates([cell])[0])
 
 
 def as_dates(cells: Any) -> NDArray[Any]:
@@ -260,131 +149,187 @@ def indicators(column: Any, levels: Sequence[str], na: Iterable[str]) -> tuple[A
     return found[:, 1:], bad
 
 
-def safe_name(name: str) -> str:
-    r"""Return a name in one line that a terminal can print: control characters are written as escapes.
+class Seen:
+    """What was seen of one column that is not of numbers only, over all blocks."""
 
-    Examples
-    --------
-    >>> safe_name("Temp\n (°C)"), safe_name("a\x1b[31m")
-    ('Temp (°C)', 'a\\x1b[31m')
+    def __init__(self, numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
+        self.numbers, self.texts, self._most = numbers, 0, most_levels
+        self.levels: set[str] = set()
+        self.dates, self._dotted = True, False
+        # Commas that can only stand before decimals, that can only group thousands, that could do both.
+        self.decimal = self.thousands = self.either = False
+        self._largest_whole = np.nan
+
+    def add(self, column: Any, na: Iterable[str]) -> None:
+        """Count the cells of one block."""
+        counts = stripped(column, na).value_counts()
+        cells = [str(cell) for cell in counts.index]
+        numbers = [ANY_NUMBER.fullmatch(cell) is not None for cell in cells]
+        texts = [cell for cell, number in zip(cells, numbers, strict=True) if not number]
+        n_numbers = int(counts.to_numpy()[numbers].sum())
+        self.numbers += n_numbers
+        self.texts += int(counts.sum()) - n_numbers
+        self.dates = self.dates and not np.isnat(as_dates(texts)).any()
+        if len(self.levels) <= self._most:
+            self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
+        for cell, number in zip(cells, numbers, strict=True):
+            if number:
+                self._add_number(cell)
+
+    def _add_number(self, cell: str) -> None:
+        if not re.fullmatch(PLAIN, cell):
+            decimal, grouped = bool(re.fullmatch(DECIMAL_COMMA, cell)), bool(re.fullmatch(THOUSANDS, cell))
+            self.decimal |= decimal and not grouped
+            self.thousands |= grouped and not decimal
+            self.either |= decimal and grouped
+        elif WHOLE_NUMBER.fullmatch(cell):
+            self._largest_whole = np.fmax(self._largest_whole, abs(float(cell)))
+        else:
+            self._dotted |= "." in cell
+
+    @property
+    def kind(self) -> Kind:
+        """What the column is, by most of its cells: one text more than numbers may be a slip."""
+        if self.texts - self.numbers <= 1 and not (self.texts and not self.numbers):
+            return "numbers"
+        if self.dates and not self.numbers:
+            return "dates"
+        return "texts" if len(self.levels) <= self._most else "many different texts"
+
+    def mark(self, of_file: str | None, separator: str | None) -> str:
+        """Return what stands before decimals in the column.
+
+        What can only be one of the two decides, then what other columns of the file say. Else 12,345 beside 999 is a
+        thousand, since in a column of decimals some would have other than three digits; and else commas stand before
+        decimals, unless they also separate the columns.
+        """
+        if self.decimal != self.thousands:
+            return "," if self.decimal else "."
+        if self._dotted or not self.either:
+            return "."
+        return of_file or ("." if self._largest_whole < 1000 or separator == "," else ",")
+
+
+class Columns:
+    """Columns of a table as numbers: texts of few kinds encoded, commas in numbers read as the whole column tells.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    used : list of str
+        Columns that are asked for.
+    categorical : list of str, optional
+        Columns to encode. By default those of at most 20 different texts.
+    levels : dict of str to list of str, optional
+        Texts of columns that were encoded before.
+
+    Attributes
+    ----------
+    names : list of str
+        One for every column of numbers: of an encoded one, for every text but the first, its reference.
+    levels : dict of str to list of str
+        The texts of columns that are encoded.
+    remarks : list of str
+        What was inferred.
     """
-    joined = " ".join(name.split())
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in joined)
+
+    def __init__(
+        self,
+        table: Any,
+        used: Sequence[str],
+        categorical: Sequence[str] | None = None,
+        levels: dict[str, list[str]] | None = None,
+    ) -> None:
+        self._table, self._used, self._categorical = table, list(used), categorical
+        self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
+        self.seen = {name: Seen(most_levels=np.inf) for name in categorical or ()}
+        self._marks: dict[str, str] = {}
+        self._n_seen = 0
+        self.remarks: list[str] = []
+
+    def look(self, frame: Any) -> None:
+        """Count what the cells of a block are."""
+        for name, kind in zip(self._used, frame.dtypes.to_numpy(), strict=True):
+            if name not in self.seen and kind.kind not in NUMERIC:
+                self.seen[name] = Seen(self._n_seen)
+        for name, one in self.seen.items():
+            one.add(frame[name], self._table.na)
+        self._n_seen += len(frame)
+
+    def settle(self) -> None:
+        """Decide what every column is; raise TableError where some cannot be used."""
+        unusable = []
+        for name, one in self.seen.items():
+            wanted = one.kind == "texts" if self._categorical is None else name in self._categorical
+            if wanted and name not in self.levels:
+                self.levels[name] = sorted(one.levels)
+                self._remark_on_texts(name)
+            elif name not in self.levels and one.kind != "numbers":
+                unusable.append(name)
+        if unusable:
+            said = [f"column {name!r} holds {self.seen[name].kind}, not numbers" for name in unusable]
+            raise TableError(self._table.path, said, unusable, [one for one in self._used if one not in unusable])
+        self._settle_commas({name: one for name, one in self.seen.items() if name not in self.levels})
+
+    def _remark_on_texts(self, name: str) -> None:
+        texts, names = self.levels[name], self.names_of(name)
+        if not names:
+            self.remarks.append(f"column {name!r} is the same in every row and was left out")
+            return
+        shown = ", ".join(names[:5]) + ", …" * (len(names) > 5)
+        self.remarks.append(f"column {name!r} holds {len(texts)} texts: encoded as {shown}, against {texts[0]!r}")
+
+    def _settle_commas(self, seen: dict[str, Seen]) -> None:
+        strict = {"," if one.decimal else "." for one in seen.values() if one.decimal != one.thousands}
+        of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)
+        for name, one in seen.items():
+            self._marks[name] = self._table.told_decimal or one.mark(of_file, self._table.separator)
+            if one.decimal or one.thousands or one.either:
+                read = "stand before decimals" if self._marks[name] == "," else "group thousands"
+                self.remarks.append(f"commas in column {name!r} {read}")
+
+    def names_of(self, column: str) -> list[str]:
+        """Return the names of the columns of numbers that one column gives."""
+        return level_names(column, self.levels[column]) if column in self.levels else [column]
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all columns of numbers."""
+        return [name for column in self._used for name in self.names_of(column)]
+
+    def numbers(self, frame: Any, first: int = 0) -> Array:
+        """Return a block that begins at row `first` as numbers, gaps as NaN; raise TableError for other cells."""
+        texts = any(kind.kind not in NUMERIC for kind in frame.dtypes.to_numpy())
+        if not texts and not self.levels:
+            return np.asarray(frame.to_numpy(dtype=float))
+        parts, problems = [], []
+        for name in self._used:
+            column, trouble = frame[name], "not a number"
+            if name in self.levels:
+                trouble = f"none of the texts that are known: {', '.join(self.levels[name])}"
+                values, bad = indicators(column, self.levels[name], self._table.na)
+            else:
+                values, bad = as_numbers(column, self._marks.get(name), self._table.na)
+            parts.append(values)
+            cells = [(int(row), str(column.iloc[row])) for row in np.flatnonzero(bad)]
+            problems += [(first + row, name, f"{text!r} is {trouble}") for row, text in cells]
+        if problems:
+            raise self.wrong(problems)
+        return np.column_stack(parts)
+
+    def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
+        """Return the error of cells that cannot be used: row, column and what is wrong."""
+        columns = {name for _, name, _ in cells}
+        listed = placed(self._table, cells)
+        if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
+            found = self._table.problems([name for name in self._used if name not in self.levels])
+            listed = found if len(found) >= len(listed) else listed
+        return TableError(self._table.path, listed, columns, [name for name in self._used if name not in columns])
 
 
-def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return names that are there, printable and different, and what had to be changed.
-
-    Examples
-    --------
-    >>> sound_names(["a", "", "a"])[0]
-    ['a', 'x1', 'a.2']
-    """
-    remarks, names, taken, used = [], [], set(fields), set[str]()
-    for j, given in enumerate(fields):
-        name = safe_name(given) or f"x{j}"
-        if name in used or (name != given and name in taken):
-            name = next(f"{name}.{n}" for n in range(2, len(fields) + 2) if f"{name}.{n}" not in taken)
-        names.append(name)
-        used.add(name)
-        taken.add(name)
-        if name != given.strip():
-            remarks.append(f"column {j + 1} is named {name!r} in place of {given!r}")
-    if len(remarks) > 3:  # a convention: more lines would bury the rest
-        remarks = [f"{len(remarks)} columns without a usable name were renamed, such as {remarks[0]}"]
-    return names, remarks
-
-
-def decimal_marks(seen: dict[str, Seen], table: Any) -> tuple[dict[str, str], list[str]]:
-    """Return what stands before decimals in every column that was seen to hold other than plain numbers; and say so."""
-    strict = {"," if one.decimal else "." for one in seen.values() if one.decimal != one.thousands}
-    of_file = table.decimal or (strict.pop() if len(strict) == 1 else None)
-    marks, remarks = {}, []
-    for name, one in seen.items():
-        marks[name] = table.told_decimal or one.mark(of_file, table.separator)
-        if one.decimal or one.thousands or one.either:
-            read = "stand before decimals" if marks[name] == "," else "group thousands"
-            remarks.append(f"commas in column {name!r} {read}")
-    return marks, remarks
-
-
-# Columns by name ------------------------------------------------------------------------------------------------------
-
-
-def named(name: str, names: Sequence[str], where: str) -> str:
-    """Return a column given by name, or by number where no column bears it as a name.
-
-    Examples
-    --------
-    >>> named("price", ["area", "price"], "a.csv has no column"), named("-2", ["area", "price"], "")
-    ('price', 'area')
-    """
-    if name in names:
-        return name
-    if re.fullmatch("-?[0-9]{1,9}", name) and -len(names) <= int(name) < len(names):
-        return names[int(name)]
-    raise unknown(name, names, where)
-
-
-def split_names(text: str) -> list[str]:
-    """Return the names in a list with commas between them; quotes keep a name with commas together.
-
-    Examples
-    --------
-    >>> split_names('x, "Residence time, s",z')
-    ['x', 'Residence time, s', 'z']
-    """
-    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
-
-
-def joined_names(names: Iterable[str]) -> str:
-    """Return names as one list that `split_names` takes apart again.
-
-    Examples
-    --------
-    >>> joined_names(["Date", "Residence time, s"])
-    'Date,"Residence time, s"'
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
-    return text.getvalue()
-
-
-def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
-    """Return the columns that lists name; a text that is a column's name as a whole is that column.
-
-    Examples
-    --------
-    >>> listed(["time, s", "b,-1"], ["time, s", "b", "c"], "")
-    ['time, s', 'b', 'c']
-    """
-    found: list[str] = []
-    for text in texts or []:
-        parts = [text] if text in names else split_names(text)
-        found += [named(part, names, where) for part in parts]
-    return found
-
-
-def unknown(name: str, known: Iterable[str], where: str) -> ValueError:
-    """Return the error of a name that a file does not have, with the names that come closest.
-
-    Examples
-    --------
-    >>> str(unknown("prize", ["price", "area"], "a.csv has no column"))
-    "a.csv has no column 'prize'. Did you mean 'price'? There are price, area."
-    """
-    names = list(known)
-    close = _closest(name, names)
-    meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
-    return ValueError(f"{where} {name!r}.{meant} There are {shown or 'none'}.")
-
-
-def _closest(name: str, names: Sequence[str]) -> list[str]:
-    """Return up to three names that differ in case only, or contain it or lie in it, or are spelt much alike."""
-    small = name.strip().lower()
-    same = [one for one in names if one.lower() == small]
-    part = [one for one in names if small and (small in one.lower() or one.lower() in small)]
-    lowered = {one.lower(): one for one in reversed(names)}
-    alike = [lowered[one] for one in get_close_matches(small, list(lowered)[:MOST_COMPARED], 3)]
-    return same or list(dict.fromkeys([*(part if len(small) > 1 else []), *alike]))[:3]
+def placed(table: Any, cells: list[tuple[int, str, str]]) -> list[str]:
+    """Return what is wrong with cells (row, column, trouble), each with its place; one more than are shown."""
+    shown = sorted(cells)[: MOST_PROBLEMS + 1]
+    places = table.places([row for row, _, _ in shown])
+    return [f"{place}, column {name!r}: {trouble}" for place, (_, name, trouble) in zip(places, shown, strict=True)]

@@ -16,7 +16,8 @@ import numpy as np
 
 from ardea.core.memory import require
 from ardea.tables.arrays import IN_PARTS, NPY_DAMAGE, NamedArray, read_arrays
-from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing, sound_names
+from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing
+from ardea.tables.naming import sound_names
 from ardea.tables.text import Header, TextSource, heading_of, numbered_rows, text_format
 
 PARQUET, SPREADSHEETS, ARRAYS = (".parquet", ".pq"), (".xlsx", ".xlsm"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")

@@ -13,17 +13,8 @@ import numpy as np
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
 from ardea.core.problem import Array
-from ardea.tables.columns import (
-    MOST_PROBLEMS,
-    Seen,
-    TableError,
-    as_numbers,
-    compact_dates,
-    decimal_marks,
-    indicators,
-    is_numeric,
-    level_names,
-)
+from ardea.tables.columns import MOST_PROBLEMS, Columns, TableError, compact_dates
+from ardea.tables.naming import named
 from ardea.tables.reading import Table, open_table
 from ardea.tables.text import Header
 
@@ -72,12 +63,12 @@ class Rows:
         Columns of y.
     levels : dict of str to list of str
         The texts of columns that are encoded.
+    fits : bool
+        Whether all rows fit into memory.
     n_read, n_left_out : int
         Rows that `blocks` has read so far, and those of them left out since they have gaps.
     gaps : dict of str to int
         How many of these rows have a gap in a column, for columns that have any.
-    fits : bool
-        Whether all rows fit into memory.
     remarks : list of str
         How the file was read.
     """
@@ -100,46 +91,42 @@ class Rows:
                 f"{table.path}: the columns to explain with must be at least one, once each, and not the target."
             )
         self.table, self.targets, self.memory, self._missing = table, tuple(targets), bytes_of(memory), missing
-        self._columns, self._categorical = list(columns), categorical
         self._used = [*columns, *targets]
+        self._columns = Columns(table, self._used, categorical, levels)
         self.n_read = self.n_left_out = 0
         self.gaps: dict[str, int] = {}
-        self.remarks: list[str] = list(table.remarks)
         self.rows_per_block = self._fitting_rows()
-        self._marks: dict[str, str] = {}
-        self.levels: dict[str, list[str]] = dict(levels or {})
         self.fits = False
         self._head: deque[Any] = deque()
         self._rest: Iterator[Any] | None = None
+        self._n_rows = 0
         self._survey()
-        self.names = tuple(name for column in columns for name in self._names_of(column))
+        self.levels = self._columns.levels
+        self.remarks = [*table.remarks, *self._columns.remarks]
+        self.names = tuple(self._columns.names[: len(self._columns.names) - len(targets)])
+        if texts := [name for name in targets if name in self.levels]:
+            raise TableError(table.path, [f"column {name!r} holds texts, not numbers" for name in texts], texts)
         if not self.names:
             raise TableError(table.path, [f"no column is left to explain {', '.join(targets)} with"])
 
-    # What the columns are ---------------------------------------------------------------------------------------------
-
     def _survey(self) -> None:
         """Read all rows that fit into memory, and all others too where some column in use is not of numbers."""
-        seen: dict[str, Seen] = {name: Seen() for name in self._categorical or ()}
         self._rest = self.table.frames(self.rows_per_block, self._used)
-        n_read, size = 0, 0.0
+        size = 0.0
         for frame in self._rest:
-            for name in self._used:
-                if name not in seen and not is_numeric(frame[name]):
-                    seen[name] = Seen(numbers=n_read)
-                if name in seen:
-                    seen[name].add(frame[name], self.table.na)
-            n_read += len(frame)
-            size += len(frame) * (BYTES_PER_NUMBER * len(self._used) + BYTES_PER_TEXT * len(seen))
+            self._columns.look(frame)
+            texts = len(self._columns.seen)
+            self._n_rows += len(frame)
+            size += len(frame) * (BYTES_PER_NUMBER * len(self._used) + BYTES_PER_TEXT * texts)
             self._head.append(frame)
-            if size > self.memory and not seen:
+            if size > self.memory and not texts:
                 return
             if size > self.memory:
                 self._refuse_pipe()
                 self._head.clear()
         self.fits = size <= self.memory
         self._rest = None
-        self._judge(seen)
+        self._columns.settle()
 
     def _refuse_pipe(self) -> None:
         if self.table.once:
@@ -158,91 +145,24 @@ class Rows:
         rest, self._rest = self._rest, None
         yield from rest or ()
 
-    def _judge(self, seen: dict[str, Seen]) -> None:
-        """Settle what every column is that is not of numbers only."""
-        forced = self._categorical or ()
-        unusable = []
-        for name, one in seen.items():
-            wanted = name in forced or (self._categorical is None and one.kind == "category")
-            if name in self.levels:
-                continue
-            if wanted and name not in self.targets:
-                self._encode(name, one)
-            elif one.kind != "number":
-                unusable.append((name, one))
-        if unusable:
-            raise self._not_numbers(unusable)
-        self._marks, said = decimal_marks({k: one for k, one in seen.items() if k not in self.levels}, self.table)
-        self.remarks += said
-
-    def _encode(self, name: str, one: Seen) -> None:
-        self.levels[name] = texts = sorted(one.levels)
-        if len(texts) < 2:
-            self.remarks.append(f"column {name!r} is the same in every row and was left out")
-            return
-        others = ", ".join(self._names_of(name)[:5]) + (", …" if len(texts) > 6 else "")
-        self.remarks.append(f"column {name!r} holds {len(texts)} texts: encoded as {others}, against {texts[0]!r}")
-
-    def _not_numbers(self, unusable: list[tuple[str, Seen]]) -> TableError:
-        said = {"date": "dates", "text": "many different texts", "category": "texts"}
-        problems = [f"column {name!r} holds {said.get(one.kind, one.kind)}, not numbers" for name, one in unusable]
-        return TableError(self.table.path, problems, [name for name, _ in unusable])
-
-    def _names_of(self, column: str) -> list[str]:
-        return level_names(column, self.levels[column]) if column in self.levels else [column]
-
-    # Blocks -----------------------------------------------------------------------------------------------------------
-
-    def blocks(self) -> Iterator[tuple[Array, Array]]:
-        """Yield (X, y), block by block; y has a second axis where there are several targets.
-
-        A value that is infinite or beyond 1e150 raises ValueError, with its row and column; so does one that is
-        missing, unless rows with gaps are to be left out.
-        """
+    def _sound_blocks(self) -> Iterator[Array]:
+        """Yield columns and targets side by side, without rows that have gaps."""
         self.n_read = self.n_left_out = 0
         self.gaps = {}
-        split = len(self.names)
         for frame in self._frames():
-            block = self._block(frame)
-            rows = len(block)
+            block = self._columns.numbers(frame, self.n_read)
             flat = block.ravel(order="K")
             with np.errstate(over="ignore", invalid="ignore"):
                 sound = np.isfinite(flat @ flat)
             whole = block if sound else self._whole_rows(block)
-            self.n_read += rows
+            self.n_read += len(block)
             if len(whole):
-                yield whole[:, :split], whole[:, split] if len(self.targets) == 1 else whole[:, split:]
+                yield whole
         if not self.n_read:
             raise ValueError(f"{self.table.path} has no rows.")
         if self.n_left_out == self.n_read:
-            raise TableError(
-                self.table.path, [f"every row has empty cells, most of them in {self.emptiest()}"], self._emptiest()[:1]
-            )
-
-    def _block(self, frame: Any) -> Array:
-        """Return a frame as numbers, encoded where it is text."""
-        if not self.levels and not self._marks and all(is_numeric(frame[name]) for name in self._used):
-            return np.ascontiguousarray(frame[self._used].to_numpy(dtype=float))
-        parts, problems = [], []
-        for name in self._used:
-            if name in self.levels:
-                values, bad = indicators(frame[name], self.levels[name], self.table.na)
-            else:
-                values, bad = as_numbers(frame[name], self._marks.get(name), self.table.na)
-            parts.append(values)
-            trouble = f"none of {', '.join(self.levels[name])}" if name in self.levels else "not a number"
-            problems += [
-                (self.n_read + int(row), name, f"{str(frame[name].iloc[row])!r} is {trouble}")
-                for row in np.flatnonzero(bad)
-            ]
-        if problems:
-            raise self._bad_cells(problems)
-        return np.column_stack(parts)
-
-    def _bad_cells(self, cells: list[tuple[int, str, str]]) -> TableError:
-        if found := self.table.problems([name for name in self._used if name not in self.levels]):
-            return TableError(self.table.path, found, [name for _, name, _ in cells])
-        return bad_cells(self.table, cells, self._used)
+            problem = f"every row has empty cells, most of them in {self.emptiest()}"
+            raise TableError(self.table.path, [problem], self._emptiest()[:1])
 
     def _whole_rows(self, block: Array) -> Array:
         """Return the rows without gaps, and count the others; refuse what is no gap and no number either."""
@@ -250,25 +170,17 @@ class Rows:
         bad = ~(np.abs(block) <= LARGEST_NUMBER)
         if self._missing == "drop":
             bad &= ~empty
-        owners = [column for column in self._columns for _ in self._names_of(column)] + list(self.targets)
+        owners = [column for column in self._used for _ in self._columns.names_of(column)]
         if bad.any():
-            raise self._unsound(block, bad, owners)
-        counts = dict(zip(owners, empty.sum(axis=0).tolist(), strict=True))  # columns of one owner are empty together
-        for name, count in counts.items():
+            cells = np.argwhere(bad)[: MOST_PROBLEMS + 1]
+            raise self._columns.wrong([(self.n_read + int(i), owners[j], _trouble(block[i, j])) for i, j in cells])
+        # Columns of one owner are empty together.
+        for name, count in dict(zip(owners, empty.sum(axis=0).tolist(), strict=True)).items():
             if count:
                 self.gaps[name] = self.gaps.get(name, 0) + count
         left_out = empty.any(axis=1)
         self.n_left_out += int(left_out.sum())
         return block[~left_out]
-
-    def _unsound(self, block: Array, bad: Any, owners: list[str]) -> TableError:
-        cells = np.argwhere(bad)[: MOST_PROBLEMS + 1]
-        places = self.table.places([self.n_read + int(row) for row, _ in cells])
-        return TableError(
-            self.table.path,
-            [f"{at}, column {owners[j]!r}: {_trouble(block[i, j])}" for at, (i, j) in zip(places, cells, strict=True)],
-            [owners[j] for _, j in cells],
-        )
 
     def _emptiest(self) -> list[str]:
         return sorted(self.gaps, key=lambda name: -self.gaps[name])
@@ -277,18 +189,29 @@ class Rows:
         """Return the columns with most gaps, with their numbers, as text."""
         return ", ".join(f"{name!r} ({self.gaps[name]})" for name in self._emptiest()[:most])
 
-    # All of them ------------------------------------------------------------------------------------------------------
+    def blocks(self) -> Iterator[tuple[Array, Array]]:
+        """Yield (X, y), block by block; y has a second axis where there are several targets.
+
+        A value that is infinite or beyond 1e150 raises ValueError, with its row and column; so does one that is
+        missing, unless rows with gaps are to be left out.
+        """
+        split = len(self.names)
+        for block in self._sound_blocks():
+            rows = np.ascontiguousarray(block)
+            yield rows[:, :split], rows[:, split] if len(self.targets) == 1 else rows[:, split:]
 
     def arrays(self) -> tuple[Array, Array]:
         """Return X and y as a whole."""
-        X, y = (np.concatenate(parts) for parts in zip(*self.blocks(), strict=True))
-        self._remark_on(X)
-        return X, y
-
-    def _remark_on(self, X: Array) -> None:
-        for name, column in zip(self.names, X.T, strict=True):
+        split, start = len(self.names), 0
+        X, y = np.empty((self._n_rows, split)), np.empty((self._n_rows, len(self.targets)))
+        for block in self._sound_blocks():
+            stop = start + len(block)
+            X[start:stop], y[start:stop] = block[:, :split], block[:, split:]
+            start = stop
+        for name, column in zip(self.names, X[:start].T, strict=True):
             if column[0] >= 17000101 and compact_dates(column) is not None:
                 self.remarks.append(f"column {name!r} looks like dates ({column[0]:.0f}) but is used as a number")
+        return X[:start], y[:start, 0] if len(self.targets) == 1 else y[:start]
 
     def compressed(self, progress: bool | None = None) -> CompressedRows:
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""
@@ -310,8 +233,6 @@ class Rows:
                 bar.update(self.n_read - bar.n)
                 yield block
 
-    # Memory -----------------------------------------------------------------------------------------------------------
-
     def _bytes_per_row(self) -> float:
         """Return what a row takes while it is worked on: as it is read, in a frame, as a block, the one before."""
         return self.table.bytes_per_row + 8 * 4 * len(self._used)
@@ -322,9 +243,9 @@ class Rows:
         return 4 * 8 * width**2 if width <= COMPRESSION_COLUMN_LIMIT else 0
 
     def _fitting_rows(self) -> int:
-        """Return how many rows fit, beside the factors of the compression."""
+        """Return how many rows fit, beside the factors of the compression and what is read already (half)."""
         fixed, row = self._fixed_bytes(), self._bytes_per_row()
-        rows = max(1, int(min((self.memory - fixed) / 2, LARGEST_BLOCK) // row))  # the other half: what is read already
+        rows = max(1, int(min((self.memory - fixed) / 2, LARGEST_BLOCK) // row))
         if fixed + row > self.memory:
             needed = f"{fixed + row:.0f} are needed for one row"
             raise ValueError(f"{self.table.path}: memory={self.memory} bytes is too little; {needed}.")
@@ -335,45 +256,11 @@ class Rows:
         return rows if rows < together else rows - rows % together
 
 
-def numbers_of(table: Table, pieces: list[tuple[int, Any]], names: list[str]) -> tuple[list[Array], list[str]]:
-    """Return columns as numbers, gaps as NaN."""
-    seen: dict[str, Seen] = {}
-    for name in names:
-        if not all(is_numeric(frame[name]) for _, frame in pieces):
-            seen[name] = Seen()
-            for _, frame in pieces:
-                seen[name].add(frame[name], table.na)
-    if texts := [name for name, one in seen.items() if one.kind != "number"]:
-        problems = [f"column {name!r} does not hold numbers" for name in texts]
-        raise TableError(table.path, problems, texts, [name for name in names if name not in texts])
-    marks, remarks = decimal_marks(seen, table)
-    blocks, bad = [], []
-    for first, frame in pieces:
-        columns = [as_numbers(frame[name], marks.get(name), table.na) for name in names]
-        blocks.append(np.column_stack([values for values, _ in columns]))
-        for name, (_, wrong) in zip(names, columns, strict=True):
-            texts = frame[name].iloc[np.flatnonzero(wrong)]
-            bad += [(first + int(row), name, f"{str(text)!r} is not a number") for row, text in texts.items()]
-    if bad:
-        raise bad_cells(table, bad, names)
-    return blocks, remarks
-
-
-def bad_cells(table: Table, cells: list[tuple[int, str, str]], names: Sequence[str]) -> TableError:
-    """Return the error of cells: row, column and what is wrong, among columns that were asked for."""
-    shown = sorted(cells)[: MOST_PROBLEMS + 1]
-    places = table.places([row for row, _, _ in shown])
-    said = [f"{place}, column {name!r}: {trouble}" for place, (_, name, trouble) in zip(places, shown, strict=True)]
-    columns = {name for _, name, _ in cells}
-    return TableError(table.path, said, columns, [name for name in names if name not in columns])
-
-
 def _trouble(value: float) -> str:
     if np.isnan(value):
         return "the cell is empty or NaN. Fill it, or leave such rows out: missing='drop'"
-    return (
-        f"{value} is {'too large to be squared; take a larger unit' if np.isfinite(value) else 'not a finite number'}"
-    )
+    large = np.isfinite(value)
+    return f"{value} is {'too large to be squared; take a larger unit' if large else 'not a finite number'}"
 
 
 def open_rows(
@@ -426,25 +313,13 @@ def open_rows(
     >>> folder.cleanup()
     """
     table = open_table(path, header=header, decimal=decimal, na=na)
-    targets = [_named(one, table) for one in (target if isinstance(target, list | tuple) else [target])]
+    where = f"{table.path} has no column"
+    given: Any = target if isinstance(target, list | tuple) else [target]
+    targets = [named(one, table.names, where) for one in given]
+    chosen = table.names if columns is None else [named(one, table.names, where) for one in columns]
     if columns is None:
-        chosen = [name for name in table.names if name not in targets]
-    else:
-        chosen = [_named(one, table) for one in columns]
+        chosen = [name for name in chosen if name not in set(targets)]
     return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical)
-
-
-def _named(entry: Any, table: Table) -> str:
-    """Return the name of a column given by name or number."""
-    names = table.names
-    if isinstance(entry, str):
-        if entry not in names:
-            shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-            raise ValueError(f"{table.path} has no column {entry!r}; its columns are {shown}.")
-        return entry
-    if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not -len(names) <= entry < len(names):
-        raise ValueError(f"{table.path} has {len(names)} columns, numbered from 0; got {entry!r}.")
-    return names[int(entry)]
 
 
 def fit_file(

@@ -13,18 +13,10 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.tables.arrays import NamedArray, read_arrays
-from ardea.tables.columns import (
-    as_dates,
-    as_numbers,
-    compact_dates,
-    is_numeric,
-    listed,
-    named,
-    stripped,
-    unknown,
-)
+from ardea.tables.columns import Columns, TableError, as_dates, as_numbers, compact_dates, is_numeric, placed, stripped
+from ardea.tables.naming import listed, named, unknown
 from ardea.tables.reading import ARRAYS, Table, ending_of, open_table
-from ardea.tables.rows import BYTES_PER_NUMBER, DEFAULT_MEMORY, bad_cells, bytes_of, numbers_of
+from ardea.tables.rows import BYTES_PER_NUMBER, DEFAULT_MEMORY, bytes_of
 
 TIME_NAMES = re.compile("t|times?|date|datetime|days?|hours?|years?|month|zeit")
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
@@ -134,7 +126,7 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
     pieces, whole = _pieces(table, used, memory)
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
-    numbers, remarks = numbers_of(table, pieces, [*states, *inputs])
+    numbers, remarks = _numbers(table, pieces, [*states, *inputs])
     parts = [(block[:, : len(states)], block[:, len(states) :]) for block in numbers]
     times: list[Any] = [None] * len(pieces)
     if time is not None:
@@ -178,6 +170,15 @@ def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int,
     return ([(0, pd.concat(frames, ignore_index=True))] if whole else kept), whole
 
 
+def _numbers(table: Table, pieces: list[tuple[int, Any]], names: list[str]) -> tuple[list[Array], list[str]]:
+    """Return columns as numbers, gaps as NaN; and what was inferred."""
+    columns = Columns(table, names, categorical=())
+    for _, frame in pieces:
+        columns.look(frame[names])
+    columns.settle()
+    return [columns.numbers(frame[names], first) for first, frame in pieces], columns.remarks
+
+
 def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
     """Return a column as times: numbers, or dates; and what was inferred."""
     found, remarks, bad = [], [], []
@@ -191,7 +192,7 @@ def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list
         bad += [(first + row, name, f"{text!r} is neither a number nor {A_DATE}") for row, text in texts]
         found.append(times)
     if bad:
-        raise bad_cells(table, bad, [])
+        raise TableError(table.path, placed(table, bad))
     return found, remarks
 
 

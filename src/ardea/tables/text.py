@@ -18,7 +18,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from ardea.tables.columns import ANY_NUMBER, DECIMAL_COMMA, THOUSANDS, WHOLE_NUMBER, is_missing, sound_names
+import numpy as np
+
+from ardea.tables.columns import ANY_NUMBER, DECIMAL_COMMA, THOUSANDS, WHOLE_NUMBER, is_missing
+from ardea.tables.naming import sound_names
 
 # So much is looked at to tell the encoding, and of that so many lines to tell separators; beyond two lines no more
 # letters than that (conventions: a screenful of rows tells a person, too).
@@ -150,7 +153,7 @@ class TextSource:
         """Return lines without comments, names and units, and count separators."""
         if b"\0" in lines:
             raise ValueError(f"{self.path} holds binary data, not text.")
-        if lines.startswith(b"#") or b"\n#" in lines:
+        if b"#" in lines and (lines.startswith(b"#") or b"\n#" in lines):
             lines = re.sub(rb"(?m)^#[^\n]*\n?", b"", lines)
         if not self._begun:
             lines = re.sub(rb"\A(?:[ \t]*\r?\n)+", b"", lines)
@@ -160,7 +163,7 @@ class TextSource:
             self._skipped -= 1
         if self._counted:
             outside = re.sub(rb'"[^"]*"', b"", lines) if b'"' in lines else lines
-            self.separators += outside.count(self._counted)
+            self.separators += int(np.count_nonzero(np.frombuffer(outside, np.uint8) == ord(self._counted)))
         return lines
 
     def close(self) -> None:
