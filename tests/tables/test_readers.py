@@ -20,8 +20,8 @@ from pyarrow import parquet
 
 from ardea import ARD, ARDSearch, ARDvi, SparseARD
 from ardea.tables.columns import TableError
-from ardea.tables.reading import open_table
-from ardea.tables.rows import bytes_of, fit_file, open_rows
+from ardea.tables.reading import bytes_of, open_table
+from ardea.tables.rows import fit_file, open_rows
 from ardea.tables.series import Choice, read_series
 
 ROWS = 500
@@ -233,9 +233,9 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 
 def test_columns_that_are_not_there_or_asked_for_twice(tmp_path):
     path = text_file(tmp_path, "a,b,y\n1,2,3\n")
-    with pytest.raises(ValueError, match="no column .u.. There are a, b, y"):
+    with pytest.raises(ValueError, match=r"no column .u.\. There are a, b, y"):
         open_rows(path, "u")
-    with pytest.raises(ValueError, match="no column 3. There are a, b, y"):
+    with pytest.raises(ValueError, match=r"no column 3\. There are a, b, y"):
         open_rows(path, 3)
     for settings in ({"columns": ["a", "y"]}, {"columns": ["a", "a"]}, {"columns": []}):
         with pytest.raises(ValueError, match="at least one, once each, and not the target"):

@@ -16,8 +16,7 @@ from ardea.core.problem import Array
 from ardea.equation import Summary
 from ardea.show.fits import equations_of
 from ardea.show.report import chosen_how
-from ardea.tables.columns import level_names
-from ardea.tables.naming import listed, named
+from ardea.tables.columns import level_names, listed, named
 from ardea.tables.rows import Rows
 
 KINDS = {

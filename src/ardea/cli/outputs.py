@@ -14,8 +14,7 @@ from ardea.cli.console import Failure, visible
 from ardea.equation import Equation
 from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
 from ardea.show.fits import equations_of
-from ardea.tables.columns import TableError, level_names
-from ardea.tables.naming import joined_names
+from ardea.tables.columns import TableError, joined_names, level_names
 from ardea.tables.reading import Table, open_table
 from ardea.tables.writing import write_whole
 from ardea.versions import __version__

@@ -10,7 +10,7 @@ from ardea.cli import discover, fit
 from ardea.cli.console import Failure, kept_warnings, print_warnings
 from ardea.cli.outputs import columns_of, command_line, helped, table_notes, table_of
 from ardea.show import write_report
-from ardea.tables.naming import named
+from ardea.tables.columns import named
 from ardea.tables.reading import KNOWN, PACKED
 from ardea.tables.rows import Rows
 

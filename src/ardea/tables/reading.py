@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -16,8 +17,7 @@ import numpy as np
 
 from ardea.core.memory import require
 from ardea.tables.arrays import IN_PARTS, NPY_DAMAGE, NamedArray, read_arrays
-from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing
-from ardea.tables.naming import sound_names
+from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing, sound_names
 from ardea.tables.text import Header, TextSource, heading_of, numbered_rows, text_format
 
 PARQUET, SPREADSHEETS, ARRAYS = (".parquet", ".pq"), (".xlsx", ".xlsm"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
@@ -25,8 +25,33 @@ TEXT, PACKED = (".csv", ".tsv", ".txt", ".dat"), (".gz", ".bz2", ".xz")
 KNOWN = (*TEXT, ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
 
 
+DEFAULT_MEMORY = "1 GB"
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+# More is as good as no bound: what a signed 64-bit number of bytes holds, halved.
+MOST_MEMORY = 2**62
+# Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
+BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
 # A name as a string in a list, beside its letters (measured with sys.getsizeof).
 BYTES_PER_NAME = 80
+
+
+def bytes_of(memory: int | str) -> int:
+    """Return a number of bytes given as text.
+
+    Examples
+    --------
+    >>> bytes_of("1.5 GB"), bytes_of("2GiB"), bytes_of(1000)
+    (1500000000, 2147483648, 1000)
+    """
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[0-9]+)?)\s*([a-z]*)\s*", memory, re.IGNORECASE)
+        unit = UNITS.get(match[2].upper()) if match else None
+        if match is None or unit is None:
+            raise ValueError(f"memory={memory!r} is not understood: give bytes, or text such as '500 MB' or '2 GiB'.")
+        memory = int(min(float(match[1]) * unit, MOST_MEMORY))
+    if isinstance(memory, bool) or not isinstance(memory, int | np.integer) or memory <= 0:
+        raise ValueError(f"memory must be above zero; got {memory!r}.")
+    return int(memory)
 
 
 class Table(ABC):

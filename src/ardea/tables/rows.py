@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,41 +12,17 @@ import numpy as np
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
 from ardea.core.problem import Array
-from ardea.tables.columns import MOST_PROBLEMS, Columns, TableError, compact_dates
-from ardea.tables.naming import named
-from ardea.tables.reading import Table, open_table
+from ardea.tables.columns import MOST_PROBLEMS, Columns, TableError, compact_dates, named
+from ardea.tables.reading import BYTES_PER_NUMBER, BYTES_PER_TEXT, DEFAULT_MEMORY, Table, bytes_of, open_table
 from ardea.tables.text import Header
 
-DEFAULT_MEMORY = "1 GB"
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-# More is as good as no bound: what a signed 64-bit number of bytes holds, halved.
-MOST_MEMORY = 2**62
 # Its square is finite, and so is the sum of ten millions of them.
 LARGEST_NUMBER = 1e150
 # Blocks need not be larger: compression works on a megabyte at a time.
 LARGEST_BLOCK = 64 * 2**20
-# Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
-BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
+# Unless memory is short: a frame of 100,000 columns takes pandas seconds, however few its rows (measured).
+LEAST_ROWS = 256
 Missing = Literal["refuse", "drop"]
-
-
-def bytes_of(memory: int | str) -> int:
-    """Return a number of bytes given as text.
-
-    Examples
-    --------
-    >>> bytes_of("1.5 GB"), bytes_of("2GiB"), bytes_of(1000)
-    (1500000000, 2147483648, 1000)
-    """
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[0-9]+)?)\s*([a-z]*)\s*", memory, re.IGNORECASE)
-        unit = UNITS.get(match[2].upper()) if match else None
-        if match is None or unit is None:
-            raise ValueError(f"memory={memory!r} is not understood: give bytes, or text such as '500 MB' or '2 GiB'.")
-        memory = int(min(float(match[1]) * unit, MOST_MEMORY))
-    if isinstance(memory, bool) or not isinstance(memory, int | np.integer) or memory <= 0:
-        raise ValueError(f"memory must be above zero; got {memory!r}.")
-    return int(memory)
 
 
 class Rows:
@@ -245,7 +220,7 @@ class Rows:
     def _fitting_rows(self) -> int:
         """Return how many rows fit, beside the factors of the compression and what is read already (half)."""
         fixed, row = self._fixed_bytes(), self._bytes_per_row()
-        rows = max(1, int(min((self.memory - fixed) / 2, LARGEST_BLOCK) // row))
+        rows = max(1, int(min((self.memory - fixed) / 2, max(LARGEST_BLOCK, LEAST_ROWS * row)) // row))
         if fixed + row > self.memory:
             needed = f"{fixed + row:.0f} are needed for one row"
             raise ValueError(f"{self.table.path}: memory={self.memory} bytes is too little; {needed}.")

@@ -13,10 +13,20 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.tables.arrays import NamedArray, read_arrays
-from ardea.tables.columns import Columns, TableError, as_dates, as_numbers, compact_dates, is_numeric, placed, stripped
-from ardea.tables.naming import listed, named, unknown
-from ardea.tables.reading import ARRAYS, Table, ending_of, open_table
-from ardea.tables.rows import BYTES_PER_NUMBER, DEFAULT_MEMORY, bytes_of
+from ardea.tables.columns import (
+    Columns,
+    TableError,
+    as_dates,
+    as_numbers,
+    compact_dates,
+    is_numeric,
+    listed,
+    named,
+    placed,
+    stripped,
+    unknown,
+)
+from ardea.tables.reading import ARRAYS, BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, bytes_of, ending_of, open_table
 
 TIME_NAMES = re.compile("t|times?|date|datetime|days?|hours?|years?|month|zeit")
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"

@@ -20,8 +20,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import ANY_NUMBER, DECIMAL_COMMA, THOUSANDS, WHOLE_NUMBER, is_missing
-from ardea.tables.naming import sound_names
+from ardea.tables.columns import ANY_NUMBER, DECIMAL_COMMA, THOUSANDS, WHOLE_NUMBER, is_missing, sound_names
 
 # So much is looked at to tell the encoding, and of that so many lines to tell separators; beyond two lines no more
 # letters than that (conventions: a screenful of rows tells a person, too).
