@@ -29,12 +29,13 @@ import numpy as np
 import pytest
 
 import ardea
-from ardea.cli import main
+from ardea.cli import main, outputs
 from ardea.core import memory
 from ardea.dynamics import systems
 from ardea.paper import runner
 from ardea.paper.experiment import Experiment, ExperimentError
 from ardea.paper.runner import from_csv
+from ardea.show import report
 from ardea.tables.writing import ENDING, whole_file, write_whole
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
@@ -48,7 +49,7 @@ def server():
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ardea.cli", "ardea.dynamics", "ardea.paper.command", "ardea.show"])
+    context.set_forkserver_preload(["ardea.cli.report", "ardea.paper.command", "pandas"])
     yield context
     if before is None:
         del os.environ["OPENBLAS_NUM_THREADS"]
@@ -193,7 +194,8 @@ def child(arguments, out, err, fault, detail, figures):
     os.dup2(err.fileno(), 2)
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     if not figures:  # they cost a second each
-        sys.modules["matplotlib"] = None
+        outputs.figure_bytes = lambda draw, kind: WHOLE[f".{kind}"]
+        report.svg = lambda *_: ""
         runner.figure_files = lambda *_: {}
     if fault is not None:
         fault(detail)
@@ -499,7 +501,7 @@ def test_read_only(command, run, fresh, data):
 DISK = """
 import contextlib, io, json, os, subprocess, sys
 from pathlib import Path
-from ardea.cli import main
+from ardea.cli import main, outputs
 
 def tried(arguments):
     out, err = io.StringIO(), io.StringIO()
@@ -851,7 +853,7 @@ def large(tmp_path):
 def test_memory_limit_is_one_clear_line(run, large, tmp_path):
     out = tmp_path / "out"
     arguments = ["fit", large, "--target", "0", "--memory", "10 GB", "--out", out]
-    run(arguments, little_memory, 500 * 2**20).assert_one_line("needs about 2.4 GB", "available", "--memory")
+    run(arguments, little_memory, 500 * 2**20).assert_one_line("needs about 3.2 GB", "available", "--memory")
     arguments = ["discover", large, "--time", "0", "--memory", "10 GB", "--out", out]
     run(arguments, little_memory, 500 * 2**20).assert_one_line("B")
     assert not out.exists()

@@ -86,6 +86,9 @@ class Rows:
 
     def _survey(self) -> None:
         """Read all rows that fit into memory, and all others too where some column in use is not of numbers."""
+        whole = BYTES_PER_NUMBER * len(self._used) * (self.table.n_rows or 0)
+        if whole <= self.memory:
+            require(whole, f"{self.table.path} as a whole")
         self._rest = self.table.frames(self.rows_per_block, self._used)
         size = 0.0
         for frame in self._rest:
