@@ -21,10 +21,16 @@ from pyarrow import parquet
 from ardea import ARD, ARDSearch, ARDvi, SparseARD
 from ardea.tables.columns import TableError
 from ardea.tables.reading import bytes_of, open_table
-from ardea.tables.rows import fit_file, open_rows
+from ardea.tables.rows import open_rows
 from ardea.tables.series import Choice, read_series
 
 ROWS = 500
+
+
+def fit_file(estimator, path, target, progress=None, **settings):
+    return estimator.fit(open_rows(path, target, **settings).compressed(progress), None)
+
+
 NAMES = ["a", "b", "c", "d", "e", "y", "z"]
 
 
@@ -199,7 +205,7 @@ def test_files_that_are_no_tables(tmp_path):
 
 def test_spreadsheets_need_a_package_and_say_which(tmp_path, monkeypatch):
     path = text_file(tmp_path, "", "t.xlsx")
-    monkeypatch.setattr("ardea.tables.reading.find_spec", lambda name: None)
+    monkeypatch.setattr("ardea.tables.text.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install openpyxl"):
         open_rows(path, 0)
 
@@ -214,14 +220,14 @@ def test_spreadsheets_are_read_like_text(tmp_path, monkeypatch):
         [4, "red", "NA"],
         [5, "blue", 6],
     ]
-    monkeypatch.setattr("ardea.tables.reading.find_spec", lambda name: True)
+    monkeypatch.setattr("ardea.tables.text.find_spec", lambda name: True)
     monkeypatch.setattr(pd, "read_excel", lambda path, **_: pd.DataFrame(cells, dtype=object))
     rows = open_rows(text_file(tmp_path, "", "t.xlsx"), "y", missing="drop")
     ((X, y),) = rows.blocks()
     np.testing.assert_array_equal(np.column_stack([X, y]), [[1, 1, 2.5], [5, 0, 6]])
     assert rows.names == ("a", "colour=red")
     assert any("units" in one for one in rows.remarks)
-    with pytest.raises(TableError, match="row 4, column 'a': the cell is empty"):
+    with pytest.raises(TableError, match="line 4, column 'a': the cell is empty"):
         read(text_file(tmp_path, "", "t.xlsx"))
 
 
@@ -326,7 +332,7 @@ def test_memory_stays_within_the_bound(tmp_path, ending):
         import resource, sys
         from pathlib import Path
         from ardea import ARD
-        from ardea.tables.rows import fit_file, open_rows
+        from ardea.tables.rows import open_rows
 
         def status(field):
             lines = Path("/proc/self/status").read_text().splitlines()
@@ -336,7 +342,7 @@ def test_memory_stays_within_the_bound(tmp_path, ending):
         next(open_rows({str(path)!r}, -1, memory="24 MB").blocks())
         Path("/proc/self/clear_refs").write_text("5")
         before = status("VmRSS")
-        fit_file(ARD(), {str(path)!r}, -1, memory="40 MB")
+        ARD().fit(open_rows({str(path)!r}, -1, memory="40 MB").compressed(), None)
         print(status("VmHWM") - before)
     """
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]

@@ -9,25 +9,18 @@ from typing import Any
 
 import numpy as np
 
-import ardea
 from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
 from ardea.cli.outputs import check_folder, equation_record, header_record, helped, print_files, table_of, write_outputs
 from ardea.core.problem import Array
 from ardea.equation import Summary
+from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.show.fits import equations_of
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names, listed, named
 from ardea.tables.rows import Rows
 
-KINDS = {
-    "sparse": "SparseARD",
-    "ard": "ARD",
-    "vi": "ARDvi",
-    "r": "ARDr",
-    "m": "MSTSBL",
-    "l": "LSTSBL",
-    "map": "MAPSTSBL",
-}
+KINDS: dict[str, Any] = {"sparse": SparseARD, "ard": ARD, "vi": ARDvi, "r": ARDr}
+KINDS |= {"m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -96,7 +89,7 @@ def told_of(rows: Rows) -> tuple[list[str], list[str]]:
 
 def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
     """Return the estimator that the options ask for, not fitted."""
-    kind = getattr(ardea, KINDS[options.method])
+    kind = KINDS[options.method]
     settings: dict[str, Any] = {"fit_intercept": not options.no_intercept}
     if options.noise is not None:
         settings["noise_variance"] = options.noise**2
@@ -115,7 +108,7 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
         return model
     if options.strength is not None or options.false_terms is not None:
         raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
-    return ardea.ARDSearch(model, criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
+    return ARDSearch(model, criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
 
 
 def fitted(rows: Rows, data: tuple[Any, Array] | None, options: argparse.Namespace) -> Any:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import ardea
 from ardea.cli.console import Failure, visible
 from ardea.equation import Equation
+from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
 from ardea.show.fits import equations_of
 from ardea.tables.columns import TableError, joined_names, level_names
@@ -120,7 +120,7 @@ def write_outputs(
     """Write all files of a fit or a discovery and return their places."""
     folder: Path = options.out
     folder.mkdir(parents=True, exist_ok=True)
-    ardea.save(model, folder / "model.ardea")
+    save(model, folder / "model.ardea")
     table = write_whole(folder / "coefficients.csv", coefficients_csv(equations_of(model, targets), options.level))
     figures = _figures(model, folder, options.level, targets)
     details = {"data": data, "targets": targets, "source": options.data, "notes": notes}

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-import ardea
 from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.outputs import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
+from ardea.saving import load
 from ardea.tables.columns import Columns, unknown
 from ardea.tables.reading import Table
 from ardea.tables.writing import write_whole
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
     """Load, predict, and print or write."""
     if options.out is not None and options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as predictions.csv.")
-    model = ardea.load(options.model)
+    model = load(options.model)
     if hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds equations of motion: run them with ardea simulate {options.model}.")
     table = table_of(options.data, options)
@@ -111,7 +111,7 @@ def _check_columns(table: Table, needed: list[str], notes: dict[str, Any]) -> No
 
 def simulate(options: argparse.Namespace) -> None:
     """Load, simulate, and print or write."""
-    model = ardea.load(options.model)
+    model = load(options.model)
     if not hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds a regression: use ardea predict {options.model} DATA.")
     names = [one.name for one in model.equations_]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import ardea
 from ardea.cli import discover, fit
 from ardea.cli.console import Failure, kept_warnings, print_warnings
 from ardea.cli.outputs import columns_of, command_line, helped, table_notes, table_of
+from ardea.saving import load
 from ardea.show import write_report
 from ardea.tables.columns import named
 from ardea.tables.reading import KNOWN, PACKED
@@ -53,7 +53,7 @@ def _fitted(options: argparse.Namespace) -> tuple[Any, Any, list[str] | None, li
 
 def _loaded(options: argparse.Namespace) -> tuple[Any, Any, list[str] | None, list[str]]:
     """Load a model, and the rows to check it against where they are named."""
-    model = ardea.load(options.source)
+    model = load(options.source)
     if options.data is None:
         return model, None, [options.target] if options.target else None, []
     if hasattr(model, "simulate"):

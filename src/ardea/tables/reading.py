@@ -8,7 +8,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ import numpy as np
 from ardea.core.memory import require
 from ardea.tables.arrays import IN_PARTS, NPY_DAMAGE, NamedArray, read_arrays
 from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing, sound_names
-from ardea.tables.text import Header, TextSource, heading_of, numbered_rows, text_format
+from ardea.tables.text import SPREADSHEETS, Header, TextSource, numbered_rows, text_format
 
-PARQUET, SPREADSHEETS, ARRAYS = (".parquet", ".pq"), (".xlsx", ".xlsm"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
+PARQUET, ARRAYS = (".parquet", ".pq"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
 TEXT, PACKED = (".csv", ".tsv", ".txt", ".dat"), (".gz", ".bz2", ".xz")
 KNOWN = (*TEXT, ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
 
@@ -140,8 +139,6 @@ def open_table(
         return ArrayTable(path, read_arrays(path))
     if ending in PARQUET:
         return ParquetTable(path)
-    if ending in SPREADSHEETS:
-        return Spreadsheet(path, header, na)
     return TextTable(path, header, decimal, na)
 
 
@@ -266,39 +263,6 @@ class TextTable(Table):
             return super().places(rows)
         lines = [line for line, _ in islice(numbered_rows(self.path, self.written), max(rows) + 1)]
         return [f"line {lines[row]}" for row in rows]
-
-
-class Spreadsheet(Table):
-    """The first sheet of an Excel file; needs openpyxl."""
-
-    def __init__(self, path: Path, header: Header, na: Sequence[str]) -> None:
-        import pandas as pd
-
-        if find_spec("openpyxl") is None:
-            raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl. Or save it as CSV.")
-        try:
-            cells = pd.read_excel(path, header=None, dtype=object, na_filter=False)
-        except Exception as error:  # so do the packages behind it
-            raise ValueError(f"{path} cannot be read as a spreadsheet: {error}") from error
-        if cells.empty:
-            raise ValueError(f"{path} is empty.")
-        first = [["" if cell is None else str(cell).strip() for cell in row] for row in cells.head(100).to_numpy()]
-        heading = heading_of(first, [], ",", header, na)
-        names, renamed = sound_names(heading.names)
-        super().__init__(path, names, [*heading.remarks, *renamed], na)
-        self.headed, self._skipped = heading.headed, heading.rows
-        body = cells.iloc[heading.rows :].set_axis(names, axis=1)
-        self._frame = body.mask(body.isin([*MISSING, *na])).infer_objects().reset_index(drop=True)
-        self.n_rows = len(self._frame)
-
-    def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns in frames of at most so many rows."""
-        for start in range(0, len(self._frame), rows):
-            yield self._frame.iloc[start : start + rows][list(names)]
-
-    def places(self, rows: Sequence[int]) -> list[str]:
-        """Return the numbers of rows as the spreadsheet shows them."""
-        return [f"row {row + self._skipped + 1}" for row in rows]
 
 
 class ParquetTable(Table):

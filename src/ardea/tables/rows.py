@@ -289,6 +289,9 @@ def open_rows(
     (array([[1., 1.],
            [4., 0.]]), array([3., 6.]))
     >>> folder.cleanup()
+
+    Rows beyond memory are compressed one block after another, and an estimator (or an `ARDSearch` that does not
+    resample) is fitted to the result: ``SparseARD().fit(open_rows(path, "y").compressed(), None)``.
     """
     table = open_table(path, header=header, decimal=decimal, na=na)
     where = f"{table.path} has no column"
@@ -298,46 +301,3 @@ def open_rows(
     if columns is None:
         chosen = [name for name in chosen if name not in set(targets)]
     return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical)
-
-
-def fit_file(
-    estimator: Any,
-    path: str | Path,
-    target: str | int | Sequence[str | int],
-    *,
-    progress: bool | None = None,
-    **settings: Any,
-) -> Any:
-    """Fit an estimator, or an `ARDSearch` that does not resample, to all rows of a file larger than memory.
-
-    Parameters
-    ----------
-    estimator : estimator of ardea
-        What to fit; it is changed in place.
-    path, target
-        As for `open_rows`.
-    progress : bool, optional
-        Whether to show progress on standard error; None: where that is a terminal.
-    **settings
-        Others of `open_rows`, such as `columns` and `memory`.
-
-    Returns
-    -------
-    estimator
-        Fitted, with the file's column names.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from ardea import SparseARD
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name) / "rows.npy"
-    >>> rows = np.random.default_rng(0).normal(size=(1000, 6))
-    >>> rows[:, 5] = 2 * rows[:, 3] + 0.1 * rows[:, 5]
-    >>> np.save(path, rows)
-    >>> model = fit_file(SparseARD(false_terms=0.01), path, target=-1, memory="10 MB")
-    >>> [str(name) for name in model.feature_names_in_[model.support_]]
-    ['x3']
-    >>> folder.cleanup()
-    """
-    return estimator.fit(open_rows(path, target, **settings).compressed(progress), None)

@@ -12,8 +12,9 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -33,6 +34,7 @@ CHUNK = 2**20
 LONGEST_LINE = 2**26
 # First of all that may fit wins where two separators explain a file equally well; None stands for blanks.
 SEPARATORS: tuple[str | None, ...] = ("\t", ";", "|", ",", None)
+SPREADSHEETS = (".xlsx", ".xlsm")
 PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 ENCODED = {
     "cp1252": "the file is not UTF-8; it was read as Windows-1252 (cp1252)",
@@ -172,15 +174,28 @@ class TextSource:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, which may be a pipe, and unpack it where its first bytes say that it is packed."""
+    """Open a file, which may be a pipe; one that is packed by its first bytes is unpacked, a spreadsheet is turned."""
+    if path.suffix.lower() in SPREADSHEETS:
+        yield io.BytesIO(_spreadsheet(path))
+        return
     with path.open("rb") as raw:
         first = raw.peek(6)
         opener = next((one for magic, one in PACKED.items() if first.startswith(magic)), None)
-        if opener is None:
-            yield raw
-        else:
-            with opener(raw) as file:
-                yield file
+        with nullcontext(raw) if opener is None else opener(raw) as file:
+            yield file
+
+
+def _spreadsheet(path: Path) -> bytes:
+    """Return the first sheet of an Excel file as CSV; numbers keep all digits, and lines are its rows."""
+    import pandas as pd
+
+    if find_spec("openpyxl") is None:
+        raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl. Or save it as CSV.")
+    try:
+        cells = pd.read_excel(path, header=None, dtype=object, na_filter=False)
+    except Exception as error:  # the packages behind it raise errors of many kinds
+        raise ValueError(f"{path} cannot be read as a spreadsheet: {error}") from error
+    return str(cells.to_csv(index=False, header=False)).encode()
 
 
 def text_format(
