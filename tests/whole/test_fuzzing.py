@@ -35,7 +35,7 @@ from pyarrow import parquet
 
 import ardea
 from ardea.cli import main
-from ardea.cli.demo import run_demo
+from ardea.cli.demo import regression_text
 from ardea.dynamics import Discovery, systems
 from ardea.tables.arrays import read_arrays
 from ardea.tables.reading import open_table
@@ -664,7 +664,7 @@ def test_no_network_at_run_time(workplace, monkeypatch):
     command("discover", "m.npy", "--time", "0", "--degree", "1", "--out", "found", codes=(0,))
     command("report", "fitted/model.ardea", "--out", "page.html", codes=(0,))
     command("rates", "--plot", "curves.svg", codes=(0,))
-    assert run_demo(0)  # the first half of `ardea demo`; the second is a discovery
+    assert regression_text(0)  # the first half of `ardea demo`; the second is a discovery
 
 
 # The corpus: what was found, made small -------------------------------------------------------------------------------
