@@ -24,7 +24,8 @@ from scipy import sparse
 from ardea.core.compression import CompressedRows, Compression
 from ardea.core.problem import Array
 from ardea.distributed.rows import LazyRows, UnsoundBlock, check_finite
-from ardea.tables.rows import DEFAULT_MEMORY, open_rows
+from ardea.tables.reading import DEFAULT_MEMORY
+from ardea.tables.rows import open_rows
 
 # Measured (benchmarks/large.py): more at once cost the same per merge and make longer waits; fewer make more tasks.
 FAN_IN = 8
