@@ -456,67 +456,6 @@ def test_bytes_of_models(folder, seconds, models):
     examine(mutations(list(models.values())), check, seconds)
 
 
-def nodes(tree, path=()):
-    """Yield the path of every value in a tree."""
-    if path:
-        yield path
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, item in items:
-        yield from nodes(item, (*path, key))
-
-
-HUGE = [2**31, 2**63, 2**64, 10**18, 10**400, -1, -(2**63), 1e308, 5e-324, 0, 1, -0.0, True, None, "", "nan", "é" * 99]
-VALUES = st.one_of(
-    st.sampled_from(HUGE),
-    st.integers(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=9),
-    st.just([]),
-    st.just({}),
-    st.lists(st.integers(), max_size=3),
-    st.sampled_from(["inf", "-inf", "nan"]).map(lambda value: {"float": value}),
-    st.integers(-1, 60).map(lambda number: {"array": number}),
-    st.sampled_from(["Problem", "Polynomials", "FieldTerms", "Both", "object", "Path"]).map(
-        lambda kind: {"kind": kind, "fields": {}}
-    ),
-)
-CHANGES = st.tuples(
-    st.sampled_from(["plain", "targets", "stream", "search", "motion"]),
-    st.lists(st.tuples(st.integers(0, 10**6), VALUES), min_size=1, max_size=2),
-)
-
-
-def with_changes(content, changes):
-    """Return the file with values of its header replaced."""
-    with zipfile.ZipFile(io.BytesIO(content)) as packed:
-        entries = {name: packed.read(name) for name in packed.namelist()}
-    header = json.loads(entries["header.json"])
-    for number, value in changes:
-        every = list(nodes(header["model"]))
-        *parents, last = every[number % len(every)]
-        place = header["model"]
-        for key in parents:
-            place = place[key]
-        place[last] = value
-    entries["header.json"] = json.dumps(header).encode()
-    return archive(entries.items(), zipfile.ZIP_STORED)
-
-
-@both
-def test_headers_of_models(folder, seconds, models):
-    path = folder / "model.ardea"
-
-    def check(example):
-        name, changes = example
-        path.write_bytes(with_changes(models[name], changes))
-        model = told(lambda: ardea.load(path), ardea.ModelFileError)
-        if model is not None:
-            used(model)
-            command("report", path, "--out", folder / "page.html")
-
-    examine(CHANGES, check, seconds)
-
-
 # Command lines --------------------------------------------------------------------------------------------------------
 
 FILES = ["t.csv", "m.npy", "model.ardea", "none.csv"]
