@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from dataclasses import fields
 from inspect import signature
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -147,26 +145,20 @@ def _to_record(model: Any) -> dict[str, Any]:
             f"A {name} cannot be saved: only fitted estimators of ardea can. In a pipeline, save its last step."
         )
     check_is_fitted(model)
-    to_record: dict[type, Callable[[Any], dict[str, Any]]] = {
-        ARDSearch: search_to_record,
-        Discovery: discovery_to_record,
-    }
     record = {"kind": name, "parameters": model.get_params(deep=False)}
     if table := getattr(model, "table_", None):
         levels = [{"column": column, "texts": list(texts)} for column, texts in table["levels"].items()]
         record["table"] = {**table, "levels": levels}
-    return record | to_record.get(type(model), regression_to_record)(model)
+    to_record, _ = RECORDS.get(name, (regression_to_record, None))
+    return record | to_record(model)
 
 
 def _from_record(part: Part) -> Any:
     """Return the model of a tree."""
     name = part.text("kind", {kind.__name__ for kind in KINDS})
     model = put_together(name, part.value("parameters", "a set of values with names", dict))
-    from_record: dict[str, Callable[[Any, Part], Any]] = {
-        "ARDSearch": search_from_record,
-        "Discovery": discovery_from_record,
-    }
-    model = from_record.get(name, regression_from_record)(model, part)
+    _, from_record = RECORDS.get(name, (None, regression_from_record))
+    model = from_record(model, part)
     if "table" in part:
         model.table_ = _table_from_record(part.part("table"))
     return model
@@ -239,12 +231,10 @@ def kept_to_record(kept: KeptTerms, n_candidates: int) -> dict[str, Any]:
     record: dict[str, Any] = {name: float(getattr(problem, name)) for name in PROBLEM_VALUES}
     record |= {"columns": problem.columns.take(np.arange(k)), "target": problem.target}
     record |= {"unit": kept.unit, "target_unit": float(kept.target_unit)}
-    support = np.zeros(n_candidates, dtype=bool)
-    support[kept.active] = True
-    if kept.prior_variance is None:
-        return record | {"support": support, "n_parameters": float(kept.n_parameters)}
     gamma = np.zeros(n_candidates)
-    gamma[kept.active] = kept.prior_variance
+    gamma[kept.active] = 1.0 if kept.prior_variance is None else kept.prior_variance
+    if kept.prior_variance is None:
+        return record | {"support": gamma > 0, "n_parameters": float(kept.n_parameters)}
     record |= {"prior_variance": gamma, "noise": kept.noise, "noise_known": kept.noise_known}
     return record | {"always_kept": kept.flat.kept} | {name: getattr(kept.flat, name) for name in FLAT_VALUES}
 
@@ -424,12 +414,12 @@ def _motion_from_record(part: Part, shape: tuple[int, int]) -> StateModel | Fiel
     if "space" not in part:
         names = part.texts("names")
         sound = isinstance(library, Library) and len(set(names)) == len(names) >= shape[0]
-        require(sound and _listed_terms(library, len(names)) <= largest, part.where, "a model of its states")
+        require(sound and library.n_listed(len(names)) <= largest, part.where, "a model of its states")
         return StateModel(library, names, np.zeros(shape), reach, part.truth("discrete_time"))
     fields, axes, space = part.texts("fields"), part.texts("axes"), part.value("space", "a tuple", tuple)
     sound = isinstance(library, FieldTerms) and len({*fields, *axes}) == len(fields) + len(axes)
     sound = sound and len(fields) == shape[0] and 1 <= len(axes) == len(space) <= 3
-    require(sound and _listed_field_terms(library, len(fields), len(axes)) <= largest, part.where, "a model of fields")
+    require(sound and library.n_listed(len(fields), len(axes)) <= largest, part.where, "a model of fields")
     grids = Part(dict(zip(axes, space, strict=True)), f"{part.where}.space")
     points = tuple(grids.array(name, (None,)) for name in axes)
     require(all(np.all(np.diff(one) > 0) for one in points), grids.where, "made of increasing points")
@@ -450,25 +440,10 @@ def _terms(part: Part, vocabulary: Vocabulary) -> tuple[str, ...]:
     return terms
 
 
-def _listed_field_terms(library: FieldTerms, n_fields: int, n_axes: int) -> int:
-    """Return how many terms a library of fields lists, repeated ones included, without listing them."""
-    powers, derivatives = library.powers, library.derivatives
-    return comb(n_fields + powers, powers) * comb(n_axes + derivatives, n_axes) * n_fields
-
-
-def _listed_terms(library: Library, n_states: int) -> int:
-    """Return how many terms a library lists, repeated ones included, without listing them."""
-    if isinstance(library, Polynomials):
-        degree = library.degree_for(n_states)
-        return comb(n_states + degree, degree)
-    if isinstance(library, Fourier):
-        return 2 * library.n * n_states
-    counts = (
-        [_listed_terms(one, n_states) for one in library.parts]
-        if isinstance(library, SumOfLibraries | ProductOfLibraries)
-        else []
-    )
-    return sum(counts) if isinstance(library, SumOfLibraries) else math.prod(counts)
+RECORDS: dict[str, tuple[Any, Any]] = {
+    "ARDSearch": (search_to_record, search_from_record),
+    "Discovery": (discovery_to_record, discovery_from_record),
+}
 
 
 # Parameters

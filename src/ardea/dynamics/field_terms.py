@@ -155,6 +155,10 @@ class FieldTerms:
         """Return the number of terms."""
         return len(self.terms(n_fields, n_axes))
 
+    def n_listed(self, n_fields: int, n_axes: int) -> int:
+        """Return a bound on the number of terms, without listing them."""
+        return comb(n_fields + self.powers, n_fields) * comb(n_axes + self.derivatives, n_axes) * n_fields
+
     def names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
         """Return the names of the terms: `1`, `u`, `u^2`, `u_x`, `u u_x`, `u^2 u_xxxx`."""
         return self.vocabulary(field_names, axis_names).names

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import combinations, combinations_with_replacement
+from math import comb, prod
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -42,6 +43,10 @@ class Library(ABC):
     def n_terms(self, n_states: int) -> int:
         """Return the number of terms for so many states."""
         return len(_terms(self, n_states))
+
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of terms, repeated ones included, without listing them where that may take for ever."""
+        return self.n_terms(n_states)
 
     def names(self, feature_names: Sequence[str]) -> list[str]:
         """Return the names of the terms: `1`, `x`, `x y`, `x^2 y`, `x sin(y)`.
@@ -151,6 +156,10 @@ class Polynomials(Library):
             for states in combinations_with_replacement(range(n_states), total)
         )
 
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of monomials, the constant included."""
+        return comb(n_states + self.degree_for(n_states), n_states)
+
     def degree_for(self, n_states: int) -> int:
         """Return the degree in use for so many states."""
         return self.degree if self.degree is not None else (3 if n_states <= MANY_STATES else 2)
@@ -186,6 +195,10 @@ class Fourier(Library):
             for state in range(n_states)
             for kind in ("sin", "cos")
         )
+
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of waves."""
+        return 2 * self.n * n_states
 
 
 @dataclass(frozen=True)
@@ -242,6 +255,10 @@ class SumOfLibraries(Library):
         """Return the terms of the parts, one after the other."""
         return tuple(term for part in self.parts for term in _terms(part, n_states))
 
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of terms in all parts."""
+        return sum(part.n_listed(n_states) for part in self.parts)
+
 
 @dataclass(frozen=True)
 class ProductOfLibraries(Library):
@@ -255,6 +272,10 @@ class ProductOfLibraries(Library):
         for part in self.parts:
             products = tuple(left * right for left in products for right in _terms(part, n_states))
         return products
+
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of products."""
+        return prod(part.n_listed(n_states) for part in self.parts)
 
 
 def default_library(n_states: int) -> Polynomials:

@@ -269,8 +269,8 @@ class Part:
 
     def check_all_taken(self) -> None:
         """Refuse a file that holds more than was taken."""
-        for name in self._values:
-            require(False, f"{self.where}.{name[:LONGEST_QUOTE]}", "a value of such a model")
+        left = next(iter(self._values), "")[:LONGEST_QUOTE]
+        require(not self._values, f"{self.where}.{left}", "a value of such a model")
         for part in self._inner:
             part.check_all_taken()
 
