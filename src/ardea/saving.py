@@ -185,6 +185,12 @@ def regression_to_record(model: BaseARD) -> dict[str, Any]:
         return record | {"stream": _stream_to_record(model._stream)}
     if model._ranges is not None:
         record["ranges"] = model._ranges
+    estimates = [estimate for one in model.equations_ for estimate in (one.posterior, one.refit or one.posterior)]
+    if not all(np.isfinite(estimate.covariance).all() for estimate in estimates):
+        raise ModelFileError(
+            "The covariance of the coefficients overflows, so the model cannot be saved: fit it with columns, or y, in "
+            "other units."
+        )
     each: Any = (model.kkt_gap_, model.n_iter_, model.trace_)
     gaps, counts, traces = ([one] for one in each) if model._one_target else each
     targets = [
@@ -276,7 +282,7 @@ def problem_from_record(part: Part, n_columns: int) -> Problem:
 
 def _covariance(part: Part, name: str, size: int) -> Any:
     """Return a symmetric matrix without negative eigenvalues, beyond rounding."""
-    matrix = part.array(name, (size, size), -LARGEST_IN_PROBLEM, LARGEST_IN_PROBLEM)
+    matrix = part.array(name, (size, size))
     scale = np.sqrt(np.maximum(matrix.diagonal(), SMALLEST))
     scaled = matrix / np.outer(scale, scale)
     sound = np.allclose(scaled, scaled.T, 0, 1e-10) and np.linalg.eigvalsh(scaled).min(initial=0.0) >= -1e-10 * size

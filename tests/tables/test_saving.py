@@ -329,3 +329,20 @@ def test_what_cannot_be_saved(tmp_path):
     search = ARDSearch(ARDvi(), random_state=np.random.RandomState(0)).fit(DATA.X, DATA.y)
     with pytest.raises(ModelFileError, match=r"random_state.*RandomState"):
         save(search, tmp_path / "model")
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("target_unit", [1e-140, 1.0, 1e140])
+@pytest.mark.parametrize("always_keep", [None, [0]])
+def test_numbers_of_any_size_come_back(unit, target_unit, always_keep, tmp_path):
+    """Whatever can be fitted and has numbers for an answer is saved, and read."""
+    with np.errstate(all="ignore"):
+        try:
+            model = SparseARD(always_keep=always_keep).fit(DATA.X * unit, DATA.y * target_unit)
+        except ValueError:  # in other units, please
+            return
+        if np.isfinite(model.covariance_).all():
+            assert_same(fitted(model), fitted(again(model, tmp_path)))
+            return
+        with pytest.raises(ModelFileError, match="other units"):
+            save(model, tmp_path / "model")

@@ -42,8 +42,8 @@ HEADER_NAME, ARRAY_NAME = "header.json", "arrays/{}.npy"
 LARGEST_HEADER = 2**27  # bytes; a convention: the names of ten million columns
 ZIP_START = b"PK\x03\x04"  # of the zip format
 LONGEST_QUOTE = 40  # characters of a stranger's text in a message; a convention
-# Numbers whose squares are numbers, as for data; whole numbers that floats hold exactly.
-LARGEST, LARGEST_WHOLE = 1e150, 2**53
+# Numbers are finite unless told otherwise; whole numbers are those that floats hold exactly.
+LARGEST, LARGEST_WHOLE = float(np.finfo(float).max), 2**53
 # What numpy.lib.format writes in version 1.0 for the types that are stored.
 NPY_START = re.compile(
     rb"\x93NUMPY\x01\x00(?s:..)\{'descr': '(<f8|<i8|\|b1)', 'fortran_order': (True|False), "
