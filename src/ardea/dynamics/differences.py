@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import ceil, factorial
+from itertools import count, takewhile
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft, linalg, sparse
 from scipy.interpolate import BSpline
 
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 
+# Rows, columns and weights, each of shape (stencils, points).
+Stencils = tuple[Index, Index, Array]
+
+# Convention: steps that differ by less than this share are equal.
+UNIFORM = 1e-8
 # Derived: the fourth derivative of a field, the highest in a library, is still a cubic spline.
 SPLINE_DEGREE = 7
 # Convention: numbers of splines tried are 12, then 1.25 times as many each, up to a fraction of the number of points.
@@ -32,47 +38,30 @@ SPLINES_PER_GCV = 2.0
 SPACE_CAP, TIME_CAP = 0.5, 0.7
 
 
-def difference_weights(offsets: ArrayLike, derivative: int = 1) -> Array:
-    """Return weights w with Σ_j w_j f(offset_j) ≈ f^(derivative)(0).
+@lru_cache(maxsize=256)
+def difference_weights(offsets: tuple[int, ...], derivative: int = 1) -> Array:
+    """Return weights w with Σ_j w_j f(offset_j) ≈ f^(derivative)(0), exact to the last digit, not to be changed.
 
-    The order conditions Σ_j w_j offset_j^i = derivative!·[i = derivative], i < n, have one solution for n different
-    offsets. It is the derivative at 0 of the Lagrange polynomials,
-    w_j = derivative! · [x^derivative] Π_{k≠j} (x − offset_k)/(offset_j − offset_k). The error is of order
-    n − derivative, one more where the offsets are symmetric and n − derivative is odd.
-
-    Parameters
-    ----------
-    offsets : array-like of shape (n,)
-        Positions of the points, relative to the one where the derivative is wanted, in any order and spacing. Integers
-        give weights that are exact to the last digit.
-    derivative : int
-        Which derivative, 0 to n − 1.
+    The error is of order n − derivative, one more where the offsets are symmetric and n − derivative is odd.
 
     Examples
     --------
-    >>> difference_weights([-1, 0, 1], 2)
+    >>> difference_weights((-1, 0, 1), 2)
     array([ 1., -2.,  1.])
-    >>> difference_weights([0, 1, 2]).tolist()
-    [-1.5, 2.0, -0.5]
     """
-    offsets = np.asarray(offsets)
-    if offsets.ndim != 1 or len(np.unique(offsets)) != len(offsets):
-        raise ValueError("offsets must be a list of different numbers")
-    if not 0 <= derivative < len(offsets):
-        raise ValueError(f"{len(offsets)} points give derivatives 0 to {len(offsets) - 1}, not {derivative}")
-    if np.issubdtype(offsets.dtype, np.integer):
-        return np.array(_integer_weights(tuple(offsets.tolist()), derivative))
-    return _lagrange_weights(offsets[None, :].astype(float), derivative)[0]
-
-
-@lru_cache(maxsize=256)
-def _integer_weights(offsets: tuple[int, ...], derivative: int) -> tuple[float, ...]:
-    exact = np.array([[Fraction(offset) for offset in offsets]], dtype=object)
-    return tuple(map(float, _lagrange_weights(exact, derivative)[0]))
+    exact = np.array([[Fraction(int(offset)) for offset in offsets]], dtype=object)
+    weights: Array = _lagrange_weights(exact, derivative)[0].astype(float)
+    weights.flags.writeable = False
+    return weights
 
 
 def _lagrange_weights(offsets: NDArray[Any], derivative: int) -> NDArray[Any]:
-    """Return the weights of many stencils at once, shape (stencils, n); floats or fractions."""
+    """Return the weights of many stencils at once, shape (stencils, n); floats or fractions.
+
+    The order conditions Σ_j w_j offset_j^i = derivative!·[i = derivative], i < n, have one solution for n different
+    offsets: the derivatives at 0 of the Lagrange polynomials,
+    w_j = derivative! · [x^derivative] Π_{k≠j} (x − offset_k)/(offset_j − offset_k).
+    """
     n_stencils, n = offsets.shape
     weights = np.empty_like(offsets)
     for j in range(n):
@@ -130,38 +119,14 @@ def finite_difference(
     """
     rows = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
     n = len(rows)
-    if np.ndim(step_or_points) == 0:
-        matrix = difference_matrix(n, step_or_points, derivative=derivative, order=order, periodic=periodic)
-    else:
-        points = _checked_points(step_or_points)
-        if len(points) != n:
-            raise ValueError(f"{len(points)} points for {n} values along axis {axis}")
-        matrix = difference_matrix(points, derivative=derivative, order=order, periodic=periodic)
+    matrix = difference_matrix(n, step_or_points, derivative=derivative, order=order, periodic=periodic)
     return np.moveaxis((matrix @ rows.reshape(n, -1)).reshape(rows.shape), 0, axis)
 
 
 def difference_matrix(
-    points: int | ArrayLike,
-    step: float | ArrayLike = 1.0,
-    *,
-    derivative: int = 1,
-    order: int = 6,
-    periodic: bool = False,
+    n: int, step_or_points: float | ArrayLike, *, derivative: int = 1, order: int = 6, periodic: bool = False
 ) -> sparse.csr_array:
-    """Return the matrix D of `finite_difference`: D @ values is the derivative, so D Dᵀ is the covariance of its noise.
-
-    Parameters
-    ----------
-    points : int or array-like of shape (n,)
-        The number of uniform points, or the points themselves, ascending.
-    step : float
-        The step between uniform points, when their number is given.
-    derivative, order, periodic
-        As for `finite_difference`.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n, n)
+    """Return D of `finite_difference` for n values: D @ values is the derivative, so D Dᵀ the covariance of its noise.
 
     Examples
     --------
@@ -170,22 +135,27 @@ def difference_matrix(
     """
     if derivative < 1 or order < 1:
         raise ValueError(f"derivative and order must be at least 1, got {derivative} and {order}")
-    uneven: Array | None = None
-    if np.ndim(points) == 0:
-        n, spacing = int(np.asarray(points)), float(np.asarray(step))
-    else:
-        given = _checked_points(points)
-        n, spacing = len(given), float(given[-1] - given[0]) / (len(given) - 1)
-        uneven = None if _is_uniform(given) else given
-    if uneven is not None and periodic:
+    points = np.asarray(step_or_points, dtype=float)
+    if points.ndim:
+        _check_points(points, n)
+    uneven = points.ndim > 0 and np.ptp(np.diff(points)) > UNIFORM * np.mean(np.diff(points))
+    if uneven and periodic:
         raise ValueError("periodic differences need a uniform step; leave periodic=False for uneven points")
     half = _half_width(derivative, order)
     needed = 2 * half + 1 if periodic else derivative + order
     if n < needed:
         raise ValueError(f"derivative {derivative} of order {order} needs at least {needed} points, got {n}")
-    if uneven is not None:
-        return _uneven_matrix(uneven, derivative, order)
-    return _uniform_matrix(n, derivative, order, periodic) * spacing**-derivative
+    if uneven:
+        return _matrix(n, _uneven_stencils(points, derivative, order))
+    step = float(points[-1] - points[0]) / (n - 1) if points.ndim else float(points)
+    return _matrix(n, *_uniform_stencils(n, derivative, order, periodic)) * step**-derivative
+
+
+def _check_points(points: Array, n: int) -> None:
+    if points.ndim != 1 or len(points) < 2 or not np.all(np.diff(points) > 0):
+        raise ValueError("points must be one-dimensional, at least two, and strictly ascending")
+    if len(points) != n:
+        raise ValueError(f"{len(points)} points for {n} values")
 
 
 def _half_width(derivative: int, order: int) -> int:
@@ -193,65 +163,42 @@ def _half_width(derivative: int, order: int) -> int:
     return (derivative + order - (derivative + 1) % 2) // 2
 
 
-def _uniform_matrix(n: int, derivative: int, order: int, periodic: bool) -> sparse.csr_array:
-    """Return the matrix at unit step."""
-    half = _half_width(derivative, order)
-    width = derivative + order
+def _matrix(n: int, *stencils: Stencils) -> sparse.csr_array:
+    rows, columns, weights = (np.concatenate([part.ravel() for part in parts]) for parts in zip(*stencils, strict=True))
+    return sparse.csr_array((weights, (rows, columns)), shape=(n, n))
+
+
+def _uniform_stencils(n: int, derivative: int, order: int, periodic: bool) -> tuple[Stencils, Stencils]:
+    """Return central stencils inside and one-sided ones at the ends, at unit step."""
+    half, width = _half_width(derivative, order), derivative + order
     inside = np.arange(n) if periodic else np.arange(half, max(half, n - half))
-    central = np.arange(-half, half + 1)
-    rows = np.repeat(inside, len(central))
-    columns = (inside[:, None] + central).ravel() % n
-    weights = np.tile(difference_weights(central, derivative), len(inside))
     ends = np.setdiff1d(np.arange(n), inside)
-    starts = np.where(ends < half, 0, n - width)
-    end_columns = starts[:, None] + np.arange(width)
-    end_weights = [
-        difference_weights(columns - row, derivative) for row, columns in zip(ends, end_columns, strict=True)
-    ]
-    return sparse.csr_array(
-        (
-            np.concatenate([weights, *end_weights]),
-            (np.concatenate([rows, np.repeat(ends, width)]), np.concatenate([columns, end_columns.ravel()])),
-        ),
-        shape=(n, n),
+    central = np.arange(-half, half + 1)
+    columns = np.where(ends < half, 0, n - width)[:, None] + np.arange(width)
+    one_sided = [difference_weights(tuple(offsets), derivative) for offsets in columns - ends[:, None]]
+    return (
+        _stencils(inside, (inside[:, None] + central) % n, difference_weights(tuple(central), derivative)),
+        _stencils(ends, columns, np.reshape(one_sided, columns.shape)),
     )
 
 
-def _uneven_matrix(points: Array, derivative: int, order: int) -> sparse.csr_array:
-    """Return the matrix with one stencil per row, as central as the ends allow."""
+def _uneven_stencils(points: Array, derivative: int, order: int) -> Stencils:
+    """Return one stencil per row, as central as the ends allow."""
     n, width = len(points), derivative + order
     starts = np.clip(np.arange(n) - width // 2, 0, n - width)
     columns = starts[:, None] + np.arange(width)
-    weights = _lagrange_weights(points[columns] - points[:, None], derivative)
-    rows = np.repeat(np.arange(n), width)
-    return sparse.csr_array((weights.ravel(), (rows, columns.ravel())), shape=(n, n))
+    return _stencils(np.arange(n), columns, _lagrange_weights(points[columns] - points[:, None], derivative))
 
 
-def _checked_points(points: ArrayLike) -> Array:
-    points = np.asarray(points, dtype=float)
-    if points.ndim != 1 or len(points) < 2 or not np.all(np.diff(points) > 0):
-        raise ValueError("points must be one-dimensional, at least two, and strictly ascending")
-    return points
+def _stencils(rows: Index, columns: Index, weights: Array) -> Stencils:
+    """Return rows, columns and weights of one shape (stencils, points)."""
+    return np.broadcast_to(rows[:, None], columns.shape), columns, np.broadcast_to(weights, columns.shape)
 
 
-def _is_uniform(points: Array) -> bool:
-    steps = np.diff(points)
-    return bool(np.ptp(steps) <= 1e-8 * np.mean(steps))
+def spectral_derivative(values: Array, length: float, derivative: int = 1) -> Array:
+    """Return a derivative of samples of one period by FFT along the first axis: every mode times (ik)^derivative.
 
-
-def spectral_derivative(values: ArrayLike, length: float, derivative: int = 1, axis: int = 0) -> Array:
-    """Return a derivative of periodic samples by FFT: every Fourier mode times (ik)^derivative.
-
-    Parameters
-    ----------
-    values : array-like
-        Samples at `length`·i/n, i = 0 … n − 1, along the axis.
-    length : float
-        Period.
-    derivative : int
-        Which derivative. For odd ones the highest mode of an even n, whose phase is unknown, is set to 0.
-    axis : int
-        Along which axis.
+    For odd derivatives the highest mode of an even n, whose phase is unknown, is set to 0.
 
     Examples
     --------
@@ -259,12 +206,11 @@ def spectral_derivative(values: ArrayLike, length: float, derivative: int = 1, a
     >>> bool(np.allclose(spectral_derivative(np.sin(3 * x), 2 * np.pi), 3 * np.cos(3 * x)))
     True
     """
-    rows = np.moveaxis(np.asarray(values, dtype=float), axis, -1)
-    n = rows.shape[-1]
+    n = len(values)
     symbol = (2j * np.pi / length * np.arange(n // 2 + 1)) ** derivative
     if derivative % 2 and n % 2 == 0:
         symbol[-1] = 0.0
-    return np.moveaxis(fft.irfft(symbol * fft.rfft(rows), n=n), -1, axis)
+    return fft.irfft(symbol * fft.rfft(values.T), n=n).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +240,6 @@ class SplineSmoother:
     n_basis: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "points", _checked_points(self.points))
         if not SPLINE_DEGREE + 1 <= self.n_basis <= len(self.points):
             raise ValueError(
                 f"splines of degree {SPLINE_DEGREE} on {len(self.points)} points: n_basis must lie between "
@@ -303,73 +248,55 @@ class SplineSmoother:
 
     @classmethod
     def fit(
-        cls,
-        values: ArrayLike,
-        points: ArrayLike,
-        axis: int = 0,
-        *,
-        cap: float = TIME_CAP,
-        factor: float = SPLINES_PER_GCV,
+        cls, values: Array, points: Array, axis: int = 0, *, cap: float = TIME_CAP, factor: float = SPLINES_PER_GCV
     ) -> SplineSmoother:
-        """Choose the number of splines for the values along an axis.
+        """Choose the number of splines for finite values along an axis; all lines along it share one number.
 
         Of k = 12, then 1.25 times as many each, up to cap·n, generalised cross-validation takes the least
-        ‖u − P_k u‖²/(1 − k/n)²; the smoother has min(cap·n, factor·k), so that what it removes is noise alone.
-
-        Parameters
-        ----------
-        values : array-like
-            Samples; all lines along the axis share one number of splines.
-        points : array-like of shape (n,)
-            Where they lie.
-        axis : int
-            Along which axis.
-        cap : float
-            Largest number of splines as a fraction of n: .5 for space, .7 for time.
-        factor : float
-            How many times the number of cross-validation. 1 has the least error in the values but bends the signal.
+        ‖u − P_k u‖²/(1 − k/n)²; the smoother has min(cap·n, factor·k), so that what it removes is noise alone. A factor
+        of 1 has the least error in the values but bends the signal.
         """
-        points = _checked_points(points)
-        lines = _lines(values, points, axis)
+        lines = np.moveaxis(values, axis, 0).reshape(len(points), -1)
         largest = int(cap * len(points))
-        if largest < SPLINE_DEGREE + 1:
-            raise ValueError(
-                f"smoothing splines of degree {SPLINE_DEGREE} need at least {ceil((SPLINE_DEGREE + 1) / cap)} points, "
-                f"got {len(points)}"
-            )
-        candidates = _spline_numbers(largest)
-        scores = [cls(points, k)._cross_validation(lines) for k in candidates]
-        best = candidates[int(np.argmin(scores))]
+        numbers = (int(FEWEST_SPLINES * SPLINE_GROWTH**i) for i in count())
+        candidates = list(takewhile(lambda number: number <= largest, numbers)) or [largest]
+        best = min(candidates, key=lambda number: cls(points, number).cross_validation(lines))
         return cls(points, min(largest, int(factor * best)))
 
-    @cached_property
+    def cross_validation(self, lines: Array) -> float:
+        """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed."""
+        n, k = len(self.points), self.n_basis
+        splines = BSpline.design_matrix(self.points, self._knots, SPLINE_DEGREE)
+        gram = (splines.T @ splines).tocsr()
+        band = np.zeros((SPLINE_DEGREE + 1, k))
+        for below in range(SPLINE_DEGREE + 1):
+            band[below, : k - below] = gram.diagonal(-below)
+        coefficients = linalg.solveh_banded(band, splines.T @ lines, lower=True, check_finite=False)
+        return float(np.sum((lines - splines @ coefficients) ** 2)) / (1 - k / n) ** 2
+
+    @property
     def basis(self) -> Array:
         """Q of shape (n, k): orthonormal columns that span the splines at the points."""
         return self._orthogonal[0]
 
     def derivative_basis(self, derivative: int) -> Array:
         """Return D_q of shape (n, k): the q-th derivative of the functions whose values are the columns of Q."""
-        if derivative == 0:
-            return self.basis
         if not 0 <= derivative <= SPLINE_DEGREE:
             raise ValueError(f"these splines have derivatives 0 to {SPLINE_DEGREE}, not {derivative}")
-        if derivative not in self._derivatives:
+        if derivative not in self._bases:
             splines = self._splines.derivative(derivative)(self.points)
-            self._derivatives[derivative] = linalg.solve_triangular(
-                self._orthogonal[1], splines.T, trans="T", check_finite=False
-            ).T
-        return self._derivatives[derivative]
+            triangle = self._orthogonal[1]
+            self._bases[derivative] = linalg.solve_triangular(triangle, splines.T, trans="T", check_finite=False).T
+        return self._bases[derivative]
 
-    def smooth(self, values: ArrayLike, axis: int = 0, derivative: int = 0) -> Array:
-        """Return the smoothed values, or a derivative of them, in the shape of `values`."""
-        rows = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
-        flat = _lines(values, self.points, axis)
-        out = self.derivative_basis(derivative) @ (self.basis.T @ flat)
-        return np.moveaxis(out.reshape(rows.shape), 0, axis)
+    def smooth(self, values: Array, derivative: int = 0) -> Array:
+        """Return the smoothed values, or a derivative of them, along the first axis."""
+        return np.asarray(self.derivative_basis(derivative) @ (self.basis.T @ values))
 
     @cached_property
-    def _derivatives(self) -> dict[int, Array]:
-        return {}
+    def _bases(self) -> dict[int, Array]:
+        """D_q by q."""
+        return {0: self.basis}
 
     @cached_property
     def _knots(self) -> Array:
@@ -392,36 +319,6 @@ class SplineSmoother:
     def _orthogonal(self) -> tuple[Array, Array]:
         q, r = linalg.qr(self._splines(self.points), mode="economic", check_finite=False)
         return q, r
-
-    def _cross_validation(self, lines: Array) -> float:
-        """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed."""
-        n, k = len(self.points), self.n_basis
-        splines = BSpline.design_matrix(self.points, self._knots, SPLINE_DEGREE)
-        gram = (splines.T @ splines).tocsr()
-        band = np.zeros((SPLINE_DEGREE + 1, k))
-        for below in range(min(SPLINE_DEGREE + 1, k)):
-            band[below, : k - below] = gram.diagonal(-below)
-        coefficients = linalg.solveh_banded(band, splines.T @ lines, lower=True, check_finite=False)
-        return float(np.sum((lines - splines @ coefficients) ** 2)) / (1 - k / n) ** 2
-
-
-def _spline_numbers(largest: int) -> list[int]:
-    """Return 12, 15, 18, … up to the largest allowed."""
-    numbers, exact = [], float(FEWEST_SPLINES)
-    while exact <= largest:
-        numbers.append(int(exact))
-        exact *= SPLINE_GROWTH
-    return numbers or [largest]
-
-
-def _lines(values: ArrayLike, points: Array, axis: int) -> Array:
-    """Return the values as (n, lines), checked against the points."""
-    rows = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
-    if len(rows) != len(points):
-        raise ValueError(f"{len(points)} points for {len(rows)} values along axis {axis}")
-    if not np.all(np.isfinite(rows)):
-        raise ValueError("smoothing splines need finite values; leave out or fill the gaps first")
-    return rows.reshape(len(rows), -1)
 
 
 def bend_of(curve: Array) -> int:

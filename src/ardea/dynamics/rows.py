@@ -204,7 +204,7 @@ def derivative_rows(data: Series, kind: Differentiation, order: int) -> Stretch 
     if t.size < max(order + 2, FEWEST_ROWS):
         return None
     if kind == "finite":
-        D = difference_matrix(t, derivative=1, order=order).toarray()
+        D = difference_matrix(t.size, t, order=order).toarray()
     elif kind == "smoothed":
         smoother = SplineSmoother.fit(data.x, t, factor=1.0)
         D = smoother.derivative_basis(1) @ smoother.basis.T

@@ -241,8 +241,8 @@ def published_difference(values: Array, step: float, derivative: int = 1) -> Arr
     mirrors it at the other end). That of the fourth derivative has nine points, hence order five.
     """
     half = (derivative + 5) // 2
-    central = difference_weights(np.arange(-half, half + 1), derivative)
-    forward = difference_weights(np.arange(min(derivative + 6, 9)), derivative)
+    central = difference_weights(tuple(range(-half, half + 1)), derivative)
+    forward = difference_weights(tuple(range(min(derivative + 6, 9))), derivative)
     n = len(values)
     result = np.empty_like(values)
     inside = n - 2 * half
