@@ -45,8 +45,7 @@ from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.rows import stretch_rows
 from ardea.dynamics.series import checked_series
-from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES
-from ardea.dynamics.truth import Pde, System
+from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES, Pde, System
 from ardea.dynamics.whitening import EquationRows, JointRows
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
 from benchmarks.process import ROOT, Record, machine, save_json

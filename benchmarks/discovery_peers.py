@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import savgol_filter
 
-from ardea.dynamics.truth import Pde, System
+from ardea.dynamics.systems import Pde, System
 from benchmarks.process import Record
 
 Array = NDArray[np.float64]

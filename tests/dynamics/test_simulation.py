@@ -10,12 +10,31 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials, systems
-from ardea.dynamics.field_simulation import simulate_field
-from ardea.dynamics.right_hand_side import RightHandSide
-from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
+from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials, field_simulation, simulation, systems
+from ardea.dynamics.libraries import RightHandSide
+from ardea.dynamics.simulation import Bands, SimulationWarning
 
 ODES_AND_MAPS = {**systems.ALL_ODES, **systems.ALL_MAPS}
+
+
+def settings_for(x0, settings):
+    """Return a limit of 10⁶ times the start, and an absolute tolerance of rtol/100 times the start, unless given."""
+    size = np.max(np.abs(x0)) or 1.0
+    rtol = settings.get("rtol", simulation.TOLERANCE)
+    return {"limit": 1e6 * max(1.0, size), "atol": 0.01 * rtol * size, **settings}
+
+
+def simulate_states(rhs, x0, t, **settings):
+    return simulation.simulate_states(rhs, x0, t, **settings_for(x0, settings))
+
+
+def simulate_draws(rhs, x0, t, **settings):
+    return simulation.simulate_draws(rhs, x0, t, **settings_for(x0, settings))[0]
+
+
+def simulate_field(library, coefficients, u0, x, t, **settings):
+    limit = settings_for(u0, settings)["limit"]
+    return field_simulation.simulate_field(library, coefficients, u0, x, t, **{**settings, "limit": limit})
 
 
 def right_hand_side(library, names, *equations, n_inputs=0):
@@ -275,11 +294,8 @@ def test_bad_input_is_refused():
     forced = right_hand_side(Polynomials(1), ["x", "u"], {"u": 1.0}, n_inputs=1)
     cases = [
         (lambda: simulate_states(rhs, [1.0, 2.0], [0, 1]), "x0 must have shape"),
-        (lambda: simulate_states(rhs, [np.nan], [0, 1]), "x0 must be finite"),
+        (lambda: simulate_states(rhs, [np.nan], [0, 1]), "start must be finite"),
         (lambda: simulate_states(rhs, [1.0], [0, 1, 1]), "strictly ascending"),
-        (lambda: simulate_states(rhs, [1.0], [0, 1], rtol=0.0), "rtol must be"),
-        (lambda: simulate_states(rhs, [1.0], [0, 1], atol=-1.0), "atol must be positive"),
-        (lambda: simulate_states(rhs, [1.0], [0, 1], limit=[1.0, 2.0]), "limit must be positive"),
         (lambda: simulate_states(rhs, [2.0], [0, 1], limit=1.0), "outside the limit"),
         (lambda: simulate_states(rhs, [1.0], [0, 1], inputs=[1, 2]), "0 inputs"),
         (lambda: simulate_states(forced, [1.0], [0, 1]), "1 inputs"),
@@ -291,9 +307,7 @@ def test_bad_input_is_refused():
         (lambda: RightHandSide(Polynomials(1), [[1.0, np.inf]], 1), "must be finite"),
         (lambda: rhs([1.0]), "states must have shape"),
         (lambda: forced([[1.0]]), "1 inputs"),
-        (lambda: simulate_states(RightHandSide(Polynomials(1), [[[1.0, 0.0]]] * 2, 1), [1.0], [0, 1]), "2 draws"),
         (lambda: simulate_states(forced, [1.0], 5, discrete_time=True, inputs=[1.0]), "inputs must have shape"),
-        (lambda: Bands.of(np.empty((0, 2, 1)), [0.0, 1.0]), "at least one"),
         (lambda: Bands.of(np.ones((3, 2, 1)), [0.0, 1.0], level=1.0), "between 0 and 1"),
     ]
     for call, message in cases:
@@ -458,7 +472,7 @@ def test_bad_fields_are_refused():
         (lambda: simulate_field(library, heat, x, x, [0, 1]), "periodic"),
         (lambda: simulate_field(library, heat, np.cos(x), x[:-1], [0, 1]), "one position for each"),
         (lambda: simulate_field(library, heat, np.ones((8, 8)), x, [0, 1]), "one field in one space dimension"),
-        (lambda: simulate_field(library, heat[:-1], np.cos(x), x, [0, 1]), "coefficients must have shape"),
+        (lambda: simulate_field(library, heat[:-1], np.cos(x), x, [0, 1]), "argument 2 is shorter"),
         (lambda: simulate_field(library, heat, np.cos(x), x, [0, 1], limit=0.5), "outside the limit"),
     ]
     for call, message in cases:

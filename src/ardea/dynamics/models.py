@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.libraries import Library
-from ardea.dynamics.right_hand_side import RightHandSide
+from ardea.dynamics.libraries import Library, RightHandSide
 from ardea.dynamics.search import open_questions
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
 from ardea.dynamics.times import calendar, dates_to_times, per_unit
@@ -95,7 +94,7 @@ class StateModel:
     ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
         begin = x0 if starts is None else starts
-        samples = simulate_draws(self.with_coefficients(draws), begin, t, inputs=u, **self._settings)
+        samples, _ = simulate_draws(self.with_coefficients(draws), begin, t, inputs=u, **self._settings)
         times = np.arange(samples.shape[1]) if self.discrete_time else t
         return Bands.of(samples, times, level)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,19 +20,15 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 from ardea.core.problem import Array, Index
-from ardea.dynamics.right_hand_side import RightHandSide
+from ardea.dynamics.libraries import RightHandSide
 from ardea.names import default_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Inputs = Callable[[float], Array]
-# Convention: where no limit is given, |x| may reach this many times the largest |x0|.
-LIMIT_FACTOR = 1e6
 # Convention: relative tolerance of a step. LSODA is then accurate to 1e-8 over the rows of `ardea.dynamics.systems`.
 TOLERANCE = 1e-10
-# SciPy accepts no relative tolerance below 100 times the rounding unit.
-LEAST_TOLERANCE = 1e-13
 # Convention: steps after which a run counts as hopeless, about ten seconds for a small system.
 MOST_STEPS = 1_000_000
 # Convention: where a solution ends, it is followed until a new attempt comes no closer than this share of what is left.
@@ -53,71 +50,45 @@ def warn_stopped(why: str, n_reached: int, n_times: int) -> None:
     warnings.warn(f"{why} ({n_reached} of {n_times} times reached)", SimulationWarning, stacklevel=3)
 
 
-def simulate_states(
-    rhs: RightHandSide,
-    x0: ArrayLike,
-    t: int | ArrayLike,
-    *,
-    discrete_time: bool = False,
-    inputs: Callable[[float], ArrayLike] | ArrayLike | None = None,
-    rtol: float = TOLERANCE,
-    atol: ArrayLike | None = None,
-    limit: ArrayLike | None = None,
-) -> Array:
-    """Integrate x' = f(x, u) by LSODA, which notices where equations are stiff; or iterate x_{n+1} = f(x_n, u_n).
+def simulate_states(rhs: RightHandSide, x0: ArrayLike, t: Any, **settings: Any) -> Array:
+    """Simulate one run, with the settings of `simulate_draws`; x at the times reached, shape (n_reached, n_states).
 
-    Parameters
-    ----------
-    rhs : RightHandSide
-        f.
-    x0 : array of shape (n_states,)
-        State at t[0].
-    t : array of shape (n_times,), or int
-        Ascending times. One iteration of a map leads from each time to the next; for a map also the number of states
-        wanted, x0 included.
-    discrete_time : bool
-        Whether f is a map.
-    inputs : callable or array, optional
-        u(t), returning n_inputs values; or values at the times t, shape (n_times, n_inputs). Between them stands a
-        cubic spline; a map needs none for the last time.
-    rtol : float
-        Relative tolerance of a step.
-    atol : float or array of shape (n_states,), optional
-        Absolute tolerance of a step. Default: rtol/100 times the largest |x0|.
-    limit : float or array of shape (n_states,), optional
-        The simulation stops when |x| passes it. Default: 10⁶ times the largest |x0|, or 10⁶ if that is below 1.
-
-    Returns
-    -------
-    array of shape (n_reached, n_states)
-        x at the times. Fewer rows, with a `SimulationWarning` that says why and when, if the solution left its limit,
-        became singular, or took too long.
+    There are fewer times, with a `SimulationWarning` that says why and when, if the solution left its limit, became
+    singular, or took too long.
 
     Examples
     --------
     >>> from ardea.dynamics import Polynomials
     >>> decay = RightHandSide(Polynomials(1), [[0.0, -1.0]], n_states=1)
     >>> t = np.array([0.0, 1.0, 2.0])
-    >>> bool(np.allclose(simulate_states(decay, [1.0], t)[:, 0], np.exp(-t), rtol=1e-8))
+    >>> bool(np.allclose(simulate_states(decay, [1.0], t, limit=10.0, atol=1e-12)[:, 0], np.exp(-t), rtol=1e-8))
     True
     >>> doubling = RightHandSide(Polynomials(1), [[0.0, 2.0]], n_states=1)
-    >>> simulate_states(doubling, [1.0], 5, discrete_time=True)[:, 0]
+    >>> simulate_states(doubling, [1.0], 5, limit=100.0, discrete_time=True)[:, 0]
     array([ 1.,  2.,  4.,  8., 16.])
     """
-    if rhs.n_draws != 1:
-        raise ValueError(f"the right-hand side holds {rhs.n_draws} draws; use simulate_draws")
-    times, x, stops = _run(rhs, x0, t, discrete_time=discrete_time, inputs=inputs, rtol=rtol, atol=atol, limit=limit)
+    x, stops = simulate_draws(rhs, x0, t, **settings)
     reached = int(np.sum(~np.isnan(x[0, :, 0])))
     if stops:
-        warn_stopped(stops[0], reached, len(times))
+        warn_stopped(stops[0], reached, x.shape[1])
     return x[0, :reached]
 
 
-def simulate_draws(rhs: RightHandSide, x0: ArrayLike, t: int | ArrayLike, **settings: Any) -> Array:
-    """Simulate many draws of the coefficients as one large system, in which all share their steps.
+def simulate_draws(
+    rhs: RightHandSide,
+    x0: ArrayLike,
+    t: Any,
+    *,
+    limit: ArrayLike,
+    atol: ArrayLike = 0.0,
+    rtol: float = TOLERANCE,
+    discrete_time: bool = False,
+    inputs: Callable[[float], ArrayLike] | ArrayLike | None = None,
+) -> tuple[Array, dict[int, str]]:
+    """Integrate x' = f(x, u) by LSODA, which notices where equations are stiff; or iterate x_{n+1} = f(x_n, u_n).
 
-    The tolerance holds for each draw: LSODA bounds the largest error of all states. A draw that blows up is taken out
-    and the others go on.
+    All draws of the coefficients are one large system, in which they share their steps. The tolerance holds for each:
+    LSODA bounds the largest error of all states. A draw that blows up is taken out and the others go on.
 
     Parameters
     ----------
@@ -125,41 +96,31 @@ def simulate_draws(rhs: RightHandSide, x0: ArrayLike, t: int | ArrayLike, **sett
         f of all draws.
     x0 : array of shape (n_states,) or (n_draws, n_states)
         State at t[0], for all draws or for each.
-    t, **settings
-        As in `simulate_states`.
+    t : array of shape (n_times,), or int
+        Ascending times. One iteration of a map leads from each time to the next; for a map also the number of states
+        wanted, x0 included.
+    limit : float or array of shape (n_states,)
+        A draw stops when |x| passes it.
+    atol, rtol : float or array of shape (n_states,), float
+        Absolute and relative tolerance of a step.
+    discrete_time : bool
+        Whether f is a map.
+    inputs : callable or array, optional
+        u(t), returning n_inputs values; or values at the times t, shape (n_times, n_inputs). Between them stands a
+        cubic spline; a map needs none for the last time.
 
     Returns
     -------
-    array of shape (n_draws, n_times, n_states)
-        NaN where a draw was stopped. No warning is issued; `Bands` count what stopped.
-
-    Examples
-    --------
-    >>> from ardea.dynamics import Polynomials
-    >>> decays = RightHandSide(Polynomials(1), [[[0.0, -1.0]], [[0.0, -2.0]]], n_states=1)
-    >>> bool(np.allclose(simulate_draws(decays, [1.0], [0.0, 1.0])[:, 1, 0], np.exp([-1, -2])))
-    True
+    x : array of shape (n_draws, n_times, n_states)
+        NaN where a draw was stopped.
+    stops : dict
+        Why draws stopped, by their number.
     """
-    return _run(rhs, x0, t, **settings)[1]
-
-
-def _run(
-    rhs: RightHandSide,
-    x0: Any,
-    t: Any,
-    *,
-    discrete_time: bool = False,
-    inputs: Any = None,
-    rtol: float = TOLERANCE,
-    atol: Any = None,
-    limit: Any = None,
-) -> tuple[Array, Array, dict[int, str]]:
-    """Return the times, x of shape (draws, times, states) with NaN beyond a stop, and why draws stopped."""
     times = checked_times(np.arange(float(t)) if discrete_time and np.ndim(t) == 0 else t)
-    start = np.atleast_1d(np.asarray(x0, dtype=float))
+    bound = np.broadcast_to(np.asarray(limit, dtype=float), rhs.n_states)
+    start = checked_start(x0, bound)
     if start.shape not in ((rhs.n_states,), (rhs.n_draws, rhs.n_states)):
         raise ValueError(f"x0 must have shape ({rhs.n_states},), got {np.shape(x0)}")
-    bound = checked_limit(limit, start)
     u = _inputs_at(inputs, times, rhs.n_inputs, between=not discrete_time)
     x = np.full((rhs.n_draws, len(times), rhs.n_states), np.nan)
     x[:, 0] = start
@@ -167,9 +128,10 @@ def _run(
         if discrete_time:
             stops = _iterate(rhs, x, times, u, bound)
         else:
-            stops = _integrate(rhs, x, times, u, checked_tolerances(rtol, atol, start), bound)
+            absolute = np.broadcast_to(np.asarray(atol, dtype=float), rhs.n_states)
+            stops = _integrate(rhs, x, times, u, (rtol, absolute), bound)
     inside = np.logical_and.accumulate(np.all(np.abs(x) <= bound, axis=2), axis=1)
-    return times, np.where(inside[:, :, None], x, np.nan), stops
+    return np.where(inside[:, :, None], x, np.nan), stops
 
 
 def _iterate(rhs: RightHandSide, x: Array, t: Array, u: Inputs | None, bound: Array) -> dict[int, str]:
@@ -191,7 +153,7 @@ def _integrate(
     stops: dict[int, str] = {}
     alive, state, now = np.arange(len(x)), x[:, 0], float(t[0])
     while len(alive) and now < t[-1]:
-        slope = _slope(rhs.of_draws(alive), u)
+        slope = partial(_slope, rhs.of_draws(alive), u)
         first = int(np.searchsorted(t, now, side="right"))
         leg = _until_stop(slope, now, state, t[first:], tolerances, bound)
         x[alive, first : first + leg.values.shape[1]] = leg.values
@@ -211,8 +173,8 @@ class _Leg(NamedTuple):
     stopped: float
 
 
-def _slope(rhs: RightHandSide, u: Inputs | None) -> Callable[[float, Array], Array]:
-    return lambda s, state: rhs.stacked(state, None if u is None else u(s))
+def _slope(rhs: RightHandSide, u: Inputs | None, now: float, state: Array) -> Array:
+    return rhs.stacked(state, None if u is None else u(now))
 
 
 def _until_stop(
@@ -372,8 +334,6 @@ class Bands:
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
-        if not len(samples):
-            raise ValueError("bands need at least one simulation")
         running: Any = np.isfinite(samples).all(axis=2 - time_axis)
         n_running, n_stopped = running.sum(axis=0), int(np.sum(~running[:, -1]))
         if n_stopped:
@@ -405,30 +365,14 @@ def checked_times(t: ArrayLike) -> Array:
     return times
 
 
-def checked_limit(limit: ArrayLike | None, x0: Array) -> Array:
-    """Return the largest |x| allowed for each state; the start must be finite and inside."""
-    if not np.all(np.isfinite(x0)):
-        raise ValueError("x0 must be finite")
-    if limit is None:
-        limit = LIMIT_FACTOR * max(1.0, float(np.max(np.abs(x0))))
-    bound = np.asarray(limit, dtype=float)
-    if bound.shape not in ((), x0.shape[-1:]) or not np.all(bound > 0):
-        raise ValueError(f"limit must be positive, one number or one for each of the {x0.shape[-1]} states")
-    if not np.all(np.abs(x0) <= bound):
-        raise ValueError("the start lies outside the limit; raise limit")
-    return np.broadcast_to(bound, x0.shape[-1:])
-
-
-def checked_tolerances(rtol: float, atol: ArrayLike | None, x0: Array) -> tuple[float, Array]:
-    """Return the relative tolerance, and the absolute one of each state."""
-    if not LEAST_TOLERANCE <= rtol < 1:
-        raise ValueError(f"rtol must be at least {LEAST_TOLERANCE:g} and below 1, got {rtol}")
-    if atol is None:
-        atol = 0.01 * rtol * (float(np.max(np.abs(x0))) or 1.0)
-    absolute = np.asarray(atol, dtype=float)
-    if absolute.shape not in ((), x0.shape[-1:]) or not np.all(absolute > 0):
-        raise ValueError(f"atol must be positive, one number or one for each of the {x0.shape[-1]} states")
-    return float(rtol), np.array(np.broadcast_to(absolute, x0.shape[-1:]))
+def checked_start(x0: ArrayLike, limit: float | Array) -> Array:
+    """Return a start that is finite and within the limit."""
+    start = np.atleast_1d(np.asarray(x0, dtype=float))
+    if not np.all(np.isfinite(start)):
+        raise ValueError("the start must be finite")
+    if not np.all(np.abs(start) <= limit):
+        raise ValueError(f"the start lies outside the limit of the simulation, {limit}")
+    return start
 
 
 def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool) -> Inputs | None:

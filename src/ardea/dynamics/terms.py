@@ -1,21 +1,21 @@
 """A candidate term is a product of powers of factors; its name, its derivative and its values follow from that alone.
 
-A factor is a state x_l or a function of states such as sin(x_l). Differentiating a product gives a sum of products,
-so Jacobians need no code of their own: they are values of other terms. `CompiledTerms` computes values.
+A factor is a state x_l or a function of states such as sin(x_l). It has the states it depends on, `arguments`; it is
+`written` as text, in LaTeX, or as Python with NumPy as `np`, given the names of all states, and in `sympy`, given their
+symbols; and its `derivative` by a state is a sum of numbers times terms, so that Jacobians are values of other terms.
+Functions have `values` at states of shape (n_states, rows). `CompiledTerms` computes values.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ardea.core.problem import Index
 from ardea.names import default_names, import_sympy, is_plain_name, latex_name
@@ -30,38 +30,8 @@ LATEX_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "a
 SYMPY_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "sign", "Abs"}
 
 
-class Factor(ABC):
-    """What a term is a product of: a state, or a function of states."""
-
-    @property
-    @abstractmethod
-    def arguments(self) -> tuple[int, ...]:
-        """The states it depends on."""
-
-    @abstractmethod
-    def written(self, style: Style, names: Sequence[str]) -> str:
-        """Return it as text, in LaTeX, or as a Python expression with NumPy as `np`, given the names of all states."""
-
-    @abstractmethod
-    def sympy(self, symbols: Sequence[Any]) -> Any:
-        """Return it as a SymPy expression, given the symbols of all states."""
-
-    @abstractmethod
-    def values(self, columns: Values) -> Values:
-        """Return the values at states of shape (n_states, rows)."""
-
-    @abstractmethod
-    def derivative(self, state: int) -> list[tuple[float, Term]]:
-        """Return ∂/∂x_state as a sum of coefficient times term."""
-
-    def sort_key(self) -> tuple[bool, tuple[int, ...], str]:
-        """States first, then functions, each in the order of the states they hold."""
-        names = default_names(max(self.arguments) + 1)
-        return not isinstance(self, State), self.arguments, self.written("name", names)
-
-
 @dataclass(frozen=True)
-class State(Factor):
+class State:
     """A state x_index."""
 
     index: int
@@ -79,17 +49,13 @@ class State(Factor):
         """Return its symbol."""
         return symbols[self.index]
 
-    def values(self, columns: Values) -> Values:
-        """Return its column."""
-        return np.asarray(columns[self.index])
-
     def derivative(self, state: int) -> list[tuple[float, Term]]:
         """Return 1 by itself, nothing by others."""
         return [(1.0, Term())] if state == self.index else []
 
 
 @dataclass(frozen=True)
-class Wave(Factor):
+class Wave:
     """sin(kx) or cos(kx)."""
 
     kind: str
@@ -127,21 +93,16 @@ class Wave(Factor):
 
 
 @dataclass(frozen=True)
-class OwnFunction(Factor):
+class OwnFunction:
     """A user's function of some states, with a template of its name."""
 
     function: Callable[..., Any]
-    states: tuple[int, ...]
+    arguments: tuple[int, ...]
     template: str | Callable[..., str]
-
-    @property
-    def arguments(self) -> tuple[int, ...]:
-        """The states, in the order of the function's arguments."""
-        return self.states
 
     def written(self, style: Style, names: Sequence[str]) -> str:
         """Fill in the template; in Python, call NumPy's function or one that bears the name of the one given."""
-        arguments = [State(state).written(style, names) for state in self.states]
+        arguments = [State(state).written(style, names) for state in self.arguments]
         if style == "python":
             return f"{self._callable_name}({', '.join(arguments)})"
         name = self._filled(arguments)
@@ -172,9 +133,9 @@ class OwnFunction(Factor):
 
     def derivative(self, state: int) -> list[tuple[float, Term]]:
         """Return a numerical derivative by each argument that is this state."""
-        slopes = [NumericalPartial(self.function, i) for i, argument in enumerate(self.states) if argument == state]
+        slopes = [NumericalPartial(self.function, i) for i, argument in enumerate(self.arguments) if argument == state]
         name = self._generic_name.replace("{", "{{").replace("}", "}}")
-        return [(1.0, Term.of(OwnFunction(slope, self.states, f"d{slope.argument} {name}"))) for slope in slopes]
+        return [(1.0, Term.of(OwnFunction(slope, self.arguments, f"d{slope.argument} {name}"))) for slope in slopes]
 
     def _filled(self, arguments: Sequence[str]) -> str:
         return self.template.format(*arguments) if isinstance(self.template, str) else self.template(*arguments)
@@ -219,6 +180,16 @@ class NumericalPartial:
     def _shifted(self, columns: Sequence[Values], shift: Any) -> Values:
         moved = [column + shift if i == self.argument else column for i, column in enumerate(columns)]
         return np.broadcast_to(np.asarray(self.function(*moved)), columns[0].shape)
+
+
+# What a term is a product of.
+Factor = State | Wave | OwnFunction
+
+
+def _sort_key(factor: Factor) -> tuple[bool, tuple[int, ...], str]:
+    """States first, then functions, each in the order of the states they hold."""
+    names = default_names(max(factor.arguments) + 1)
+    return not isinstance(factor, State), factor.arguments, factor.written("name", names)
 
 
 @dataclass(frozen=True)
@@ -273,13 +244,17 @@ class Term:
         exponents = dict(self.factors)
         for factor, exponent in other.factors:
             exponents[factor] = exponents.get(factor, 0) + exponent
-        return Term(tuple(sorted(exponents.items(), key=lambda item: item[0].sort_key())))
+        return Term(tuple(sorted(exponents.items(), key=lambda item: _sort_key(item[0]))))
 
     def without_one(self, position: int) -> Term:
         """Return the term without one of the factors at that position."""
         factor, exponent = self.factors[position]
         left = ((factor, exponent - 1),) if exponent > 1 else ()
         return Term(self.factors[:position] + left + self.factors[position + 1 :])
+
+    def split(self) -> tuple[Term, Term]:
+        """Return the first factor and the rest."""
+        return Term.of(self.factors[0][0]), self.without_one(0)
 
     def derivative(self, state: int) -> list[tuple[float, Term]]:
         """Return ∂/∂x_state as a sum of coefficient times term (product and chain rule)."""
@@ -318,22 +293,61 @@ class Term:
         return [names[state] for state in self.arguments]
 
 
+class Expansion(dict[Term, float]):
+    """Σ number · term, closed under sums and products: what a function of states amounts to.
+
+    Examples
+    --------
+    >>> x, y = (Expansion({Term.monomial([i]): 1.0}) for i in range(2))
+    >>> {term.name("xy"): number for term, number in (x * (28 - y) - np.sin(y)).items()}
+    {'x y': -1.0, 'x': 28.0, 'sin(y)': -1.0}
+    """
+
+    def __add__(self, other: Expansion | float) -> Expansion:
+        total = Expansion(self)
+        for term, number in _expanded(other).items():
+            total[term] = total.get(term, 0.0) + number
+        return total
+
+    def __mul__(self, other: Expansion | float) -> Expansion:
+        total = Expansion()
+        for term, number in _expanded(other).items():
+            total += Expansion({own * term: number * value for own, value in self.items()})
+        return total
+
+    def __sub__(self, other: Expansion | float) -> Expansion:
+        return self + _expanded(other) * -1.0
+
+    def __rsub__(self, other: float) -> Expansion:
+        return self * -1.0 + other
+
+    def __neg__(self) -> Expansion:
+        return self * -1.0
+
+    def __truediv__(self, other: float) -> Expansion:
+        return self * (1 / other)
+
+    def __pow__(self, exponent: int) -> Expansion:
+        return self if exponent == 1 else self * self ** (exponent - 1)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def sin(self) -> Expansion:
+        """Return the sine of a state: `np.sin` calls this."""
+        (term,) = self
+        return Expansion({Term.of(Wave("sin", 1, term.arguments[0])): 1.0})
+
+
+def _expanded(value: Expansion | float) -> Expansion:
+    return value if isinstance(value, Expansion) else Expansion({Term(): float(value)})
+
+
 class CompiledTerms:
     """The values of some terms, at one row or at many.
 
-    All values lie on slots: the states, the constant, functions, then products degree by degree. Each product is its
-    first factor times the rest of it, both on earlier slots, so that a degree is one NumPy call.
-
-    Attributes
-    ----------
-    slots : ndarray of int
-        The slot of every term.
-    constant : int or None
-        The slot of 1, if some term needs it.
-    functions : list of (int, Factor)
-        Slots of functions.
-    products : list of (int, int, int)
-        Slots of products, of their first factors, and of the rest.
+    All values lie on slots: the states, the constant (`constant` is its slot, if some term needs it), `functions`, then
+    `products` degree by degree: slots of a product, of its first factor, and of the rest of it, both on earlier slots,
+    so that a degree is one NumPy call. The terms are on `slots`.
     """
 
     def __init__(self, terms: Sequence[Term], n_states: int) -> None:
@@ -349,9 +363,7 @@ class CompiledTerms:
         single = [(slot_of[term], term.factors[0][0]) for term in ordered if term.degree == 1]
         self.functions = [(slot, factor) for slot, factor in single if not isinstance(factor, State)]
         higher = [term for term in ordered if term.degree > 1]
-        self.products = [
-            (slot_of[term], slot_of[Term.of(term.factors[0][0])], slot_of[term.without_one(0)]) for term in higher
-        ]
+        self.products = [(slot_of[term], *(slot_of[part] for part in term.split())) for term in higher]
         degrees = np.array([term.degree for term in higher])
         table = np.array(self.products, dtype=np.intp).reshape(-1, 3)
         self._levels = [table[degrees == degree].T for degree in np.unique(degrees)]
@@ -386,37 +398,6 @@ def _with_parts(terms: Iterable[Term]) -> list[Term]:
         while term not in found:
             found[term] = None
             if term.degree > 1:
-                found[Term.of(term.factors[0][0])] = None
-                term = term.without_one(0)
+                first, term = term.split()
+                found[first] = None
     return list(found)
-
-
-class CompiledSlopes:
-    """First derivatives of some terms by every state: sums of numbers times other terms."""
-
-    def __init__(self, terms: Sequence[Term], n_states: int) -> None:
-        self._shape = (len(terms), n_states)
-        place: dict[Term, int] = {}
-        entries = [
-            (index, state, place.setdefault(reduced, len(place)), number)
-            for index, term in enumerate(terms)
-            for state in term.arguments
-            for number, reduced in term.derivative(state)
-        ]
-        self._reduced = CompiledTerms(list(place), n_states)
-        columns = list(zip(*entries, strict=True)) or [(), (), (), ()]
-        self._term, self._state, self._place = (np.array(column, dtype=np.intp) for column in columns[:3])
-        self._number = np.array(columns[3], dtype=float)
-
-    def jacobian(self, columns: Values) -> Values:
-        """Return ∂θ_i/∂x_l, shape (rows, n_terms, n_states)."""
-        rows = self._term * self._shape[1] + self._state
-        size = (self._shape[0] * self._shape[1], len(self._reduced.slots))
-        slopes = sparse.csr_array((self._number, (rows, self._place)), shape=size) @ self._reduced.values(columns)
-        return np.moveaxis(slopes.reshape(*self._shape, -1), -1, 0)
-
-    def combine(self, columns: Values, coefficients: Values) -> Values:
-        """Return Σ_i ξ_i ∂θ_i/∂x_l, shape (rows, n_states)."""
-        weights = np.zeros((len(self._reduced.slots), self._shape[1]), dtype=np.result_type(coefficients, np.float64))
-        np.add.at(weights, (self._place, self._state), self._number * coefficients[self._term])
-        return np.asarray(self._reduced.values(columns).T @ weights)
