@@ -17,7 +17,7 @@ from ardea import MAPSTSBL, MSTSBL, ARDvi, rates
 from ardea.core.problem import DenseColumns, Problem
 from ardea.dynamics.differences import difference_weights, finite_difference
 from ardea.paper import closed_forms, regressions
-from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+from ardea.paper.catalogue import EXPERIMENTS, experiment_named, growth
 from ardea.paper.regressions import METHODS, scores
 from ardea.paper.replay import (
     Learner,
@@ -29,7 +29,6 @@ from ardea.paper.replay import (
     small_magnitude,
 )
 from ardea.paper.runner import figure_files, timed_trial
-from ardea.paper.showing import growth
 
 PAPER_PUBLISHED = {"scale": "paper", "variant": "published"}
 

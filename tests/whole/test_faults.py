@@ -25,7 +25,9 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import joblib
 import numpy as np
+import pandas as pd
 import pytest
 
 import ardea
@@ -33,8 +35,7 @@ from ardea.cli import main, outputs
 from ardea.core import memory
 from ardea.dynamics import systems
 from ardea.paper import runner
-from ardea.paper.experiment import Experiment, ExperimentError
-from ardea.paper.runner import from_csv
+from ardea.paper.experiment import Experiment
 from ardea.show import report
 from ardea.tables.writing import ENDING, whole_file, write_whole
 
@@ -49,7 +50,7 @@ def server():
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ardea.cli.report", "ardea.paper.command", "pandas"])
+    context.set_forkserver_preload(["ardea.cli.report", "ardea.paper.catalogue", "pandas"])
     yield context
     if before is None:
         del os.environ["OPENBLAS_NUM_THREADS"]
@@ -271,7 +272,7 @@ def content(folder):
             body = json.loads(path.read_text().split("\n")[1])
             found[name] = {"trial": body["trial"], "rows": timeless(body["rows"])}
         elif path.name == "records.csv":
-            found[name] = timeless(from_csv(path.read_text()).fillna("").to_dict("records"))
+            found[name] = timeless(pd.read_csv(path).fillna("").to_dict("records"))
         elif path.suffix in WHOLE:  # figures tell dates and times
             found[name] = found[name].rstrip().endswith(WHOLE[path.suffix])
         elif path.name == "table.md":
@@ -680,38 +681,37 @@ def small(trial, **sizes):
 def test_a_worker_of_reproduce_is_killed(tmp_path):
     mortal = small(row_of_a_mortal, marker=str(tmp_path / "marker"))
     settings = mortal.settings("quick", "corrected")
-    with pytest.raises(ExperimentError, match=r"worker process was killed.*Finished trials are kept") as caught:
+    with pytest.raises(OSError, match=r"worker process was killed.*Finished trials are kept") as caught:
         runner.run(mortal, settings, tmp_path, jobs=2)
     assert "\n" not in str(caught.value)
     folder = runner.run(mortal, settings, tmp_path, jobs=2)
-    assert list(from_csv((folder / "records.csv").read_text())["value"]) == [0, 1, 4, 9, 16]
+    assert list(pd.read_csv(folder / "records.csv")["value"]) == [0, 1, 4, 9, 16]
 
 
 def test_no_more_processes_than_trials(tmp_path, monkeypatch):
     asked = []
-    parallel = runner.Parallel
-    monkeypatch.setattr(runner, "Parallel", lambda n_jobs, **rest: asked.append(n_jobs) or parallel(n_jobs=1, **rest))
+    parallel = joblib.Parallel
+    monkeypatch.setattr(joblib, "Parallel", lambda n_jobs, **rest: asked.append(n_jobs) or parallel(n_jobs=1, **rest))
     one = small(row_of)
     runner.run(one, one.settings("quick", "corrected"), tmp_path, jobs=10**6)
     assert asked == [5]
 
 
-def test_a_damaged_record_that_another_run_has_put_aside(tmp_path):
+def test_a_damaged_record_that_another_run_has_put_aside(tmp_path, monkeypatch, capsys):
     one = small(row_of)
     settings = one.settings("quick", "corrected")
     runner.run(one, settings, tmp_path)
     store = runner.store_of(tmp_path, one, settings)
     store.path(1).write_text("damaged")
-    load = type(store).load
+    replace = Path.replace
 
-    class Rushed(type(store)):
-        def load(self, number):
-            found = load(self, number)
-            if found is None:
-                self.path(number).unlink()  # the other run is faster
-            return found
+    def after_the_other_run(path, target):
+        path.unlink()
+        return replace(path, target)
 
-    assert Rushed(store.folder).put_damaged_aside(5) == []
+    monkeypatch.setattr(Path, "replace", after_the_other_run)
+    assert store.load(1) is None
+    assert capsys.readouterr().err == ""
 
 
 # Clocks ---------------------------------------------------------------------------------------------------------------
@@ -735,11 +735,12 @@ def test_clock_jumps(jump, tmp_path, monkeypatch, capsys):
             monkeypatch.setattr(runner, "datetime", Clock)
         return row_of(settings, number)
 
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     one = small(trial)
     settings = one.settings("quick", "corrected")
-    folder = runner.run(one, settings, tmp_path, progress=True)
+    folder = runner.run(one, settings, tmp_path)
     shown = capsys.readouterr().err
-    assert list(from_csv((folder / "records.csv").read_text())["value"]) == [0, 1, 4, 9, 16]
+    assert list(pd.read_csv(folder / "records.csv")["value"]) == [0, 1, 4, 9, 16]
     environment = json.loads((folder / "environment.json").read_text())
     assert datetime.fromisoformat(environment["written"]).replace(tzinfo=UTC).timestamp() == JUMPS[jump]
     assert 0 <= environment["core_seconds"] < 60

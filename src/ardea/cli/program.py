@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable
-from ardea.paper.command import add_parser as add_reproduce
+from ardea.paper.runner import add_parser as add_reproduce
 from ardea.versions import __version__
 
 # Numbers beyond these have squares that are no numbers, and nobody counts further (derived: double precision).

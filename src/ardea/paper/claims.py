@@ -1,4 +1,4 @@
-"""Every sentence of the paper that states a result, each with a check on records.
+"""Checks of the sentences of the paper that state a result; claims.csv lists these and names their checks.
 
 A check looks at the records of one experiment (those that the paper's figure shows) and returns whether the sentence
 is true of them, with the numbers that say so. It is asked of the published and of the corrected records alike: what
@@ -8,15 +8,13 @@ only the former bear out holds "only as published". Statements about other work,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ardea import rates
+from ardea.paper.catalogue import exact, growth, method_means, relative_costs
 from ardea.paper.regressions import METHODS
-from ardea.paper.showing import exact, growth, method_means, relative_costs
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -33,31 +31,15 @@ FAR = 0.67
 AGREEMENT_SHARE, AGREEMENT_ERRORS = 0.97, 3.0
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A sentence (shortened), where it stands, the experiment that tests it, the test, and which rows it reads."""
+def verdict(found: Sequence[Finding]) -> tuple[str, str]:
+    """Return the verdict on a sentence and its evidence, from what was found as published and as corrected.
 
-    section: str
-    sentence: str
-    experiment: str
-    check: Check
-    rows: str
-
-    def verdict(self, published: DataFrame | None, corrected: DataFrame | None) -> tuple[str, str]:
-        """Return the verdict and its evidence; an experiment may exist in one variant only."""
-        found = [self.check(records) for records in (published, corrected) if records is not None]
-        if not found:
-            return NOT_RUN, ""
-        word = WORDS[found[0][0], found[-1][0]]
-        return word, found[0][1] if len(found) == 1 else f"published {found[0][1]}; corrected {found[1][1]}"
-
-
-def all_claims() -> list[Claim]:
-    """Return the claims of claims.csv, in the order of the paper; its column `check` names a function below."""
-    import pandas as pd
-
-    table = pd.read_csv(files("ardea.paper") / "claims.csv", dtype=str)
-    return [Claim(**row | {"check": globals()[row["check"]]}) for row in table.to_dict("records")]
+    An experiment may exist in one variant only, or not have been run.
+    """
+    if not found:
+        return NOT_RUN, ""
+    word = WORDS[found[0][0], found[-1][0]]
+    return word, found[0][1] if len(found) == 1 else f"published {found[0][1]}; corrected {found[1][1]}"
 
 
 def _listed(values: Any, form: str, names: Sequence[str] | None = None) -> str:

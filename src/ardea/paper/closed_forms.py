@@ -62,17 +62,13 @@ def fpfn_curve(settings: Settings, index: int) -> list[Row]:
     xi = float(index + 1)
     rows: list[Row] = []
     for z in np.linspace(0, 8, 81).tolist():
-        fp = float(rates.false_positive_rate("vi", z**2))
-        rows.append({"xi": xi, "kind": "theory", "z": z, "fp": fp, "fn": _missed_by_inflation(z, xi)})
+        fp, fn = rates.false_positive_rate("vi", z**2), rates.false_negative_rate("vi", z**2, xi)
+        rows.append({"xi": xi, "kind": "theory", "z": z, "fp": float(fp), "fn": float(fn)})
     for alpha in (1.0, 2.0, 4.0, 8.0, 16.0):
         kept_null, kept_true = (_share_kept(settings, index, alpha, value) for value in (0.0, xi))
         names = {"xi": xi, "kind": "simulated", "z": float(np.sqrt(alpha))}
         rows.append(names | {"fp": kept_null, "fn": 1 - kept_true})
     return rows
-
-
-def _missed_by_inflation(z: float, xi: float) -> float:
-    return float(rates.false_negative_rate("vi", z**2, xi))
 
 
 def _share_kept(settings: Settings, index: int, alpha: float, xi: float) -> float:
@@ -88,36 +84,25 @@ def _share_kept(settings: Settings, index: int, alpha: float, xi: float) -> floa
 XI = 3.0
 
 
-def balanced_cut() -> float:
-    """Return the z at which FP = FN for ρ = σ = 1 and ξ = 3.
-
-    Examples
-    --------
-    >>> z = balanced_cut()
-    >>> bool(abs(rates.false_positive_rate("vi", z**2) - rates.false_negative_rate("vi", z**2, 3.0)) < 1e-12)
-    True
-    """
-
-    def gap(z: float) -> float:
-        return float(rates.false_positive_rate("vi", z**2)) - _missed_by_inflation(z, XI)
-
-    return float(optimize.brentq(gap, 1e-6, 40.0, xtol=1e-14))
-
-
 def rho_rates(settings: Settings, index: int) -> list[Row]:
     """Return the rates of one method over ρ from 0.1 to 1000."""
-    method = rates.METHODS[index]
-    strength = float(rates.equivalent("vi", balanced_cut() ** 2, method))
+    import pandas as pd
+
+    def gap(z: float) -> float:
+        return float(rates.false_positive_rate("vi", z**2) - rates.false_negative_rate("vi", z**2, XI))
+
+    method, balanced = rates.METHODS[index], optimize.brentq(gap, 1e-6, 40.0, xtol=1e-14)
+    strength = float(rates.equivalent("vi", balanced**2, method))
     rho = np.logspace(-1, 3, settings.sizes["points"])
     columns = {
+        "method": NAMES[method],
         "rho": rho,
-        "strength": np.full(rho.size, strength),
+        "strength": strength,
         "fp": rates.false_positive_rate(method, strength, rho=rho),
         "fn": rates.false_negative_rate(method, strength, XI, rho=rho),
         "psi": rates.psi(method, strength, rho=rho),
     }
-    values = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
-    return [{"method": NAMES[method]} | dict(zip(columns, row, strict=True)) for row in values]
+    return pd.DataFrame(columns).to_dict("records")
 
 
 # ARDvi and MAP-STSBL, equal on orthogonal columns, against the condition number κ: singular values evenly spaced in
@@ -140,8 +125,8 @@ def kappa(settings: Settings, number: int) -> list[Row]:
         coef[:n_terms] = generator.standard_normal(n_terms)
         for sigma in KAPPA_SIGMAS:
             y = theta @ coef + sigma * generator.standard_normal(n)
-            estimates = (_kappa_published if settings.published else _kappa_corrected)(theta, y, sigma**2)
-            for method, estimate in estimates.items():
+            fits = _kappa_published if settings.published else _kappa_corrected
+            for method, estimate in fits(theta, y, sigma**2).items():
                 found = scores(estimate, coef)
                 shares = {"fp": found["added"] / (n - n_terms), "fn": found["missed"] / n_terms}
                 rows.append({"kappa": condition, "sigma": sigma, "method": method} | shares)

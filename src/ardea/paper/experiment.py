@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ardea.versions import __version__
@@ -20,10 +21,8 @@ Part = Literal["paper", "beyond"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 VARIANTS: tuple[Variant, ...] = ("corrected", "published")
 Row = dict[str, Any]
-
-
-class ExperimentError(Exception):
-    """Something the user can mend; the message is one line that says how."""
+# Convention: records and their means are written to ten digits.
+FLOAT_FORMAT = "%.10g"
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,6 @@ class Settings:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def every_row(records: DataFrame) -> DataFrame:
-    """Return all records: what most figures show."""
-    return records
-
-
 @dataclass(frozen=True)
 class Experiment:
     """One table or figure of the paper.
@@ -76,17 +70,17 @@ class Experiment:
     keys: tuple[str, ...] = ("method",)  # columns that name a row within its trial
     figure_size: tuple[float, float] = (7.2, 3.2)  # in inches
     beyond: bool = False  # whether our methods can be run on the same data
-    shown: Callable[[DataFrame], DataFrame] = every_row  # records → those that the paper's figure shows
+    shown: Callable[[DataFrame], DataFrame] = lambda records: records  # those that the paper's figure shows
 
     def settings(self, scale: Scale, variant: Variant, seed: int = 0, part: Part = "paper") -> Settings:
         """Return the settings of a run."""
         sizes = {name: pair[SCALES.index(scale)] for name, pair in self.sizes.items()}
         return Settings(scale, variant, part, seed, sizes)
 
-    def parts(self, settings: Settings, beyond: bool) -> list[Settings]:
-        """Return the settings of every part that is to be run: the paper's, and ours where asked and defined."""
-        ours = beyond and self.beyond and not settings.published
-        return [settings] + ([replace(settings, part="beyond")] if ours else [])
+    def folder(self, out: Path, settings: Settings) -> Path:
+        """Return where the outputs go."""
+        seed = "" if settings.seed == 0 else f"-seed{settings.seed}"
+        return out / self.name / f"{settings.variant}-{settings.scale}{seed}"
 
 
 def duration(seconds: float) -> str:

@@ -10,27 +10,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.claims import Claim, all_claims
-from ardea.paper.experiment import VARIANTS, Experiment, ExperimentError, Scale, Variant, duration
+from ardea.paper import claims
+from ardea.paper.catalogue import EXPERIMENTS, comparison, experiment_named, markdown, method_means
+from ardea.paper.experiment import FLOAT_FORMAT, VARIANTS, Experiment, Scale, Variant, duration
 from ardea.paper.regressions import METHODS, METRICS, OURS
-from ardea.paper.runner import folder_of, from_csv, to_csv, write
-from ardea.paper.showing import comparison, markdown, method_means
+from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Convention: records beyond this size (characters) go to the page's folder as means and standard errors.
+# Convention: records beyond this size (bytes) go to the page's folder as means and standard errors.
 LARGEST_COPY = 60_000
 # Convention: ℓ² errors closer than this are called equal; the authors' numbers have about seven digits.
 L2_TOLERANCE = 1e-3
-COPIED = ("table.md", "figure.png", "environment.json")
 
 
 @dataclass(frozen=True)
@@ -43,18 +41,25 @@ class Output:
     records: DataFrame
     environment: dict[str, Any]
 
+    @property
+    def shown(self) -> DataFrame:
+        """The rows that the paper's figure shows."""
+        return self.experiment.shown(self.records)
+
 
 Outputs = dict[tuple[str, Variant], Output]
 
 
 def read_outputs(out: Path, scale: Scale) -> Outputs:
     """Return the outputs of all experiments in a folder, at one scale and seed 0."""
+    import pandas as pd
+
     found: Outputs = {}
     for experiment in EXPERIMENTS:
         for variant in experiment.core_seconds:
-            folder = folder_of(out, experiment, experiment.settings(scale, variant))
+            folder = experiment.folder(out, experiment.settings(scale, variant))
             if (folder / "records.csv").exists():
-                records = from_csv((folder / "records.csv").read_text(encoding="utf-8"))
+                records = pd.read_csv(folder / "records.csv")
                 environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
                 found[experiment.name, variant] = Output(experiment, variant, folder, records, environment)
     return found
@@ -67,23 +72,23 @@ def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -
     """
     outputs = read_outputs(out, scale)
     if not outputs:
-        raise ExperimentError(f"{out} holds no results at {scale} scale: run `ardea reproduce all --scale {scale}`.")
+        raise ValueError(f"{out} holds no results at {scale} scale: run `ardea reproduce all --scale {scale}`.")
     if to.resolve() != out.resolve():
         for output in outputs.values():
             _copy(output, to / output.folder.relative_to(out))
-    write(to / "README.md", page_text(outputs, out, scale, authors))
-    return to / "README.md"
+    return write_whole(to / "README.md", page_text(outputs, out, scale, authors))
 
 
 def _copy(output: Output, target: Path) -> None:
-    for name in COPIED:
-        if (output.folder / name).exists():
-            write(target / name, (output.folder / name).read_bytes())
-    text = (output.folder / "records.csv").read_text(encoding="utf-8")
-    if len(text) <= LARGEST_COPY:
-        write(target / "records.csv", text)
-    else:
-        write(target / "summary.csv", to_csv(summary(output.records, output.experiment.keys)))
+    target.mkdir(parents=True, exist_ok=True)
+    names = ("table.md", "figure.png", "environment.json", "records.csv")
+    contents = {name: (output.folder / name).read_bytes() for name in names}
+    if len(contents["records.csv"]) > LARGEST_COPY:
+        del contents["records.csv"]
+        means = summary(output.records, output.experiment.keys)
+        contents["summary.csv"] = means.to_csv(index=False, float_format=FLOAT_FORMAT, lineterminator="\n").encode()
+    for name, content in contents.items():
+        write_whole(target / name, content)
 
 
 def summary(records: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -103,43 +108,42 @@ def page_text(outputs: Outputs, out: Path, scale: Scale, authors: Path | None = 
     form = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
     form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|")}
     template = (files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")
-    claims = [(claim, *_verdict(outputs, claim)) for claim in all_claims()]
+    judged = [(claim, *_verdict(outputs, claim)) for claim in stored("claims.csv").itertuples()]
+    saved_runs = stored("authors.csv")["experiment"].unique()
     return form.from_string(template).render(
         out=out,
         scale=scale,
         outputs=list(outputs.values()),
         noise_grid=_noise_grid(outputs),
         collapse=_collapse(outputs, scale),
-        numbers=[table for name in _saved_runs() for table in _numbers(outputs, name, scale)],
-        replay=None if authors is None else _replay(outputs, authors),
-        claims=claims,
-        tally=Counter(verdict for _, verdict, _ in claims),
+        numbers=[table for name in saved_runs for table in _numbers(outputs, name, scale)],
+        replay=None if authors is None else _replay(outputs, saved_runs, authors),
+        claims=judged,
+        tally=Counter(verdict for _, verdict, _ in judged),
     )
 
 
-def authors_numbers() -> DataFrame:
-    """Return Table 1 as printed and the means of the authors' saved runs."""
-    return from_csv((files("ardea.paper") / "authors.csv").read_text(encoding="utf-8"))
+def stored(name: str) -> DataFrame:
+    """Return a table that comes with the package."""
+    import pandas as pd
+
+    return pd.read_csv(files("ardea.paper") / name, dtype={"section": str})
 
 
-def _saved_runs() -> list[str]:
-    return list(authors_numbers()["experiment"].unique())
-
-
-def _shown(outputs: Outputs, name: str, variant: Variant) -> DataFrame | None:
-    """Return the rows that the paper's figure shows, None where there are none."""
-    output = outputs.get((name, variant))
-    return None if output is None else output.experiment.shown(output.records)
+def _verdict(outputs: Outputs, claim: Any) -> tuple[str, str]:
+    """Return verdict and evidence of a row of claims.csv; its column `check` names a function in claims.py."""
+    found = [outputs[claim.experiment, v] for v in VARIANTS[::-1] if (claim.experiment, v) in outputs]
+    check = getattr(claims, claim.check)
+    return claims.verdict([check(output.records if claim.rows == "all" else output.shown) for output in found])
 
 
 def _noise_grid(outputs: Outputs) -> dict[str, Any] | None:
     """Return what the noise rule does to plain ARD, ARDvi and the best of the paper's methods (linear)."""
     found: dict[str, Any] = {}
     for variant in VARIANTS:
-        records = _shown(outputs, "linear", variant)
-        if records is None:
+        if ("linear", variant) not in outputs:
             return None
-        means = method_means(records).loc[list(METHODS)]
+        means = method_means(outputs["linear", variant].shown).loc[list(METHODS)]
         best = means["l2"].idxmin()
         found[variant] = dict(means.loc[["ARD", "ARDvi"], "added"]) | {"best": best, "error": means.loc[best, "l2"]}
     return found
@@ -147,28 +151,27 @@ def _noise_grid(outputs: Outputs) -> dict[str, Any] | None:
 
 def _collapse(outputs: Outputs, scale: Scale) -> dict[str, Any] | None:
     """Return what learning σ² does to plain ARD where columns outnumber rows (Fourier)."""
-    records = _shown(outputs, "fourier", "corrected")
-    if records is None:
+    if ("fourier", "corrected") not in outputs:
         return None
-    plain, last = (records[records["method"] == method] for method in ("ARD", "MAP-STSBL"))
-    n_terms = experiment_named("fourier").settings(scale, "corrected").sizes["terms"]
+    output = outputs["fourier", "corrected"]
+    plain, last = (output.records[output.records["method"] == method] for method in ("ARD", "MAP-STSBL"))
+    n_terms = output.experiment.settings(scale, "corrected").sizes["terms"]
     added, warned, empty = plain["added"].mean(), int(plain["warned"].sum()), int((last["missed"] == n_terms).sum())
     return {"added": added, "warned": warned, "empty": empty, "trials": len(plain)}
 
 
 def _numbers(outputs: Outputs, name: str, scale: Scale) -> list[tuple[str, str]]:
     """Return a title and a table: the means of every source side by side, one row per method."""
-    table = authors_numbers().query("experiment == @name")
-    sources = {source: part.set_index("method")[list(METRICS)] for source, part in table.groupby("source", sort=False)}
-    for title, variant in (("replayed", VARIANTS[1]), ("corrected", VARIANTS[0])):
-        records = _shown(outputs, name, variant)
-        if records is not None:
-            sources[title] = method_means(records)
-    present = [method for method in (*METHODS, *OURS) if any(method in source.index for source in sources.values())]
-    rows = [
-        [f"{method} (ours)" if method in OURS else method, *(_cell(source, method) for source in sources.values())]
-        for method in present
-    ]
+    import pandas as pd
+
+    theirs = stored("authors.csv").query("experiment == @name").groupby("source", sort=False)
+    sources = {source: part.set_index("method")[list(METRICS)] for source, part in theirs}
+    for variant, title in zip(VARIANTS[::-1], ("replayed", "corrected"), strict=True):
+        if (name, variant) in outputs:
+            sources[title] = method_means(outputs[name, variant].shown)
+    cells = {source: means.map("{:.3g}".format).agg(" / ".join, axis=1) for source, means in sources.items()}
+    table = pd.DataFrame(cells).reindex([*METHODS, *OURS]).dropna(how="all").fillna("–")
+    rows = [[f"{method} (ours)" if method in OURS else method, *row] for method, *row in table.itertuples()]
     experiment = experiment_named(name)
     tables = [(f"### {name} ({experiment.label})", markdown(["method", *sources], rows))]
     if name == "ks" and (name, "corrected") in outputs:
@@ -178,30 +181,23 @@ def _numbers(outputs: Outputs, name: str, scale: Scale) -> list[tuple[str, str]]
     return tables
 
 
-def _cell(source: DataFrame, method: str) -> str:
-    return " / ".join(f"{value:.3g}" for value in source.loc[method]) if method in source.index else "–"
+def _replay(outputs: Outputs, names: Iterable[str], authors: Path) -> dict[str, tuple[int, int, list[str]]]:
+    """Return for every experiment that was replayed how far it agrees with the authors' file."""
+    import pandas as pd
+
+    theirs = pd.read_csv(authors)
+    replayed = {name: outputs[name, "published"].records for name in names if (name, "published") in outputs}
+    return {name: agreement(records, theirs[theirs["experiment"] == name]) for name, records in replayed.items()}
 
 
-def agreement(experiment: str, replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[str]]:
+def agreement(replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[str]]:
     """Return how many rows of a replay equal the authors', how many were compared, and which differ.
 
-    `theirs` has the columns experiment, trial, dimension, method, l2, l1, added, missed.
+    `theirs` has the columns trial, dimension, method, l2, l1, added, missed.
     """
     keys = [key for key in ("trial", "dimension", "method") if key in replayed]
-    both = replayed.merge(theirs[theirs["experiment"] == experiment], on=keys, suffixes=("", "_theirs"))
+    both = replayed.merge(theirs, on=keys, suffixes=("", "_theirs"))
     same = (both["l2"] - both["l2_theirs"]).abs() <= L2_TOLERANCE
     same &= (both["added"] == both["added_theirs"]) & (both["missed"] == both["missed_theirs"])
     different = [f"trial {row.trial}, {row.method}" for row in both[~same].itertuples()]
     return int(same.sum()), len(both), different
-
-
-def _replay(outputs: Outputs, authors: Path) -> dict[str, tuple[int, int, list[str]]]:
-    """Return for every experiment that was replayed how far it agrees with the authors' file."""
-    theirs = from_csv(authors.read_text(encoding="utf-8"))
-    replayed = {name: outputs[name, "published"].records for name in _saved_runs() if (name, "published") in outputs}
-    return {name: agreement(name, records, theirs) for name, records in replayed.items()}
-
-
-def _verdict(outputs: Outputs, claim: Claim) -> tuple[str, str]:
-    found = [outputs.get((claim.experiment, variant)) for variant in VARIANTS[::-1]]
-    return claim.verdict(*(o and (o.records if claim.rows == "all" else o.experiment.shown(o.records)) for o in found))

@@ -1,14 +1,15 @@
-"""Run the trials that are missing, record each as it ends, then make the outputs from the records alone.
+"""The command ``reproduce NAME|all|list|report``: run trials, record each as it ends, make outputs from the records.
 
 Trials go through joblib: processes on this machine by default, a Dask cluster under
 ``joblib.parallel_config(backend="dask")``. The parent process alone writes records, so workers need no shared disk.
 A trial's file is there completely or not at all, whatever kills the process; two runs into one folder write the same
-file twice. It carries a checksum: a damaged file is put aside and its trial run again.
+file twice. It carries a checksum: a damaged file is put aside and its trial run again. Loaded with the command line,
+so whatever takes long to import is imported where it is used.
 """
 
 from __future__ import annotations
 
-import errno
+import argparse
 import hashlib
 import io
 import json
@@ -17,19 +18,16 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from joblib import Parallel, delayed
-
-from ardea.core.loop import loop_in_use
-from ardea.paper.experiment import Experiment, ExperimentError, Row, Settings
+from ardea.paper.experiment import FLOAT_FORMAT, SCALES, VARIANTS, Experiment, Row, Settings, duration
 from ardea.tables.writing import write_whole
 from ardea.versions import __version__
 
@@ -39,17 +37,25 @@ if TYPE_CHECKING:
 PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
 # Convention: a figure of 7 inches is legible on a page and stays below 60 kB.
 DPI = 110
-_NO_FOLDER = "a part of this path is a file, not a folder. Choose another with --out."
-_NOT_WRITABLE = "the folder cannot be written to. Choose another with --out."
-REASONS = {
-    errno.ENOSPC: "the disk is full. Finished trials are kept: free some space and run the same command again.",
-    errno.EDQUOT: "your quota is used up. Finished trials are kept: free some space and run it again.",
-    errno.EACCES: _NOT_WRITABLE,
-    errno.EPERM: _NOT_WRITABLE,
-    errno.EROFS: "the file system is read-only. Choose another folder with --out.",
-    errno.ENOTDIR: _NO_FOLDER,
-    errno.EEXIST: _NO_FOLDER,
-}
+DESCRIPTION = """\
+Make the tables and figures of Rudy & Sapsis, 'Sparse Methods for Automatic
+Relevance Determination', from seeds. May be stopped at any moment: the same
+command goes on where it was."""
+EPILOG = """\
+Every experiment gets a folder under --out: records of all trials, table,
+figure, and what it was made with.
+
+examples:
+  ardea reproduce list                         what there is, how long it takes
+  ardea reproduce linear --scale quick         Table 1 in seconds, few trials
+  ardea reproduce linear --variant published   Table 1 as the authors made it
+  ardea reproduce linear --beyond              our methods on the same data
+  ardea reproduce all --jobs 2                 all 15: 15 minutes of one core
+  ardea reproduce report --to page             one page from all results
+"""
+
+
+# Records.
 
 
 class Trial(NamedTuple):
@@ -76,26 +82,22 @@ class TrialStore:
         write(self.path(trial.number), f"{_checksum(body)}\n{body}\n")
 
     def load(self, number: int) -> Trial | None:
-        """Return a finished trial, or None where there is none or its file is damaged."""
-        try:
-            checksum, body = self.path(number).read_text(encoding="utf-8").rstrip("\n").split("\n")
-        except (FileNotFoundError, ValueError):
+        """Return a finished trial, None where there is none; a damaged file is renamed to `….damaged`."""
+        path = self.path(number)
+        if not path.exists():
             return None
-        return Trial(*json.loads(body).values()) if checksum == _checksum(body) else None
+        checksum, _, body = path.read_text(encoding="utf-8", errors="replace").rstrip("\n").partition("\n")
+        if checksum == _checksum(body):
+            return Trial(*json.loads(body).values())
+        with suppress(OSError):  # another run into the same folder was faster, or it may only be read
+            aside = path.replace(path.with_suffix(".json.damaged"))
+            print(f"A record was damaged; it is kept as {aside} and its trial is run again.", file=sys.stderr)
+        return None
 
     def finished(self, n_trials: int) -> dict[int, Trial]:
         """Return the finished trials by number."""
         found = map(self.load, range(n_trials))
         return {trial.number: trial for trial in found if trial is not None}
-
-    def put_damaged_aside(self, n_trials: int) -> list[Path]:
-        """Rename files that cannot be read to `….damaged` and return their new paths."""
-        aside = []
-        for path in map(self.path, range(n_trials)):
-            if path.exists() and self.load(int(path.stem)) is None:
-                with suppress(FileNotFoundError):  # another run into the same folder was faster
-                    aside.append(path.replace(path.with_suffix(".json.damaged")))
-        return aside
 
 
 def _checksum(body: str) -> str:
@@ -108,36 +110,12 @@ def write(path: Path, content: str | bytes) -> None:
     write_whole(path, content)
 
 
-def to_csv(records: DataFrame) -> str:
-    """Return records as CSV, floats to ten digits."""
-    text: str = records.to_csv(index=False, float_format="%.10g", lineterminator="\n")
-    return text
-
-
-def from_csv(text: str) -> DataFrame:
-    """Return the records of a CSV written by `to_csv`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> print(from_csv(to_csv(pd.DataFrame([{"method": "ARD", "l2": 0.5}]))))
-      method   l2
-    0    ARD  0.5
-    """
-    import pandas as pd
-
-    return pd.read_csv(io.StringIO(text))
-
-
-def folder_of(out: Path, experiment: Experiment, settings: Settings) -> Path:
-    """Return where an experiment's outputs go."""
-    seed = "" if settings.seed == 0 else f"-seed{settings.seed}"
-    return out / experiment.name / f"{settings.variant}-{settings.scale}{seed}"
-
-
 def store_of(out: Path, experiment: Experiment, settings: Settings) -> TrialStore:
     """Return the finished trials of one part of an experiment."""
-    return TrialStore(folder_of(out, experiment, settings) / "trials" / settings.fingerprint(experiment.name))
+    return TrialStore(experiment.folder(out, settings) / "trials" / settings.fingerprint(experiment.name))
+
+
+# Running.
 
 
 def run(
@@ -147,52 +125,51 @@ def run(
     *,
     jobs: int | None = None,
     beyond: bool = False,
-    progress: bool | None = None,
     command: str = "",
 ) -> Path:
     """Run what is missing of an experiment, write its outputs into a folder under `out`, and return that folder.
 
-    `jobs` None leaves the number to joblib (one, or what `parallel_config` says); `beyond` adds our own methods;
-    `progress` None shows a bar on a terminal only; `command` is noted in environment.json.
+    `jobs` None leaves the number to joblib (one, or what `parallel_config` says); `beyond` adds our own methods where
+    they are defined; `command` is noted in environment.json.
     """
     import pandas as pd
 
-    folder = folder_of(out, experiment, settings)
-    with explained(folder):
-        parts = experiment.parts(settings, beyond)
-        trials = [trial for part in parts for trial in _trials(experiment, part, out, jobs, progress)]
+    folder, parts = experiment.folder(out, settings), [settings]
+    if beyond and experiment.beyond and not settings.published:
+        parts.append(replace(settings, part="beyond"))
+    try:
+        trials = [trial for part in parts for trial in _trials(experiment, part, out, jobs)]
         records = pd.DataFrame([{"trial": trial.number} | row for trial in trials for row in trial.rows])
         seconds = sum(trial.seconds for trial in trials)
         write_outputs(folder, experiment, settings, records, _environment(experiment, settings, seconds, command))
+    except OSError as error:
+        mend = "Finished trials are kept: mend this, or choose another folder with --out, and run the command again."
+        raise OSError(f"{folder}: {error.strerror or error}. {mend}") from error
+    except BrokenProcessPool as error:
+        reason = "a worker process was killed, perhaps for want of memory"
+        again = "Finished trials are kept: run the same command again, with fewer --jobs."
+        raise OSError(f"{reason}. {again}") from error
     return folder
 
 
-def _trials(
-    experiment: Experiment, settings: Settings, out: Path, jobs: int | None, progress: bool | None
-) -> list[Trial]:
-    """Return all trials of a part, running those that have no sound record."""
+def _trials(experiment: Experiment, settings: Settings, out: Path, jobs: int | None) -> list[Trial]:
+    """Return all trials of a part, running those that have no sound record; they end in any order."""
+    from joblib import Parallel, delayed
     from tqdm import tqdm
 
     store, n_trials = store_of(out, experiment, settings), settings.n_trials
-    for path in store.put_damaged_aside(n_trials):
-        print(f"A record was damaged; it is kept as {path} and its trial is run again.", file=sys.stderr)
     done = store.finished(n_trials)
     missing = [number for number in range(n_trials) if number not in done]
+    few = jobs if jobs is None else min(jobs, max(1, len(missing)))
+    parallel = Parallel(n_jobs=few, batch_size=1, return_as="generator_unordered")
     title = experiment.name if settings.part == "paper" else f"{experiment.name} (beyond)"
-    hidden = None if progress is None else not progress
-    with tqdm(total=n_trials, initial=len(done), desc=title, unit=" trials", disable=hidden) as bar:
-        for trial in _computed(experiment, settings, missing, jobs):
+    # disable=None: a bar on a terminal only.
+    with tqdm(total=n_trials, initial=len(done), desc=title, unit=" trials", disable=None) as bar:
+        for trial in parallel(delayed(timed_trial)(experiment.trial, settings, number) for number in missing):
             store.save(trial)
             done[trial.number] = trial
             bar.update()
     return [done[number] for number in sorted(done)]
-
-
-def _computed(experiment: Experiment, settings: Settings, numbers: list[int], jobs: int | None) -> Iterator[Trial]:
-    """Yield trials as they end, in any order."""
-    few = jobs if jobs is None else min(jobs, max(1, len(numbers)))
-    parallel = Parallel(n_jobs=few, batch_size=1, return_as="generator_unordered")
-    yield from parallel(delayed(timed_trial)(experiment.trial, settings, number) for number in numbers)
 
 
 def timed_trial(trial: Callable[[Settings, int], list[Row]], settings: Settings, number: int) -> Trial:
@@ -209,28 +186,14 @@ def timed_trial(trial: Callable[[Settings, int], list[Row]], settings: Settings,
         return Trial(number, time.thread_time() - start, rows)
 
 
-@contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Turn what a disk, or the end of a worker, can do to us into one line that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in REASONS:
-            raise
-        raise ExperimentError(f"{folder}: {REASONS[error.errno]}") from error
-    except BrokenProcessPool as error:
-        raise ExperimentError(
-            "a worker process was killed, perhaps for want of memory. Finished trials are kept: run the same command "
-            "again, with fewer --jobs."
-        ) from error
-
-
 def write_outputs(
     folder: Path, experiment: Experiment, settings: Settings, records: DataFrame, environment: dict[str, Any]
 ) -> None:
     """Write environment.json, table.md, the figure and records.csv; the last says that all the rest is there."""
-    text = to_csv(records)
-    records = from_csv(text)
+    import pandas as pd
+
+    text = records.to_csv(index=False, lineterminator="\n", float_format=FLOAT_FORMAT)
+    records = pd.read_csv(io.StringIO(text))
     write(folder / "environment.json", json.dumps(environment, indent=2) + "\n")
     heading = f"# {experiment.name} ({settings.variant}, {settings.scale} scale)\n\n{experiment.label}: "
     write(folder / "table.md", f"{heading}{experiment.what}\n\n{experiment.table(records)}\n")
@@ -257,6 +220,8 @@ def figure_files(experiment: Experiment, records: DataFrame, title: str) -> dict
 
 
 def _environment(experiment: Experiment, settings: Settings, seconds: float, command: str) -> dict[str, Any]:
+    from ardea.core.loop import loop_in_use
+
     return {
         "experiment": experiment.name,
         "label": experiment.label,
@@ -274,3 +239,105 @@ def _environment(experiment: Experiment, settings: Settings, seconds: float, com
         "packages": {name: version(name) for name in PACKAGES},
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
+
+
+# The command.
+
+
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], formatter_class: Any
+) -> argparse.ArgumentParser:
+    """Add ``reproduce`` to a command line and return its parser; :func:`reproduce` does what it asks for."""
+    parser = subparsers.add_parser(
+        "reproduce",
+        help="make the tables and figures of the paper, as published or corrected",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=formatter_class,
+    )
+    add = parser.add_argument
+    add("name", help="an experiment, or: all, list (what there is), report (page from all results)")
+    add("--scale", choices=SCALES, default="paper", help="quick: seconds (default: paper)")
+    add("--variant", choices=VARIANTS, default="corrected", help="which algorithm (default: corrected)")
+    add("--beyond", action="store_true", help="add our own methods on the same data")
+    add("--jobs", type=int, metavar="N", help="parallel jobs (default: joblib's, one)")
+    add("--out", type=Path, default="reproduction", metavar="DIR", help="results (default: reproduction)")
+    add("--to", type=Path, metavar="DIR", help="report: where to write it (default: --out)")
+    add("--authors", type=Path, metavar="CSV", help="report: the authors' per-trial results, to compare")
+    add("--seed", type=int, default=0, help="seed of the data (default 0, the authors'); corrected only")
+    parser.set_defaults(run=reproduce)
+    return parser
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit code."""
+    try:
+        {"list": _list, "report": _report}.get(options.name, _run_experiments)(options)
+    except KeyboardInterrupt:
+        print("Stopped. Finished trials are kept; the same command goes on from there.", file=sys.stderr)
+        return 130  # convention of shells
+    return 0
+
+
+def _report(options: argparse.Namespace) -> None:
+    from ardea.paper.page import write_page
+
+    print(write_page(options.out, options.to or options.out, options.scale, options.authors))
+
+
+def _run_experiments(options: argparse.Namespace) -> None:
+    from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+
+    _check(options)
+    chosen = EXPERIMENTS if options.name == "all" else [experiment_named(options.name)]
+    chosen = [experiment for experiment in chosen if options.variant in experiment.core_seconds]
+    if not chosen:
+        raise ValueError(
+            f"{options.name} has no published variant: σ is known and nothing in the authors' code changes it. "
+            "Run the corrected one."
+        )
+    for experiment in chosen:
+        start = time.monotonic()
+        settings = experiment.settings(options.scale, options.variant, options.seed)
+        asked = {"jobs": options.jobs, "beyond": options.beyond, "command": _command(options)}
+        folder = run(experiment, settings, options.out, **asked)
+        print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.variant == "published" and options.seed != 0:
+        raise ValueError("--seed is for the corrected variant: the published one replays the authors' seed.")
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f"--seed must be a whole number from 0 to 2**32 - 1; got {options.seed}.")
+    if options.jobs == 0:
+        raise ValueError("--jobs must not be 0: give a number of processes, or -1 for all cores.")
+
+
+def _command(options: argparse.Namespace) -> str:
+    parts = ["ardea reproduce", options.name, f"--scale {options.scale}", f"--variant {options.variant}"]
+    parts += ["--beyond"] * options.beyond + [f"--jobs {options.jobs}"] * (options.jobs is not None)
+    return " ".join(parts + [f"--seed {options.seed}"] * (options.seed != 0))
+
+
+def _list(options: argparse.Namespace) -> None:
+    """Print what there is, how long it takes here, and what is done, at the scale and variant asked for."""
+    from ardea.paper.catalogue import EXPERIMENTS
+
+    print(f"Experiments at {options.scale} scale, {options.variant} variant; results in {options.out}.")
+    print("Time is for one core: measured from the trials recorded here, else an estimate (~).\n")
+    print(f"{'name':<20}{'state':<16}{'time':<14}{'paper label':<40}what")
+    for experiment in EXPERIMENTS:
+        if options.variant in experiment.core_seconds:
+            state, cost = _state(experiment, options)
+            print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")
+
+
+def _state(experiment: Experiment, options: argparse.Namespace) -> tuple[str, str]:
+    """Return how much is done and what all of it costs."""
+    settings = experiment.settings(options.scale, options.variant, options.seed)
+    total = settings.n_trials
+    seconds = [trial.seconds for trial in store_of(options.out, experiment, settings).finished(total).values()]
+    if not seconds:
+        return "not run", "~ " + duration(experiment.core_seconds[options.variant][SCALES.index(options.scale)])
+    state = "done" if len(seconds) == total else f"{len(seconds)} of {total}"
+    return state, duration(sum(seconds) / len(seconds) * total)
