@@ -1,240 +1,238 @@
-"""How all estimators are fitted: validate → pose → solve → attributes; whole or as a stream."""
+"""What a fitted model answers: predictions, intervals, draws, tables, pictures; all from its equations."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from functools import partial, reduce
+from numbers import Real
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ardea.core.compression import CompressedRows, Compression
-from ardea.core.problem import Coordinates, Problem
-from ardea.core.result import Fit, Trace
-from ardea.equation import Equation, Left
-from ardea.estimators.advice import fit_advice
-from ardea.estimators.fitted import DERIVED, SOLVED, FittedModel
-from ardea.estimators.inputs import (
-    CheckedRows,
-    checked_keep,
-    checked_positive,
-    checked_rows,
-    checked_wish,
-)
-from ardea.methods.kept import kept_terms
-from ardea.methods.task import Method, Wish, tasks_of
-from ardea.names import ColumnNames, default_names
+from ardea.core.compression import is_lazy, merged_ranges, ranges_of
+from ardea.core.implicit import Operator
+from ardea.core.problem import Array, Index
+from ardea.equation import Equation, IntervalKind, Summary, python_function
+from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice
+from ardea.estimators.fitting import Fitting
+from ardea.estimators.inputs import checked_positive, explained_where_unsound, refuse_masks_and_dates
+from ardea.show.notebook import ShowsTerms
+
+# Copies of the kept columns are made of so many bytes of rows at a time: 16 MB, a convention.
+PREDICTED_BYTES = 2**24
 
 
-class BaseARD(FittedModel, BaseEstimator):
-    """What all estimators share; a subclass declares its parameters and its method."""
+class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitting):
+    """A model of few terms with its equations, one for every target."""
 
-    method: ClassVar[Method]
-    # Name of the parameter that decides how many terms are kept; None where there is none.
-    strength_name: ClassVar[str | None]
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return np.asarray(np.atleast_2d(self.support_).any(axis=0))
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.strength_name = cls.method.strength
-
-    def __init__(
-        self,
-        noise_variance: float | None,
-        fit_intercept: bool,
-        always_keep: Any,
-        max_iter: int,
-        tol: float,
-        verbose: int,
-    ) -> None:
-        self.noise_variance = noise_variance
-        self.fit_intercept = fit_intercept
-        self.always_keep = always_keep
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
-        """Fit to all rows at once.
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict y, with the standard deviation of a new observation where asked.
 
         Parameters
         ----------
-        X : array, data frame, sparse matrix, Dask collection or ardea.Operator of shape (n_samples, n_features)
-            The columns to choose from. Dask arrays and data frames are compressed where their blocks lie.
-        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_targets)
-            What they should explain. Several targets share one compression of X.
-        sample_weight : array-like or Dask collection of shape (n_samples,), optional
-            Counts: a row of weight 2 is a row given twice. m becomes the sum of the weights.
+        X : array, data frame, sparse matrix or Dask collection of shape (n_samples, n_features)
+            New rows. For Dask arrays and data frames the result is a Dask array, computed when it is asked for.
+        return_std : bool, default=False
+            Also return √(σ² + variance of the mean), which includes the uncertainty of coefficients and intercept.
 
         Returns
         -------
-        self
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : ndarray of the same shape, if asked for
         """
-        self._check_parameters()
-        rows = checked_rows(self, X, y, sample_weight, first=True)
-        self._forget()
-        self._stream: Compression | None = None
-        self._ranges, self._one_target = rows.ranges, rows.one_target
-        self._solve(rows)
-        return self
+        check_is_fitted(self)
+        if is_lazy(X):
+            return self._predict_lazily(X, return_std)
+        if isinstance(X, Operator):
+            return self._predict_operator(X, return_std)
+        refuse_masks_and_dates("X", X)
+        with explained_where_unsound(X, None):
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        X = X.tocsr() if sparse.issparse(X) else X
+        support = np.flatnonzero(self._get_support_mask())
+        height = max(1, PREDICTED_BYTES // (8 * (1 + support.size)))
+        blocks = [X[start : start + height] for start in range(0, X.shape[0], height)]
+        if (fitted := self.__dict__.get("_ranges")) is not None:
+            met = reduce(merged_ranges, (ranges_of(block[:, support]) for block in blocks))
+            if advice := extrapolation_advice(fitted[:, support], met, [self._names()[int(j)] for j in support]):
+                warnings.warn(advice, ExtrapolationWarning, stacklevel=2)
+        mean = np.concatenate([predicted_mean(self.equations_, self._one_target, block) for block in blocks])
+        if not return_std:
+            return mean
+        return mean, np.concatenate([predicted_std(self.equations_, self._one_target, block) for block in blocks])
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BaseARD:
-        """Add a block of rows to a stream; the model of all rows so far is solved when it is first asked for.
+    def _predict_operator(self, X: Operator, return_std: bool) -> Any:
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
+        mean = predicted_mean(self.equations_, self._one_target, X)
+        return (mean, predicted_std(self.equations_, self._one_target, X)) if return_std else mean
 
-        The result equals `fit` on all the rows together, in memory that does not grow with their number (above 5,000
-        columns the rows are kept). After `fit`,
-        a new stream begins, with a warning: `fit` keeps nothing that rows could be added to.
+    def _predict_lazily(self, X: Any, return_std: bool) -> Any:
+        from ardea.distributed.rows import predicted
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`; every block with the same columns.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        stream: Compression | None = self.__dict__.get("_stream")
-        if stream is None and "equations_" in self.__dict__:
-            warnings.warn(
-                "partial_fit begins a new stream: the rows given to fit() are not part of it. Pass them through "
-                "partial_fit too if they should be.",
-                UserWarning,
-                stacklevel=2,
-            )
-        rows = checked_rows(self, X, y, sample_weight, first=stream is None)
-        self._checked(rows.n_columns)
-        block = rows.compressed()
-        whole = block if stream is None else stream.merge(block)
-        self._stream, self._ranges = whole, whole.ranges
-        self._one_target = rows.one_target if stream is None else self._one_target
-        self._forget()
-        return self
-
-    def _solve(self, rows: CheckedRows) -> None:
-        """Pose, solve and adopt."""
-        keep, wish = self._checked(rows.n_columns)
-        problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
-        tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
-        self._adopt(problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
-
-    def _solved(self, name: str) -> Any:
-        """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""
-        stream: Compression | None = self.__dict__.get("_stream")
-        if stream is None:
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit or partial_fit first.")
-        self._check_parameters()
-        rows = CompressedRows(stream, None, self._one_target)
-        self._solve(CheckedRows(rows, np.empty((0, stream.n_targets)), None, stream.ranges, self._one_target))
-        return self.__dict__[name]
-
-    def _like(self, other: Any, rows: CheckedRows) -> None:
-        """Take over the columns of another model of the same rows."""
-        self.n_features_in_ = other.n_features_in_
-        if hasattr(other, "feature_names_in_"):
-            self.feature_names_in_ = other.feature_names_in_
-        self._stream, self._ranges, self._one_target = None, rows.ranges, True
-
-    def _forget(self) -> None:
-        for name in (*SOLVED, *DERIVED):
-            self.__dict__.pop(name, None)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "equations_" in self.__dict__ or self.__dict__.get("_stream") is not None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _check_parameters(self) -> None:
-        if self.noise_variance is not None:
-            checked_positive("noise_variance", self.noise_variance)
-        checked_positive("max_iter", self.max_iter, whole=True)
-        checked_positive("tol", self.tol)
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
-        if hasattr(self, "false_terms"):
-            checked_positive("false_terms", self.false_terms)
-
-    def _checked(self, n_columns: int) -> tuple[list[int], Wish]:
-        """Return the columns to keep and what is asked of the method, for so many columns."""
-        keep = checked_keep(self.always_keep, n_columns, getattr(self, "feature_names_in_", None))
-        return keep, checked_wish(self.get_params(deep=False), self.method, n_columns)
-
-    def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
-        """Take the fits for this model's own: warnings, then attributes."""
-        known, names = self.noise_variance is not None, self._names()
-        self.warnings_ = []
-        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
-            self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
-        targets = ["y"] if self._one_target else list(default_names(len(fits), "y"))
-        equations = [
-            Equation(Left(targets[t]), ColumnNames(names), kept_terms(problem, fit, coordinates, t, noise_known=known))
-            for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
-        ]
-        traces = [
-            _trace_in_units(fit.trace, problem, coordinates, t, self.method.unit_power)
-            for t, (problem, fit) in enumerate(zip(problems, fits, strict=True))
-        ]
-        self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces)
-
-    def _set_attributes(
-        self, equations: list[Equation], gaps: list[float], counts: list[int], traces: list[Trace]
-    ) -> None:
-        """Set the fitted attributes of one or several targets."""
-        _check_units(equations, self._names())
-        self.equations_ = equations
-        self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
-        self.trace_ = traces[0] if self._one_target else traces
-        for name in DERIVED:
-            getattr(self, name)
-
-    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, where: str) -> None:
-        """Turn what a user should know of a fit into warnings; print where asked."""
-        told = fit_advice(
-            problem,
-            fit,
-            coordinates,
-            known_noise=self.noise_variance is not None,
-            limits={"max_iter": self.max_iter, "tol": self.tol},
-            names=self._names(),
+        n_targets = None if self._one_target else len(self.equations_)
+        names = getattr(self, "feature_names_in_", None)
+        mean, std = (
+            predicted(partial(function, self.equations_, self._one_target), X, self.n_features_in_, names, n_targets)
+            for function in (predicted_mean, predicted_std)
         )
-        for text, category in told:
-            self.warnings_.append(where + text)
-            warnings.warn(where + text, category, stacklevel=5)
-        if self.verbose:
-            k = fit.posterior.active.size + coordinates.flat.kept.size
-            print(
-                f"{where or type(self).__name__ + ': '}{fit.n_iter} steps, {k} terms, kkt_gap {fit.kkt_gap:.1e}, "
-                f"{fit.status.value}"
-            )
+        return (mean, std) if return_std else mean
+
+    def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
+        """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability inside.
+        kind : {"posterior", "refit"}, default="posterior"
+            "posterior": the ARD posterior, shrunk towards zero; it covers less than `level` for coefficients of a few
+            standard errors. "refit": least squares on the kept columns (a flat prior), for reporting.
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2), or (n_targets, n_features, 2)
+        """
+        check_is_fitted(self)
+        _check_interval(level, kind)
+        return np.asarray(self._stacked([one.spread(one.interval(level, kind)) for one in self.equations_]))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw coefficients from the posterior.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of draws.
+        random_state : int, Generator, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), or (n_targets, n, n_features)
+        """
+        check_is_fitted(self)
+        n = int(checked_positive("n", n, whole=True))
+        generator = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+        draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
+        return np.asarray(self._stacked(draws))
+
+    def summary(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Summary:
+        """Return the kept terms with their intervals as a table that prints.
+
+        Parameters
+        ----------
+        level, kind
+            As for `credible_interval`.
+        """
+        check_is_fitted(self)
+        _check_interval(level, kind)
+        parts = [equation.table(level, kind) for equation in self.equations_]
+        table = {title: [cell for part in parts for cell in part[title]] for title in parts[0]}
+        if not self._one_target:
+            lefts = [one.name for one in self.equations_ for _ in one.support]
+            table = {"target": lefts} | table
+        kept = sum(len(one.support) for one in self.equations_)
+        sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
+        possible = len(self.equations_) * self.n_features_in_
+        intervals_of = "posterior intervals"
+        if kind == "refit":
+            intervals_of = "intervals of least squares on the kept terms"
+        return Summary(
+            table, f"{type(self).__name__}: {kept} of {possible} terms kept, noise σ = {sigma}; {intervals_of}"
+        )
+
+    def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
+        """Return posterior draws for ArviZ; see :func:`ardea.show.draws.to_arviz`."""
+        from ardea.show.draws import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self.equations_, n_draws, random_state)
+
+    def to_sympy(self) -> Any:
+        """Return the prediction as a SymPy expression of the kept columns; a list of them for several targets.
+
+        Symbols are named by the columns. Coefficients keep all digits. Needs the extra `symbolic`.
+        """
+        check_is_fitted(self)
+        expressions = [one.sympy() for one in self.equations_]
+        return expressions[0] if self._one_target else expressions
+
+    def to_python(self, name: str = "predict") -> str:
+        """Return the source of a plain function of the kept columns; see :func:`ardea.equation.python_function`."""
+        check_is_fitted(self)
+        return python_function(self.equations_, name)
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        from ardea.show import write_report
+
+        return write_report(self, path, data=None if X is None else (X, y), **details)
+
+    def plot_coefficients(self, ax: Any = None, **details: Any) -> Any:
+        """Draw the terms with their intervals; see :func:`ardea.show.plot_coefficients`."""
+        from ardea.show import plot_coefficients
+
+        return plot_coefficients(self, ax, **details)
+
+    def plot_prediction(self, X: Any, y: Any, ax: Any = None, **details: Any) -> Any:
+        """Draw observed against predicted values with a band; see :func:`ardea.show.plot_prediction`."""
+        from ardea.show import plot_prediction
+
+        return plot_prediction(self, X, y, ax, **details)
+
+    def plot_residuals(self, X: Any, y: Any, axes: Any = None, **details: Any) -> Any:
+        """Draw residual diagnostics; see :func:`ardea.show.plot_residuals`."""
+        from ardea.show import plot_residuals
+
+        return plot_residuals(self, X, y, axes, **details)
+
+    def plot_trace(self, ax: Any = None, **details: Any) -> Any:
+        """Draw how the fit went, with its certificate; see :func:`ardea.show.plot_trace`."""
+        from ardea.show import plot_trace
+
+        return plot_trace(self, ax, **details)
 
 
-def _check_units(equations: Sequence[Equation], names: Sequence[str]) -> None:
-    """Refuse coefficients whose variance is no number, rather than report a standard deviation of zero."""
-    for kept in (equation.kept for equation in equations):
-        variance = kept.posterior.covariance.diagonal()
-        lost = ~np.isfinite(variance) | (variance == 0)
-        if lost.any() and kept.posterior.noise_variance > 0:
-            listed = ", ".join(names[int(j)] for j in kept.active[lost][:3])
-            raise ValueError(
-                f"The variance of the coefficients of {listed} overflows: give these columns, or y, in another unit "
-                "(numbers within 1e±150 of each other)."
-            )
+def _check_interval(level: Any, kind: Any) -> None:
+    if not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
+    if kind not in {"posterior", "refit"}:
+        raise ValueError(f"kind={kind!r} is not known: choose 'posterior' or 'refit'.")
 
 
-def _trace_in_units(trace: Trace, problem: Problem, coordinates: Coordinates, target: int, power: int) -> Trace:
-    """Return the trace in the user's units."""
-    scales = coordinates.coefficient_unit(target) ** power
-    scale = coordinates.targets[target]
-    dropped = tuple(
-        replace(d, statistic=float(d.statistic * scales[d.column]), threshold=float(d.threshold * scales[d.column]))
-        for d in trace.dropped
-    )
-    cost = trace.cost + 2 * problem.n_rows * np.log(scale)
-    return replace(trace, cost=cost, noise_variance=trace.noise_variance * scale**2, dropped=dropped)
+def predicted_mean(equations: Sequence[Equation], one_target: bool, X: Any) -> Array:
+    """Return the mean of every target at the rows of X."""
+    means = [_columns(X, one.kept.support) @ one.coefficients + (one.intercept or 0.0) for one in equations]
+    stacked = np.column_stack(means)
+    return stacked[:, 0] if one_target else stacked
+
+
+def predicted_std(equations: Sequence[Equation], one_target: bool, X: Any) -> Array:
+    """Return the standard deviation of a new observation of every target at the rows of X."""
+    variances = [
+        one.kept.prediction_variance(_dense(_columns(X, one.kept.active)), _dense(_columns(X, one.kept.flat.kept)))
+        for one in equations
+    ]
+    deviations = np.sqrt(np.column_stack(variances))
+    return deviations[:, 0] if one_target else deviations
+
+
+def _columns(X: Any, index: Index) -> Any:
+    """Return some columns of an array, a sparse matrix or an operator."""
+    return X.take(index) if isinstance(X, Operator) else X[:, index]
+
+
+def _dense(block: Any) -> Array:
+    return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)

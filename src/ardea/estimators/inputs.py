@@ -53,6 +53,8 @@ class CheckedRows:
         Least and greatest value of every column.
     one_target : bool
         Whether y had one axis.
+    used : boolean ndarray or None
+        Which of the rows given count, where not all do.
     """
 
     X: Any
@@ -60,6 +62,7 @@ class CheckedRows:
     weight: Array | None
     ranges: Array | None
     one_target: bool
+    used: NDArray[np.bool_] | None = None
 
     @property
     def n_columns(self) -> int:
@@ -177,7 +180,7 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     if used.all() or isinstance(rows.X, Operator):
         return CheckedRows(rows.X, rows.Y, weight, rows.ranges, rows.one_target)
     X = rows.X[used]
-    return CheckedRows(X, rows.Y[used], weight[used], ranges_of(X), rows.one_target)
+    return CheckedRows(X, rows.Y[used], weight[used], ranges_of(X), rows.one_target, used)
 
 
 def _compressed_where_they_lie(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:

@@ -45,8 +45,7 @@ from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation, Left
-from ardea.estimators.base import BaseARD
-from ardea.estimators.fitted import predicted_mean
+from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.kept import kept_terms
 from ardea.methods.task import Task, tasks_of
@@ -325,7 +324,7 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
     ) -> Array:
         """Return the score of the one-standard-error rule: k for models within it, the error beyond."""
         _, rows = data
-        splits = list(check_cv(self.cv).split(rows.X, rows.Y[:, 0]))
+        splits = self._splits(rows)
         paths = self._resampled(data, [train for train, _ in splits])
         errors = np.array(
             [
@@ -338,6 +337,14 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         within = eligible & (mean <= mean[best] + spread[best])
         # Within one standard error the sparsest wins; the rest are ranked behind all of them by their error.
         return np.where(within, k - k.max() - 1.0, mean / mean[best])
+
+    def _splits(self, rows: CheckedRows) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Return the rows to fit and those left out: blocks of the rows that count, or what a splitter says of all."""
+        if rows.used is None or isinstance(self.cv, Integral):
+            return list(check_cv(self.cv).split(rows.X, rows.Y[:, 0]))
+        places = np.cumsum(rows.used) - 1
+        splits = check_cv(self.cv).split(np.empty((rows.used.size, 1)))
+        return [tuple(places[part[rows.used[part]]] for part in split) for split in splits]
 
     def _stability(self, data: tuple[list[Candidate], CheckedRows]) -> Array:
         """Return Φ of every strength: 1 for the same support on every half of the rows, 0 for chance."""
