@@ -335,13 +335,19 @@ def distinct_rows(X: Any, Y: Array, ranges: Array) -> int:
     >>> distinct_rows(X, np.zeros((3, 1)), ranges_of(X))
     2
     """
-    ranges = np.hstack([ranges, ranges_of(Y)])
-    with np.errstate(over="ignore", divide="ignore"):
-        width = ranges[1] - ranges[0]
-        weight = np.where(width > 0, np.random.default_rng(0).uniform(1, 2, size=width.size) / width, 0.0)
-    values = np.sort(X @ weight[: X.shape[1]] + Y @ weight[X.shape[1] :])
-    rounding = 64 * EPS * float((weight * np.abs(ranges).max(axis=0)).sum())
-    return 1 + int((np.diff(values) > rounding).sum())
+    low, high = np.hstack([ranges, ranges_of(Y)])
+    with np.errstate(over="ignore"):
+        width = high - low
+    usable = (width > 4 * np.finfo(float).tiny) & np.isfinite(width)
+    weight = np.random.default_rng(0).uniform(1, 2, size=width.size) * usable / np.where(usable, width, 1.0)
+    # Least values are taken off first, so that nearly constant columns keep their digits; of a sparse matrix not.
+    shift = np.where(usable & ~sparse.issparse(X), low, 0.0)
+    d, height = X.shape[1], max(1, BLOCK_BYTES // (8 * max(X.shape[1], 1)))
+    parts = [slice(start, start + height) for start in range(0, X.shape[0], height)]
+    blocks = [X @ weight[:d]] if sparse.issparse(X) else [(X[part] - shift[:d]) @ weight[:d] for part in parts]
+    values = np.sort(np.concatenate(blocks) + (Y - shift[d:]) @ weight[d:])
+    size = np.where(usable, np.maximum(np.abs(low - shift), np.abs(high - shift)), 0.0)
+    return 1 + int((np.diff(values) > 64 * EPS * float(weight @ size)).sum())
 
 
 def _dependent(factor: Array) -> bool:
