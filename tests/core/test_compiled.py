@@ -95,3 +95,15 @@ def test_versions_name_the_loop_in_use(monkeypatch, capsys):
         monkeypatch.setenv("ARDEA_LOOP", name)
         show_versions()
         assert f"outer loop    {name}" in capsys.readouterr().out
+
+
+def test_the_twin_takes_over_where_the_compiled_loop_gets_no_memory(monkeypatch):
+    class Greedy:
+        @staticmethod
+        def Loop(*_):
+            raise MemoryError
+
+    X, y = problem(0, 60, 5, k=2)
+    expected = ARD().fit(X, y).coef_
+    monkeypatch.setattr(loop, "compiled", Greedy)
+    np.testing.assert_allclose(ARD().fit(X, y).coef_, expected, rtol=1e-8)

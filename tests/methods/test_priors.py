@@ -364,3 +364,20 @@ def test_in_other_coordinates_a_prior_has_the_same_solution(prior):
     there = solve(scaled, tol=1e-8, max_iter=100)
     here = solved(theta, y, prior, tol=1e-8, max_iter=100)
     np.testing.assert_allclose(there.gamma * (unit / column_units) ** 2, here.gamma, rtol=1e-5, atol=1e-10)
+
+
+def test_a_prior_with_a_convex_part_takes_no_second_one():
+    with pytest.raises(ValueError, match="convex part of its own"):
+        Gamma(2.0, 1.0) & Bounds(0.0, 1.0)
+    with pytest.raises(ValueError, match="convex one"):
+        Bounds(0.0, 1.0) & Bounds(0.0, 2.0)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Linear(1.0) & Linear(1.0)
+    assert (Bounds(0.0, 1.0) & Linear(1.0)).convex is not None
+
+
+@pytest.mark.parametrize("prior", [CappedLinear, Tanh, Log])
+@pytest.mark.parametrize(("lam", "eta"), [(-1.0, 1.0), (np.nan, 1.0), (np.inf, 1.0), (1.0, 0.0), (1.0, np.nan)])
+def test_priors_refuse_strengths_that_are_none(prior, lam, eta):
+    with pytest.raises(ValueError, match="lam >= 0"):
+        prior(lam, eta)

@@ -1,0 +1,262 @@
+"""What may be passed as X, y and weights, and what is refused: arrays, frames, sparse matrices, unsound numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from ardea import ARD, CollapseWarning, Operator, SparseARD
+from conftest import (
+    assert_same_fit,
+    assert_same_moments,
+    sparse_columns,
+    sparse_data,
+    wide,
+)
+
+DATA = sparse_data(m=20, d=4, k=1)
+X, Y = DATA.X, DATA.y
+
+
+def spoiled(array, value):
+    """Return a copy with one entry replaced."""
+    array = array.copy()
+    array.flat[3] = value
+    return array
+
+
+def refuses(model, X, y, match, **arguments):
+    """Both ways in refuse, and leave no half-fitted model behind."""
+    for method in ("fit", "partial_fit"):
+        fresh = clone(model)
+        with pytest.raises(ValueError, match=match):
+            getattr(fresh, method)(X, y, **arguments)
+        with pytest.raises((NotFittedError, AttributeError)):
+            fresh.coef_  # noqa: B018
+
+
+BAD_DATA = {
+    "NaN in X": (spoiled(X, np.nan), Y, "NaN"),
+    "infinity in X": (spoiled(X, np.inf), Y, "infinity"),
+    "NaN in y": (X, spoiled(Y, np.nan), "NaN"),
+    "infinity in y": (X, spoiled(Y, -np.inf), "infinity"),
+    "NaN in sparse X": (sparse.csr_array(spoiled(X, np.nan)), Y, "NaN"),
+    "fewer targets than rows": (X, Y[:-1], "inconsistent numbers of samples"),
+    "no rows": (X[:0], Y[:0], "0 sample"),
+    "no columns": (X[:, :0], Y, "0 feature"),
+    "one-dimensional X": (Y, Y, "Reshape your data"),
+    "three-dimensional X": (X[:, :, None], Y, "dim 3"),
+    "text in X": (X.astype(str).astype(object) + "a", Y, "could not convert string|convert"),
+    "text in y": (X, np.array(["a"] * 20), "could not convert string|convert|numeric"),
+    "complex X": (X + 1j, Y, "Complex data not supported"),
+    "complex y": (X, Y + 1j, "Complex data not supported"),
+    "no y": (X, None, "requires y"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data(estimator, case):
+    bad_X, bad_y, match = BAD_DATA[case]
+    refuses(estimator, bad_X, bad_y, match)
+
+
+BAD_WEIGHTS = {
+    "negative": (spoiled(np.ones(20), -1.0), "[Nn]egative"),
+    "all zero": (np.zeros(20), "at least one"),
+    "NaN": (spoiled(np.ones(20), np.nan), "NaN"),
+    "infinite": (spoiled(np.ones(20), np.inf), "infinity"),
+    "too few": (np.ones(19), "shape"),
+    "two-dimensional": (np.ones((20, 2)), "1D"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+def test_bad_weights(estimator, case):
+    weight, match = BAD_WEIGHTS[case]
+    refuses(estimator, X, Y, match, sample_weight=weight)
+
+
+def test_rows_with_other_columns(estimator):
+    model = estimator.fit(X, Y)
+    with pytest.raises(ValueError, match=r"3 features.*expecting 4"):
+        model.predict(X[:, :3])
+    with pytest.raises(ValueError, match=r"3 features.*expecting 4"):
+        model.transform(X[:, :3])
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(spoiled(X, np.nan), return_std=True)
+
+
+def test_frame_with_other_names(estimator):
+    model = estimator.fit(pd.DataFrame(X, columns=list("abcd")), Y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pd.DataFrame(X, columns=list("abce")))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_keep_names(estimator, frame):
+    data = sparse_data()
+    names = [f"term {j}" for j in range(data.X.shape[1])]
+    model = estimator.fit(frame(dict(zip(names, data.X.T, strict=True))), data.y)
+    plain = clone(estimator).fit(data.X, data.y)
+    assert_same_fit(model, plain)
+    assert list(model.feature_names_in_) == names
+    kept = [name for name, keep in zip(names, model.support_, strict=True) if keep]
+    assert list(model.get_feature_names_out()) == kept
+    assert model.summary().columns["term"] == kept
+    assert all(name in str(model.summary()) for name in kept)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_can_be_predicted_and_transformed(estimator, frame):
+    data = sparse_data()
+    names = [f"t{j}" for j in range(data.X.shape[1])]
+    X = frame(dict(zip(names, data.X.T, strict=True)))
+    model = estimator.fit(X, data.y)
+    plain = clone(estimator).fit(data.X, data.y)
+    assert_same_moments(model.predict(X, return_std=True), plain.predict(data.X, return_std=True))
+    np.testing.assert_array_equal(np.asarray(model.transform(X)), data.X[:, model.support_])
+
+
+def test_series_target_is_one_target(estimator):
+    data = sparse_data()
+    model = estimator.fit(data.X, pd.Series(data.y))
+    np.testing.assert_array_equal(model.coef_, clone(estimator).fit(data.X, data.y).coef_)
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.coo_array])
+@pytest.mark.parametrize("shape", [(100, 30), (60, 150)])
+@pytest.mark.parametrize("keep", [None, [0, 4]])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_sparse_matrix_equals_dense(container, shape, keep, intercept):
+    X, y = sparse_columns(*shape)
+    model = SparseARD(always_keep=keep, fit_intercept=intercept)
+    dense, thin = clone(model).fit(X, y), clone(model).fit(container(X), y)
+    assert_same_fit(thin, dense)
+    assert_same_moments(thin.predict(container(X), return_std=True), dense.predict(X, return_std=True))
+
+
+def test_beyond_the_column_limit_all_ways_in_agree():
+    """Above 5,000 columns rows are kept as they are: array, sparse matrix, stream."""
+    X, y = sparse_columns(60, 5100)
+    model = SparseARD().fit(X, y)
+    np.testing.assert_array_equal(np.flatnonzero(model.support_), [1, 4])
+    assert_same_fit(SparseARD().fit(sparse.csr_array(X), y), model)
+    assert_same_fit(SparseARD().partial_fit(X[:30], y[:30]).partial_fit(X[30:], y[30:]), model)
+
+
+@pytest.mark.parametrize("shape", [(100, 30), (60, 150)])
+def test_sparse_matrix_with_weights_and_targets_equals_dense(estimator, shape):
+    X, y = sparse_columns(*shape)
+    Y = np.column_stack([y, y - X[:, 7]])
+    weight = np.random.default_rng(1).integers(0, 3, len(y))
+    estimator.set_params(noise_variance=0.04)  # for d > m plain ARD cannot learn it
+    dense = clone(estimator).fit(X, Y, sample_weight=weight)
+    thin = clone(estimator).fit(sparse.csr_array(X), Y, sample_weight=weight)
+    assert_same_fit(thin, dense)
+
+
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.ExtrapolationWarning")
+@pytest.mark.parametrize("keep", [None, [1]])
+def test_integer_weights_are_repeated_rows(estimator, keep):
+    data = sparse_data()
+    weight = np.random.default_rng(0).integers(0, 4, len(data.y))
+    estimator.set_params(always_keep=keep)
+    weighted = clone(estimator).fit(data.X, data.y, sample_weight=weight)
+    repeated = clone(estimator).fit(np.repeat(data.X, weight, axis=0), np.repeat(data.y, weight))
+    assert_same_fit(weighted, repeated)
+    new = 5 * data.X + 3
+    assert_same_moments(weighted.predict(new, return_std=True), repeated.predict(new, return_std=True))
+    interval = [m.credible_interval(kind="refit") for m in (weighted, repeated)]
+    np.testing.assert_allclose(*interval, rtol=1e-8, atol=1e-10)
+
+
+def test_zero_weights_drop_rows(estimator):
+    data = sparse_data()
+    weight = (np.arange(len(data.y)) % 3 > 0).astype(float)
+    X, y = data.X.copy(), data.y.copy()
+    y[weight == 0] = 1e12  # must not matter
+    dropped = clone(estimator).fit(data.X[weight > 0], data.y[weight > 0])
+    assert_same_fit(clone(estimator).fit(X, y, sample_weight=weight), dropped)
+
+
+def test_weights_of_few_counts_warn(estimator):
+    data = sparse_data()
+    with pytest.warns(CollapseWarning, match=r"Weights are counts.*scale them"):
+        estimator.fit(data.X, data.y, sample_weight=np.full(len(data.y), 0.01))
+    assert np.isfinite(estimator.coef_).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_other_number_types(estimator, dtype):
+    data = sparse_data()
+    X, y = (100 * data.X).astype(dtype), (1e4 * data.y).astype(dtype)
+    model = estimator.fit(X, y)
+    np.testing.assert_allclose(model.coef_ / 100, data.coef, atol=0.2)
+
+
+def test_wrong_column_norms_are_refused():
+    X, _ = wide(0.5, m=60, d=5)
+    with pytest.raises(ValueError, match="its norm is"):
+        Operator(X, np.ones(5))
+
+
+def masked(array, cell):
+    """Return the array with one cell masked."""
+    hidden = np.ma.masked_array(array, mask=np.zeros(array.shape, dtype=bool))
+    hidden[cell] = np.ma.masked
+    return hidden
+
+
+MASKED_OR_DATED = {
+    "masked X": (masked(X, (3, 1)), Y, {}, r"X has 1 masked cells, the first at \(3, 1\): these values are missing"),
+    "masked y": (X, masked(Y, (2,)), {}, r"y has 1 masked cells, the first at \(2,\)"),
+    "masked weights": (X, Y, {"sample_weight": masked(np.ones(20), (0,))}, "sample_weight has 1 masked cells"),
+    "dates in X": (np.full((20, 2), np.datetime64("2024-01-01")), Y, {}, "X holds dates or times.*numbers of a unit"),
+    "durations in X": (np.full((20, 2), np.timedelta64(1, "s")), Y, {}, "X holds dates or times"),
+    "dates in y": (X, np.full(20, np.datetime64("2024-01-01")), {}, "y holds dates or times"),
+}
+
+
+@pytest.mark.parametrize("case", MASKED_OR_DATED)
+def test_masked_cells_and_dates_are_refused(estimator, case):
+    bad_X, bad_y, arguments, match = MASKED_OR_DATED[case]
+    refuses(estimator, bad_X, bad_y, match, **arguments)
+
+
+def test_masked_cells_and_dates_are_refused_in_predictions(estimator):
+    model = estimator.fit(X, Y)
+    with pytest.raises(ValueError, match="masked"):
+        model.predict(masked(X, (0, 0)))
+    with pytest.raises(ValueError, match="dates or times"):
+        model.predict(np.full((3, 4), np.datetime64("2024-01-01")))
+
+
+def test_a_mask_that_hides_nothing_is_no_mask(estimator):
+    whole = clone(estimator).fit(np.ma.masked_array(X), np.ma.masked_array(Y))
+    np.testing.assert_array_equal(whole.coef_, estimator.fit(X, Y).coef_)
+
+
+def few_different_rows(times):
+    """20 rows, each several times, and 30 columns that explain nothing."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 30)), rng.normal(size=20)
+    return X, y, np.full(20, float(times))
+
+
+@pytest.mark.parametrize("kind", [ARD, SparseARD])
+def test_a_collapse_is_seen_by_the_rows_that_differ(kind):
+    """19 terms are few for 400 rows, but not for 20 rows that were given 20 times, in whatever way."""
+    X, y, weight = few_different_rows(20)
+    many = np.repeat(X, 20, axis=0)
+    ways = [(X, y, weight), (many, np.repeat(y, 20), None), (sparse.csr_array(many), np.repeat(y, 20), None)]
+    models = []
+    for rows in ways:
+        with pytest.warns(CollapseWarning, match="400 rows, 20 of them different"):
+            models.append(kind().fit(*rows))
+    for other in models[1:]:
+        np.testing.assert_array_equal(other.support_, models[0].support_)
