@@ -16,6 +16,9 @@ from ardea.core.problem import Array, Coordinates, Index, Problem, power_of_two
 
 # Columns with this share of their norm or less left after projection are measured one by one.
 CANCELLED_SHARE = 1e-4
+# Columns of an operator that are made dense together, to measure them: a convention.
+COLUMNS_AT_ONCE = 256
+_NONE: Index = np.empty(0, dtype=np.intp)
 
 
 class Source(Protocol):
@@ -166,15 +169,31 @@ class Operator:
 
     def _check_some_norms(self) -> None:
         """Compare three columns with the norms given: wrong norms give wrong models."""
-        some = (
-            np.unique(np.linspace(0, self.shape[1] - 1, 3).astype(np.intp)) if self.shape[1] else np.empty(0, np.intp)
-        )
-        measured = np.linalg.norm(self.take(some), axis=0)
-        for j, norm in zip(some, measured, strict=True):
+        some = np.unique(np.linspace(0, self.shape[1] - 1, 3).astype(np.intp)) if self.shape[1] else _NONE
+        for j, norm in zip(some, np.linalg.norm(self.take(some), axis=0), strict=True):
             if not np.isclose(norm, self.column_norms[j], rtol=1e-6, atol=1e-300):
                 raise ValueError(
                     f"column_norms says {self.column_norms[j]:.6g} for column {j}, but its norm is {norm:.6g}."
                 )
+
+    def _derived(self, op: LinearOperator, norms: Array | None) -> Operator:
+        """Return another operator made from this one; norms that are not known are those of its columns."""
+        made = object.__new__(Operator)
+        made.op, made.shape = op, op.shape
+        if norms is None:
+            parts = np.array_split(np.arange(op.shape[1]), max(1, op.shape[1] // COLUMNS_AT_ONCE))
+            norms = np.concatenate([np.linalg.norm(made.take(part), axis=0) for part in parts])
+        made.column_norms = norms
+        return made
+
+    @property
+    def norms(self) -> Array:
+        """Norm of every column."""
+        return self.column_norms
+
+    def weighted(self, root: Array) -> Operator:
+        """Return the same with every row multiplied by its root weight."""
+        return self._derived(aslinearoperator(sparse.diags_array(root)) @ self.op, None)
 
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""
@@ -184,51 +203,17 @@ class Operator:
         units[index, np.arange(index.size)] = 1.0
         return np.asarray(self.op.matmat(units), dtype=float)
 
-
-class OperatorSource:
-    """The operator with its rows multiplied by root weights, restricted to some of its columns."""
-
-    def __init__(self, operator: Operator, root: Array, index: Index, norms: Array | None) -> None:
-        self.operator = operator
-        self.root = root
-        self.index = index
-        self._norms = norms
-        self.shape = (operator.shape[0], index.size)
-
-    @classmethod
-    def of(cls, operator: Operator) -> OperatorSource:
-        """Return all columns, every row counted once."""
-        m, d = operator.shape
-        return cls(operator, np.ones(m), np.arange(d), operator.column_norms)
-
-    @property
-    def norms(self) -> Array:
-        """Norm of every column; from the columns themselves where weights have changed what the user gave."""
-        if self._norms is None:
-            parts = np.array_split(np.arange(self.index.size), max(1, self.index.size // 256))
-            self._norms = np.concatenate([np.linalg.norm(self.take(part), axis=0) for part in parts])
-        return self._norms
-
-    def weighted(self, root: Array) -> OperatorSource:
-        """Return the same with every row multiplied by its root weight."""
-        return OperatorSource(self.operator, root, self.index, self._norms if np.all(root == 1) else None)
-
-    def take(self, index: Index) -> Array:
-        """Return the chosen columns as a dense array."""
-        return self.operator.take(self.index[index]) * self.root[:, None]
-
     def correlate(self, vectors: Array) -> Array:
         """Return Θᵀ vectors."""
         if vectors.size == 0:  # SciPy's operators cannot take it
-            return np.zeros((self.index.size, *vectors.shape[1:]))
-        weighted = vectors * (self.root if vectors.ndim == 1 else self.root[:, None])
-        adjoint = self.operator.op.rmatvec if vectors.ndim == 1 else self.operator.op.rmatmat
-        return np.asarray(adjoint(weighted), dtype=float)[self.index]
+            return np.zeros((self.shape[1], *vectors.shape[1:]))
+        adjoint = self.op.rmatvec if vectors.ndim == 1 else self.op.rmatmat
+        return np.asarray(adjoint(vectors), dtype=float)
 
-    def restrict(self, index: Index) -> OperatorSource:
+    def restrict(self, index: Index) -> Operator:
         """Return the chosen columns only."""
-        norms = None if self._norms is None else self._norms[index]
-        return OperatorSource(self.operator, self.root, self.index[index], norms)
+        chosen = sparse.csr_array(sparse.eye_array(self.shape[1], format="csc")[:, index])
+        return self._derived(self.op @ aslinearoperator(chosen), self.column_norms[index])
 
 
 def pose_implicit(

@@ -26,7 +26,7 @@ from ardea.core.compression import (
     pose_array,
     ranges_of,
 )
-from ardea.core.implicit import Operator, OperatorSource, SparseSource, pose_implicit
+from ardea.core.implicit import Operator, SparseSource, pose_implicit
 from ardea.core.memory import LEAST, require
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.methods.task import Method, Wish
@@ -89,7 +89,7 @@ class CheckedRows:
         X, Y, weight = self.X, self.Y, self.weight
         m, d = X.shape
         if isinstance(X, Operator):
-            return pose_implicit(OperatorSource.of(X), Y, weight, intercept=intercept, keep=keep)
+            return pose_implicit(X, Y, weight, intercept=intercept, keep=keep)
         # Peaks of memory as measured on several shapes; ill-conditioned columns may need half as much again.
         if isinstance(X, CompressedRows) or (m > d and d <= COMPRESSION_COLUMN_LIMIT):
             _ask_for(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")

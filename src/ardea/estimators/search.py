@@ -34,7 +34,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -340,6 +339,8 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
 
     def _splits(self, rows: CheckedRows) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Return the rows to fit and those left out: blocks of the rows that count, or what a splitter says of all."""
+        from sklearn.model_selection import check_cv  # half of the time to load this file
+
         if rows.used is None or isinstance(self.cv, Integral):
             return list(check_cv(self.cv).split(rows.X, rows.Y[:, 0]))
         places = np.cumsum(rows.used) - 1
