@@ -22,7 +22,7 @@ from sklearn.linear_model import ARDRegression, Lasso, LinearRegression
 
 import dense_twin as twin
 from ardea import ARD, MAPSTSBL, ARDr, ARDvi, SparseARD, rates
-from ardea.core import loop, subsets
+from ardea.core import subsets
 from ardea.core.compression import GRAM_CONDITION_LIMIT, Compression
 from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
@@ -38,7 +38,7 @@ mp = MPContext()
 mp.dps = 110
 # A backward stable algorithm errs by this many εκ, at these sizes (k ≤ 15).
 FEW = 30.0
-LOOPS = ["numpy", pytest.param("compiled", marks=pytest.mark.skipif(loop.compiled is None, reason="no compiler"))]
+LOOPS = ["numpy", pytest.param("compiled", marks=pytest.mark.skipif(compiled is None, reason="no compiler"))]
 
 
 # Exact arithmetic -----------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def certificate(loop, problem, gamma, noise):
     setting = Setting(problem, Flat(), Fixed(noise), inflation=np.ones(gamma.size))
     if loop == "numpy":
         return certify(setting, State(gamma, noise, np.zeros(gamma.size))).kkt_gap
-    fit = loop.run_compiled(setting, gamma.copy(), noise, started=True, max_iter=0, tol=1e-300)
+    fit = run_compiled(setting, gamma.copy(), noise, started=True, max_iter=0, tol=1e-300)
     return None if fit is None else fit.kkt_gap
 
 
