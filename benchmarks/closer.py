@@ -25,8 +25,9 @@ from tqdm import tqdm
 from ardea import ARD, SparseARD, rates
 from ardea.core.evidence import slopes_and_scores
 from ardea.core.result import Fit, posterior
-from ardea.methods.task import Task
-from ardea.methods.thresholds import MaximumAPosteriori, embed, sequential
+from ardea.estimators.inputs import CheckedRows
+from ardea.methods.task import Task, Wish, tasks_of
+from ardea.methods.thresholds import MaximumAPosteriori
 from benchmarks.cases import fourier, linear
 from benchmarks.process import save_json
 
@@ -46,7 +47,7 @@ class Neighbourhood:
 
     def criterion(self, fit: Fit) -> float:
         """Return L + 2k + 2 ln C(d, k)."""
-        k, d = fit.posterior.active.size, self.task.n_candidates
+        k, d = fit.posterior.active.size, self.task.problem.n_candidates
         return fit.posterior.cost + 2 * k + 2 * (gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1))
 
     def fitted(self, columns: Index, noise: float) -> tuple[float, Fit]:
@@ -54,9 +55,8 @@ class Neighbourhood:
         key = tuple(sorted(columns.tolist()))
         if key not in self.met:
             problem = self.task.problem
-            fit = embed(
-                problem.n_columns, np.array(key, dtype=int), self.task.run(problem.restrict(np.array(key)), noise)
-            )
+            chosen = np.array(key, dtype=np.intp)
+            fit = self.task.run(problem.restrict(chosen), noise).on(problem.n_columns, chosen)
             self.met[key] = (self.criterion(fit), fit)
         return self.met[key]
 
@@ -104,7 +104,7 @@ def with_terms_added_back(neighbourhood: Neighbourhood, fit: Fit) -> Fit:
     """Add the strongest outsider while its statistic exceeds the cut, and eliminate backward after each."""
     task = neighbourhood.task
     cut = float(rates.strength_for("vi", task.false_positive_rate(FALSE_TERMS)))
-    rule = MaximumAPosteriori(task.price(FALSE_TERMS), "backward")
+    rule = MaximumAPosteriori(Wish(false_terms=FALSE_TERMS).price(task), "backward")
     while True:
         t_square = neighbourhood.statistics(fit.gamma, fit.noise)
         entrant = int(np.argmax(t_square))
@@ -112,7 +112,7 @@ def with_terms_added_back(neighbourhood: Neighbourhood, fit: Fit) -> Fit:
             return fit
         columns = np.sort(np.append(fit.posterior.active, entrant))
         first = task.run(task.problem.restrict(columns), fit.noise)
-        new = sequential(task.problem, rule, task.run, first, columns)
+        new = task.sequential(rule, first, columns)
         if neighbourhood.criterion(new) >= neighbourhood.criterion(fit):
             return fit
         fit = new
@@ -127,10 +127,9 @@ def coefficients(task: Task, fit: Fit) -> Array:
 
 def estimates(X: Array, y: Array, truth: Array) -> dict[str, Array]:
     """Return the coefficients of every variant."""
-    model = SparseARD(false_terms=FALSE_TERMS, fit_intercept=False)
-    problems, coordinates = model._posed(X, y[:, None], None, np.array([], dtype=int))
-    task = model._tasks(problems, coordinates)[0]
-    start = model._solve_one(task)
+    problems, coordinates = CheckedRows(X, y[:, None], None, None, True).pose(intercept=False, keep=[])
+    (task,) = tasks_of(problems, coordinates, None, 500, 1e-6)
+    start = SparseARD.method.solve(task, Wish(false_terms=FALSE_TERMS), None)
     around = Neighbourhood(task)
     added = with_terms_added_back(around, start)
     descended = around.descended(start)

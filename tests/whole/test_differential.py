@@ -26,7 +26,7 @@ from ardea.core import subsets
 from ardea.core.compression import GRAM_CONDITION_LIMIT, Compression
 from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
-from ardea.core.loop import Fixed
+from ardea.core.loop import Fixed, compiled, run_compiled
 from ardea.core.problem import EPS
 from ardea.core.result import SHARP_CONDITION, Setting, posterior, sharpened
 from ardea.core.reweighted import State, certify

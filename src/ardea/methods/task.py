@@ -209,13 +209,13 @@ class Task:
     def threshold(self, rule: Rule, screened: Fit | None = None) -> Fit:
         """Threshold ARD sequentially (Algs. 4–6), among all columns or those that an earlier fit kept."""
         if screened is None:
-            return self._sequential(rule, self.plain, np.arange(self.problem.n_columns))
+            return self.sequential(rule, self.plain, np.arange(self.problem.n_columns))
         columns = screened.posterior.active
         first = self.run(self.problem.restrict(columns), screened.noise)
-        fit = self._sequential(rule, first, columns).after(screened)
+        fit = self.sequential(rule, first, columns).after(screened)
         return replace(fit, status=worst(fit.status, screened.status))
 
-    def _sequential(self, rule: Rule, first: Fit, columns: Index) -> Fit:
+    def sequential(self, rule: Rule, first: Fit, columns: Index) -> Fit:
         """Judge the fit on some columns, refit on those that are left, until none is dropped; return it on all."""
         problem, fit, before, rounds = self.problem, first, first, 0
         while True:
