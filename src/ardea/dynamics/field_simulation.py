@@ -43,6 +43,11 @@ STEPS_OF_BLOW_UP = 64
 SEAM_FACTOR = 5.0
 # Relative errors below this are rounding: about 500 units of it, one for each of some hundred steps.
 ROUNDING = 1e-13
+# Why a run ends: no number of steps will do, or |u| passed its limit.
+STOPS = (
+    "the step size collapsed at t = {t:.4g}: the solution is singular there",
+    "|u| passed its limit near t = {t:.4g}: the model blows up",
+)
 
 
 class Weights(NamedTuple):
@@ -211,29 +216,11 @@ def simulate_field(
     """Integrate u_t = Σ ξ_pq u^p ∂^q u for one field, periodic in one space dimension, with steps that adapt.
 
     Every interval between output times is solved with n and with 2n steps; n doubles until a fifteenth of their
-    difference, the error of the finer solution, is within the tolerance.
+    difference, the error of the finer solution, is within the tolerance: the errors of all intervals add up to at most
+    rtol times the largest |u|. The grid x covers one period, without the point that repeats the first.
 
-    Parameters
-    ----------
-    library : FieldTerms
-        Candidate terms.
-    coefficients : array of shape (n_terms,) or (1, n_terms)
-        ξ.
-    u0 : array of shape (n_x,)
-        The field at t[0].
-    x : array of shape (n_x,)
-        Evenly spaced grid over one period, without the point that repeats the first.
-    t : array of shape (n_times,)
-        Ascending times. Even spacing is fastest.
-    limit : float
-        The simulation stops when |u| passes it.
-    rtol : float
-        The local errors of all intervals add up to at most rtol times the largest |u|.
-
-    Returns
-    -------
-    array of shape (n_x, n_reached)
-        Space first, then time. Fewer times, with a `SimulationWarning` that says why, if the field blew up.
+    The result has shape (n_x, n_reached): fewer times, with a `SimulationWarning` that says why, if |u| passed the
+    limit or became singular.
 
     Examples
     --------
@@ -255,25 +242,21 @@ def simulate_field(
     for i, interval in enumerate(np.diff(times)):
         size = float(np.max(np.abs(u[:, : i + 1])))
         tolerance = max(rtol * float(interval) / float(times[-1] - times[0]), ROUNDING)
-        modes, n_steps, stop = _interval(equation, modes, float(interval), n_steps, tolerance, size, limit)
-        if stop is not None:
-            warn_stopped(stop.why.format(t=float(times[i]) + stop.after), i + 1, len(times))
+        modes, n_steps, left = _interval(equation, modes, float(interval), n_steps, tolerance, size, limit)
+        if left < np.inf:
+            warn_stopped(STOPS[left > 0].format(t=float(times[i]) + left), i + 1, len(times))
             return u[:, : i + 1]
         u[:, i + 1] = equation.field(modes)
     return u
 
 
-class _Stop(NamedTuple):
-    """Why a field cannot go on, and how long after the last output time."""
-
-    why: str
-    after: float
-
-
 def _interval(
     equation: SpectralEquation, modes: Modes, interval: float, n_steps: int, rtol: float, size: float, limit: float
-) -> tuple[Modes, int, _Stop | None]:
-    """Return the modes after an interval, the number of coarse steps to try in the next one, and why it ends, if so."""
+) -> tuple[Modes, int, float]:
+    """Return the modes after an interval, the number of coarse steps to try in the next one, and when the run ends.
+
+    That is inf if it goes on, 0 if no number of steps will do, and else when |u| passes its limit.
+    """
     coarse, coarse_left = equation.advanced(modes, interval, n_steps, limit)
     while True:
         fine, fine_left = equation.advanced(modes, interval, 2 * n_steps, limit)
@@ -281,11 +264,11 @@ def _interval(
             error, tolerance = equation.largest(fine - coarse) / 15, rtol * max(size, equation.largest(fine))
             if error <= tolerance:
                 # Half as many steps would give about 16 times the error.
-                return fine, max(1, n_steps // 2) if 32 * error < tolerance else n_steps, None
+                return fine, max(1, n_steps // 2) if 32 * error < tolerance else n_steps, np.inf
         elif n_steps >= STEPS_OF_BLOW_UP and _agree(coarse_left, fine_left, interval / n_steps):
-            return fine, n_steps, _Stop("|u| passed its limit near t = {t:.4g}: the model blows up", fine_left)
+            return fine, n_steps, fine_left
         if n_steps >= MOST_STEPS:
-            return fine, n_steps, _Stop("the step size collapsed at t = {t:.4g}: the solution is singular there", 0.0)
+            return fine, n_steps, 0.0
         coarse, coarse_left, n_steps = fine, fine_left, 2 * n_steps
 
 

@@ -91,15 +91,7 @@ class Library(ABC):
         return _compiled(self, n_states, None if terms is None else tuple(terms))
 
     def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
-        """Return ∂(Θξ)/∂x_l at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing.
-
-        Parameters
-        ----------
-        X : array of shape (rows, n_states)
-            States.
-        coefficients : array of shape (n_terms,)
-            ξ of one equation.
-        """
+        """Return ∂(Θξ)/∂x_l of one equation at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing."""
         X, xi = _checked_states(X), np.asarray(coefficients, dtype=float)
         support = np.flatnonzero(xi)
         reduced, numbers = _slopes(self, X.shape[1], tuple(support.tolist()))
@@ -278,16 +270,8 @@ class ProductOfLibraries(Library):
 class RightHandSide:
     """f(x, u) = Θ([x, u])ξᵀ for one ξ, or for many draws of it; only terms in some equation are evaluated.
 
-    Parameters
-    ----------
-    library : Library
-        Candidate terms of the states followed by the inputs.
-    coefficients : array of shape (n_states, n_terms) or (n_draws, n_states, n_terms)
-        ξ, mostly zeros.
-    n_states : int
-        Number of states.
-    n_inputs : int
-        Number of inputs u.
+    The library is of the states followed by the inputs u. Coefficients have shape (n_states, n_terms), mostly zeros, or
+    with draws (n_draws, n_states, n_terms).
 
     Examples
     --------
@@ -324,15 +308,7 @@ class RightHandSide:
         return self._weights.shape[1]
 
     def __call__(self, X: ArrayLike, inputs: ArrayLike | None = None) -> Array:
-        """Return f at every row; with draws, row i belongs to draw i.
-
-        Parameters
-        ----------
-        X : array of shape (rows, n_states)
-            States.
-        inputs : array of shape (rows, n_inputs), optional
-            Inputs.
-        """
+        """Return f at every row of states and inputs; with draws, row i belongs to draw i."""
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_states:
             raise ValueError(f"states must have shape (rows, {self.n_states}), got {X.shape}")

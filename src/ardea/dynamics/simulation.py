@@ -64,7 +64,7 @@ def simulate_states(rhs: RightHandSide, x0: ArrayLike, t: Any, **settings: Any) 
     >>> bool(np.allclose(simulate_states(decay, [1.0], t, limit=10.0, atol=1e-12)[:, 0], np.exp(-t), rtol=1e-8))
     True
     >>> doubling = RightHandSide(Polynomials(1), [[0.0, 2.0]], n_states=1)
-    >>> simulate_states(doubling, [1.0], 5, limit=100.0, discrete_time=True)[:, 0]
+    >>> simulate_states(doubling, [1.0], 5, limit=100.0, atol=1.0, discrete_time=True)[:, 0]
     array([ 1.,  2.,  4.,  8., 16.])
     """
     x, stops = simulate_draws(rhs, x0, t, **settings)
@@ -80,41 +80,21 @@ def simulate_draws(
     t: Any,
     *,
     limit: ArrayLike,
-    atol: ArrayLike = 0.0,
+    atol: ArrayLike,
     rtol: float = TOLERANCE,
     discrete_time: bool = False,
     inputs: Callable[[float], ArrayLike] | ArrayLike | None = None,
 ) -> tuple[Array, dict[int, str]]:
     """Integrate x' = f(x, u) by LSODA, which notices where equations are stiff; or iterate x_{n+1} = f(x_n, u_n).
 
-    All draws of the coefficients are one large system, in which they share their steps. The tolerance holds for each:
-    LSODA bounds the largest error of all states. A draw that blows up is taken out and the others go on.
+    All draws of the coefficients are one large system, in which they share their steps. The tolerances of a step hold
+    for each: LSODA bounds the largest error of all states. A draw whose |x| passes the limit is taken out, and the
+    others go on. Returned are x of shape (n_draws, n_times, n_states), NaN where a draw was stopped, and why draws
+    stopped, by their number.
 
-    Parameters
-    ----------
-    rhs : RightHandSide
-        f of all draws.
-    x0 : array of shape (n_states,) or (n_draws, n_states)
-        State at t[0], for all draws or for each.
-    t : array of shape (n_times,), or int
-        Ascending times. One iteration of a map leads from each time to the next; for a map also the number of states
-        wanted, x0 included.
-    limit : float or array of shape (n_states,)
-        A draw stops when |x| passes it.
-    atol, rtol : float or array of shape (n_states,), float
-        Absolute and relative tolerance of a step.
-    discrete_time : bool
-        Whether f is a map.
-    inputs : callable or array, optional
-        u(t), returning n_inputs values; or values at the times t, shape (n_times, n_inputs). Between them stands a
-        cubic spline; a map needs none for the last time.
-
-    Returns
-    -------
-    x : array of shape (n_draws, n_times, n_states)
-        NaN where a draw was stopped.
-    stops : dict
-        Why draws stopped, by their number.
+    x0, at t[0], is for all draws or for each, and limit and atol for all states or for each. One iteration of a map
+    leads from each time to the next; t may then be the number of states wanted, x0 included. inputs are u(t), or values
+    at the times t, with a cubic spline between them (a map needs none for the last time).
     """
     times = checked_times(np.arange(float(t)) if discrete_time and np.ndim(t) == 0 else t)
     bound = np.broadcast_to(np.asarray(limit, dtype=float), rhs.n_states)
