@@ -57,7 +57,7 @@ def demo_data(seed: int = 0) -> tuple[Array, Array, Array]:
     Examples
     --------
     >>> X, y, coef = demo_data(seed=0)
-    >>> X.shape, np.count_nonzero(coef)
+    >>> X.shape, int(np.count_nonzero(coef))
     ((150, 300), 6)
     """
     generator = np.random.default_rng(seed)

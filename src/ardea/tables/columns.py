@@ -310,18 +310,22 @@ class Columns:
             return np.asarray(frame.to_numpy(dtype=float))
         parts, problems = [], []
         for name in self._used:
-            column, trouble = frame[name], "not a number"
-            if name in self.levels:
-                trouble = f"none of the texts that are known: {', '.join(self.levels[name])}"
-                values, bad = indicators(column, self.levels[name], self._table.na)
-            else:
-                values, bad = as_numbers(column, self._marks.get(name), self._table.na)
+            values, bad = self._converted(frame[name], name)
             parts.append(values)
-            cells = [(int(row), str(column.iloc[row])) for row in np.flatnonzero(bad)]
-            problems += [(first + row, name, f"{text!r} is {trouble}") for row, text in cells]
+            for row in np.flatnonzero(bad):
+                problems.append((first + int(row), name, f"{str(frame[name].iloc[row])!r} is {self._trouble(name)}"))
         if problems:
             raise self.wrong(problems)
         return np.column_stack(parts)
+
+    def _converted(self, column: Any, name: str) -> tuple[Array, NDArray[np.bool_]]:
+        if name in self.levels:
+            return indicators(column, self.levels[name], self._table.na)
+        return as_numbers(column, self._marks.get(name), self._table.na)
+
+    def _trouble(self, name: str) -> str:
+        known = ", ".join(self.levels.get(name, []))
+        return f"none of the texts that are known: {known}" if known else "not a number"
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
         """Return the error of cells that cannot be used: row, column and what is wrong."""

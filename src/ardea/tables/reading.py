@@ -30,6 +30,9 @@ UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KI
 MOST_MEMORY = 2**62
 # Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
 BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
+# What pandas would else infer or leave out.
+AS_THEY_ARE: dict[str, Any] = {"header": None, "index_col": False, "keep_default_na": False, "low_memory": False}
+AS_THEY_ARE |= {"skipinitialspace": True}
 # A name as a string in a list, beside its letters (measured with sys.getsizeof).
 BYTES_PER_NAME = 80
 
@@ -193,41 +196,41 @@ class TextTable(Table):
         source, self._source = self._source or TextSource(self.path), None
         n_read, gap_at_end = 0, False
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)  # a first row that is too long
-                reader = pd.read_csv(source.start(self.written), chunksize=rows, **self._settings())
-            with reader:
-                for frame in reader:
-                    n_read += len(frame)
-                    gap_at_end |= self.separator is None and bool(frame.iloc[:, -1].isna().any())
-                    yield frame if list(names) == self.names == list(frame.columns) else frame[list(names)]
-        except pd.errors.EmptyDataError:
-            pass
+            for frame in self._parsed(source, rows):
+                n_read += len(frame)
+                gap_at_end |= self.separator is None and bool(frame.iloc[:, -1].isna().any())
+                yield frame if list(names) == list(frame.columns) else frame[list(names)]
         except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, OverflowError) as error:
             raise self._damage(error, names) from error
         finally:
             source.close()
-        if gap_at_end or (self.separator and source.separators != n_read * (self.written.width - 1)):
-            found = self.problems(names)  # none where quotes hold separators
-            if found:
-                raise TableError(self.path, found)
+        uneven = self.separator and source.separators != n_read * (self.written.width - 1)
+        if (gap_at_end or uneven) and (found := self.problems(names)):  # none where quotes hold separators
+            raise TableError(self.path, found)
+
+    def _parsed(self, source: TextSource, rows: int) -> Iterator[Any]:
+        """Yield what pandas makes of the text; a first row that is too long is an error."""
+        import pandas as pd
+
+        try:
+            reader = pd.read_csv(source.start(self.written), chunksize=rows, **self._settings())
+        except pd.errors.EmptyDataError:
+            return
+        with reader:
+            while True:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                    frame = next(reader, None)
+                if frame is None:
+                    return
+                yield frame
 
     def _settings(self) -> dict[str, Any]:
         import pandas as pd
 
-        spare = [f"\0{j}" for j in range(self.written.width - len(self.names))]
-        settings: dict[str, Any] = {
-            "sep": self.separator or r"\s+",
-            "header": None,
-            "names": [*self.names, *spare],
-            "index_col": False,
-            "decimal": self.decimal or ".",
-            "na_values": [*MISSING, *self.na],
-            "keep_default_na": False,
-            "skipinitialspace": True,
-            "skip_blank_lines": self.written.width > 1,
-            "low_memory": False,
-        }
+        names = [*self.names, *(f"\0{j}" for j in range(self.written.width - len(self.names)))]
+        settings: dict[str, Any] = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names}
+        settings |= {"na_values": [*MISSING, *self.na], "skip_blank_lines": self.written.width > 1, **AS_THEY_ARE}
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         return settings

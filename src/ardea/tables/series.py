@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -132,28 +132,31 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
     states = listed(choice.states, known, where) or [name for name in known if name not in apart]
     if not states or apart & set(states):
         raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
-    used = list(dict.fromkeys([*states, *inputs, *(one for one in (time, label) if one is not None)]))
-    pieces, whole = _pieces(table, used, memory)
+    pieces, whole = _pieces(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
     numbers, remarks = _numbers(table, pieces, [*states, *inputs])
-    parts = [(block[:, : len(states)], block[:, len(states) :]) for block in numbers]
-    times: list[Any] = [None] * len(pieces)
-    if time is not None:
-        times, said = _times(table, pieces, time)
-        remarks += said
+    times, said = ([None] * len(pieces), []) if time is None else _times(table, pieces, time)
     if label is not None:
-        labels = stripped(pieces[0][1][label], table.na).to_numpy(dtype=object, na_value="")
-        groups = [np.flatnonzero(labels == one) for one in dict.fromkeys(labels.tolist())]
-        parts = [(parts[0][0][rows], parts[0][1][rows]) for rows in groups]
-        times = [None if time is None else times[0][rows] for rows in groups]
-    found = Series([x for x, _ in parts], times, [u for _, u in parts] if inputs else None, [*states, *inputs])
-    if label is None and whole:
-        found = replace(found, x=found.x[0], t=times[0], u=None if found.u is None else found.u[0])
-    elif time is None:
-        found = replace(found, t=None)
-    doubts = [] if time is not None else list(_clocks(states, numbers[0]))
-    return replace(found, remarks=[*table.remarks, *remarks], doubts=doubts)
+        numbers, times = _grouped(pieces[0][1][label], table, numbers[0], times[0])
+    x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
+    remarks, doubts = [*table.remarks, *remarks, *said], [] if time else [*_clocks(states, numbers[0])]
+    alone = whole and label is None
+    return Series(
+        x[0] if alone else x,
+        None if time is None else times[0] if alone else times,
+        None if not inputs else u[0] if alone else u,
+        [*states, *inputs],
+        remarks=remarks,
+        doubts=doubts,
+    )
+
+
+def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
+    """Return the rows of every series, by the texts that tell them apart, in the order of their first rows."""
+    texts = stripped(labels, table.na).to_numpy(dtype=object, na_value="")
+    groups = [np.flatnonzero(texts == one) for one in dict.fromkeys(texts.tolist())]
+    return [numbers[rows] for rows in groups], [None if times is None else times[rows] for rows in groups]
 
 
 def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int, Any]], bool]:

@@ -133,16 +133,18 @@ class TextSource:
             if not chunk:
                 lines, self._carry = self._carry, b""
                 return self._cleaned(lines.rstrip(b"\r\n"))
-            chunk = self._carry + chunk
-            cut = chunk.rfind(b"\n") + 1
-            if self._one_column:  # a blank line is a gap there, but not at the end
-                cut = len(chunk[:cut].rstrip(b"\r\n"))
-                cut = chunk.find(b"\n", cut) + 1
-            lines, self._carry = chunk[:cut], chunk[cut:]
-            if len(self._carry) > LONGEST_LINE:
-                raise ValueError(f"{self.path}: a line is longer than {LONGEST_LINE} letters; this is no table.")
-            if lines := self._cleaned(lines):
+            if lines := self._cleaned(self._whole_lines(self._carry + chunk)):
                 return lines
+
+    def _whole_lines(self, chunk: bytes) -> bytes:
+        """Return all lines that are whole, and carry the rest to the next chunk."""
+        cut = chunk.rfind(b"\n") + 1
+        if self._one_column:  # a blank line is a gap there, but not at the end
+            cut = chunk.find(b"\n", len(chunk[:cut].rstrip(b"\r\n"))) + 1
+        self._carry = chunk[cut:]
+        if len(self._carry) > LONGEST_LINE:
+            raise ValueError(f"{self.path}: a line is longer than {LONGEST_LINE} letters; this is no table.")
+        return chunk[:cut]
 
     def _next(self) -> bytes:
         try:
@@ -204,10 +206,7 @@ def text_format(
     """Find out how a table is written."""
     path = source.path
     encoding = _encoding_of(source.head, path)
-    text = codecs.getincrementaldecoder(encoding)().decode(source.head).lstrip("\ufeff")
-    if "\0" in text:
-        raise ValueError(f"{path} holds binary data, not text.")
-    comments, lines = _sampled(text, path)
+    comments, lines = _sampled(codecs.getincrementaldecoder(encoding)().decode(source.head).lstrip("\ufeff"), path)
     try:
         separator, rows = _separated(lines)
     except csv.Error as error:
@@ -215,26 +214,25 @@ def text_format(
     if decimal == "," and separator == "," and not any('"' in line for line in lines):
         raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
     heading = heading_of(rows, comments, separator, header, na)
-    fields, body = heading.names, rows[heading.rows :]
-    remarks = [ENCODED[encoding]] if encoding in ENCODED else []
-    if body and all(len(row) == len(fields) + 1 and not row[-1] for row in body):
-        fields = [*fields, ""]
-    closed = len(fields) > 1 and bool(body) and (not heading.headed or not fields[-1])
-    closed = closed and not any(row[-1] for row in body if len(row) == len(fields))
+    body = rows[heading.rows :]
+    fields, closed = _closed(heading, body)
+    names, renamed = sound_names(fields[:-1] if closed else fields)
+    remarks = [*([ENCODED[encoding]] if encoding in ENCODED else []), *heading.remarks, *renamed]
     if closed:
         remarks.append("every row ends in a separator, after which no column was read")
-    names, renamed = sound_names(fields[:-1] if closed else fields)
-    return TextFormat(
-        encoding,
-        separator,
-        decimal or _decimal_of(body),
-        names,
-        heading.headed,
-        len(fields),
-        _lines_of(lines, separator, heading.rows),
-        max(map(len, lines)),
-        [*remarks, *heading.remarks, *renamed],
-    )
+    mark, skipped = decimal or _decimal_of(body), _lines_of(lines, separator, heading.rows)
+    longest = max(map(len, lines))
+    return TextFormat(encoding, separator, mark, names, heading.headed, len(fields), skipped, longest, remarks)
+
+
+def _closed(heading: Heading, body: list[list[str]]) -> tuple[list[str], bool]:
+    """Return the fields of a row, and whether the last is none: every row ends in a separator."""
+    fields = heading.names
+    if body and all(len(row) == len(fields) + 1 and not row[-1] for row in body):
+        fields = [*fields, ""]
+    nameless = not heading.headed or not fields[-1]
+    empty = bool(body) and not any(row[-1] for row in body if len(row) == len(fields))
+    return fields, len(fields) > 1 and nameless and empty
 
 
 def _encoding_of(head: bytes, path: Path) -> str:
@@ -255,6 +253,8 @@ def _sampled(text: str, path: Path) -> tuple[list[str], list[str]]:
     comments: list[str] = []
     lines: list[str] = []
     letters = 0
+    if "\0" in text:
+        raise ValueError(f"{path} holds binary data, not text.")
     for line in io.StringIO(text, newline=None):
         if len(lines) >= 2 and (letters > SAMPLE_LETTERS or len(lines) == SAMPLE_LINES or not line.endswith("\n")):
             break
@@ -338,21 +338,22 @@ def heading_of(
     remarks: list[str] = []
     headed = header == "yes" or (header == "auto" and not numbers)
     if header == "auto" and numbers:
-        named = next(fields_of([comments[-1]], separator), []) if comments else []
-        if len(named) == len(first) and not any(_is_data(cell.strip(), na) for cell in named):
-            return Heading(
-                [name.strip() for name in named], True, 0, ["names are taken from the comment before the rows"]
-            )
+        named = [name.strip() for name in next(fields_of([comments[-1]], separator), [])] if comments else []
+        if len(named) == len(first) and not any(_is_data(name, na) for name in named):
+            return Heading(named, True, 0, ["names are taken from the comment before the rows"])
         headed = _counts_on(first, body)
-        kind = "names (--header no: as data)" if headed else "data (--header yes: as names)"
         if headed or all(map(WHOLE_NUMBER.fullmatch, first)):
-            remarks.append(f"the first row, {', '.join(first[:5])}{', …' * (len(first) > 5)}, was read as {kind}")
+            kind = "names (--header no: as data)" if headed else "data (--header yes: as names)"
+            remarks.append(f"the first row, {_shortened(first)}, was read as {kind}")
     if not headed:
         return Heading([f"x{j}" for j in range(len(first))], False, 0, remarks)
     units = bool(body) and _is_units(body[0], body[1:], na)
-    if units:
-        remarks.append(f"the second row, {', '.join(body[0][:5])}{', …' * (len(first) > 5)}, was read as units")
+    remarks += [f"the second row, {_shortened(body[0])}, was read as units"] if units else []
     return Heading(first, True, 1 + units, remarks)
+
+
+def _shortened(row: list[str]) -> str:
+    return ", ".join(row[:5]) + ", …" * (len(row) > 5)
 
 
 def _is_data(cell: str, na: Sequence[str]) -> bool:
