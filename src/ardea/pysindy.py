@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.equation import Equation
@@ -122,14 +122,18 @@ class ARDOptimizer(BaseOptimizer):
         """
         _check_estimator(self._chosen())
         x, y = np.asarray(x_, dtype=float), np.asarray(y, dtype=float)
-        weight = None if sample_weight is None else _checked_weight(sample_weight, len(x))
+        weight = None if sample_weight is None else _checked_weight(sample_weight, x)
         used = ~np.isnan(x).any(axis=1) & ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
         if weight is not None:
             used &= weight > 0
             weight = weight[used]
         x, y = x[used], y[used]
-        if self.normalize_columns:
-            _check_no_empty_column(x)
+        empty = np.flatnonzero(~x.any(axis=0))
+        if self.normalize_columns and empty.size:
+            raise ValueError(
+                f"Columns {', '.join(map(str, empty[:10]))} of the library are zero and cannot be normalised: leave "
+                "those terms out, or use normalize_columns=False."
+            )
         super().fit(x, y, sample_weight=weight, **reduce_kws)
         self._set_uncertainty()
         return self
@@ -195,22 +199,11 @@ def _check_estimator(estimator: Any) -> None:
             )
 
 
-def _checked_weight(sample_weight: ArrayLike, n_rows: int) -> Array:
+def _checked_weight(sample_weight: ArrayLike, x: Array) -> Array:
     """Return one weight per row."""
-    weight = np.asarray(sample_weight, dtype=float)
-    weight = np.full(n_rows, float(weight)) if weight.ndim == 0 else weight
-    if weight.shape not in {(n_rows,), (n_rows, 1)}:
-        raise ValueError(f"sample_weight has shape {weight.shape}; give one weight for each of the {n_rows} rows.")
-    weight = weight.ravel()
-    if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
-        raise ValueError("sample_weight must be finite and not negative, with at least one weight above zero.")
+    given = np.asarray(sample_weight, dtype=float)
+    if not given.any():
+        raise ValueError("At least one sample_weight must be above zero.")
+    every = float(given) if given.ndim == 0 else given.ravel()
+    weight: Array = _check_sample_weight(every, x, dtype=np.float64, ensure_non_negative=True)
     return weight
-
-
-def _check_no_empty_column(x: Array) -> None:
-    empty = np.flatnonzero(~x.any(axis=0))
-    if empty.size:
-        raise ValueError(
-            f"Columns {', '.join(map(str, empty[:10]))} of the library are zero and cannot be normalised: leave those "
-            "terms out, or use normalize_columns=False."
-        )
