@@ -10,8 +10,9 @@ import pytest
 
 from ardea.cli import main
 from ardea.paper import claims
-from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+from ardea.paper.catalogue import EXPERIMENTS, experiment_named, markdown, number
 from ardea.paper.claims import CORRECTED_ONLY, FAILS, HOLDS, NOT_RUN, PUBLISHED_ONLY, mode, verdict
+from ardea.paper.experiment import duration
 from ardea.paper.page import agreement, page_text, read_outputs, stored, summary, write_page
 from ardea.paper.regressions import METHODS, METRICS
 from ardea.paper.runner import run
@@ -164,6 +165,17 @@ def test_numbers_on_the_page_come_from_the_records(quick_results):
     assert value in page_text(outputs, quick_results, "quick")
     records["l2"] = 77.7
     assert "77.7" in page_text(outputs, quick_results, "quick")
+
+
+def test_tables_have_the_digits_that_matter_and_escape_bars():
+    numbers = [0.35, 65.38, 0.0, 1234.5, 3e-5]
+    assert list(map(number, numbers)) == ["0.350", "65.4", "0", "1234", "3.0e-05"]
+    table = markdown(["method", "added"], [["ARD", 3.25], ["|x|", 0]])
+    assert table == "| method | added |\n|---|---|\n| ARD | 3.250 |\n| \\|x\\| | 0 |"
+
+
+def test_durations_in_words():
+    assert list(map(duration, [0.2, 42, 125, 8000])) == ["< 1 s", "42 s", "2 min 5 s", "2 h 13 min"]
 
 
 def test_summary_is_mean_and_standard_error():

@@ -7,6 +7,7 @@ Figures marked "authors" are per-trial results that the authors of the paper pub
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,15 @@ from ardea.paper import closed_forms, regressions
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named, growth
 from ardea.paper.regressions import METHODS, scores
 from ardea.paper.replay import (
-    Learner,
     Outcome,
     authors_noise,
     cheap_to_remove,
+    fit_at_known_noise,
+    fit_learning_noise,
     posed,
     published_difference,
     small_magnitude,
+    threshold,
 )
 from ardea.paper.runner import figure_files, timed_trial
 
@@ -85,8 +88,7 @@ def test_inflation_and_map_keep_the_same_columns(orthogonal_rows):
     fixed = {"noise_variance": 0.09, "fit_intercept": False}
     inflated = ARDvi(5.0, **fixed).fit(theta, y)
     model = MAPSTSBL(2.0, **fixed).fit(theta, y)
-    learner, problem = Learner(None), posed(theta, y)
-    replay = learner.threshold(learner.fit(problem, 0.09, 1e-8), cheap_to_remove, 2.0, 1e-8)
+    replay = threshold(fit_at_known_noise(posed(theta, y), 0.09), cheap_to_remove, 2.0, fit_at_known_noise)
     assert np.array_equal(inflated.support_, model.support_)
     assert np.array_equal(replay.xi != 0, model.support_)
     assert max(column.round for column in model.trace_.dropped) == 1
@@ -180,9 +182,9 @@ def test_thresholding_as_published_restarts_without_columns_that_were_zero():
     generator = np.random.default_rng(3)
     theta = generator.normal(size=(30, 8))
     y = theta[:, 1] + 0.01 * generator.normal(size=30)
-    learner = Learner(float(np.var(y)))
-    first = learner.fit(posed(theta, y), 1.0, 1e-8)
-    last = learner.threshold(first, small_magnitude, 1e-12, 1e-8)
+    fitted = partial(fit_learning_noise, tol=1e-8, variance=float(np.var(y)))
+    first = fitted(posed(theta, y), 1.0)
+    last = threshold(first, small_magnitude, 1e-12, fitted)
     # m > d: the rule divides by m − d + Σ, so with fewer columns the noise comes out smaller or larger, never equal.
     assert np.array_equal(last.xi != 0, first.xi != 0)
     assert last.noise != first.noise
@@ -323,6 +325,11 @@ def test_all_rows_of_the_field_hold_the_samples():
 def test_scores_count_terms():
     found = scores(np.array([1.0, 0.0, 2.0]), np.array([1.0, 1.0, 0.0]))
     assert (found["added"], found["missed"], found["l1"]) == (1, 1, 3.0)
+    assert found["l2"] == pytest.approx(np.sqrt(5))
+
+
+def test_cosine_modes_of_the_second_coordinate_run_fastest():
+    assert regressions.cosine_modes(np.array([[0.0, np.pi]]), 2) == pytest.approx(np.array([[1.0, -1.0, 1.0, -1.0]]))
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)

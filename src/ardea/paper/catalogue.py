@@ -43,29 +43,14 @@ RATE_LABELS = {"fp": "false positive rate", "fn": "false negative rate"}
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
-    r"""Return a table; numbers to the digits that matter, bars inside cells escaped.
-
-    Examples
-    --------
-    >>> print(markdown(["method", "added"], [["ARD", 3.25], ["|x|", 0]]))
-    | method | added |
-    |---|---|
-    | ARD | 3.250 |
-    | \|x\| | 0 |
-    """
+    """Return a table; numbers to the digits that matter, bars inside cells escaped."""
     cells = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in (header, *rows)]
     lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in cells]
     return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
 
 
 def number(value: float) -> str:
-    """Return a number with three or four digits that matter.
-
-    Examples
-    --------
-    >>> number(0.35), number(65.38), number(0.0), number(1234.5), number(3e-5)
-    ('0.350', '65.4', '0', '1234', '3.0e-05')
-    """
+    """Return a number with three or four digits that matter."""
     size = abs(value)
     if value == 0:
         return "0"
@@ -435,13 +420,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 
 
 def experiment_named(name: str) -> Experiment:
-    """Return an experiment by its name on the command line.
-
-    Examples
-    --------
-    >>> experiment_named("linear").label
-    'tab:linear_example, fig:linear_stats'
-    """
+    """Return an experiment by its name on the command line."""
     for experiment in EXPERIMENTS:
         if experiment.name == name:
             return experiment

@@ -14,7 +14,7 @@ from ardea.core.problem import Array
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi
 from ardea.paper.experiment import Row, Settings
 from ardea.paper.regressions import LINEAR_NOISE, METHODS, Regression, linear, scores
-from ardea.paper.replay import FINE, Learner, cheap_to_remove, posed
+from ardea.paper.replay import cheap_to_remove, fit_at_known_noise, posed, threshold
 
 ESTIMATORS: dict[rates.Method, Callable[..., Any]] = {"vi": ARDvi, "r": ARDr, "m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}
 NAMES = dict(zip(ESTIMATORS, METHODS[1:], strict=True))
@@ -125,26 +125,22 @@ def kappa(settings: Settings, number: int) -> list[Row]:
         coef[:n_terms] = generator.standard_normal(n_terms)
         for sigma in KAPPA_SIGMAS:
             y = theta @ coef + sigma * generator.standard_normal(n)
-            fits = _kappa_published if settings.published else _kappa_corrected
-            for method, estimate in fits(theta, y, sigma**2).items():
+            for method, estimate in _kappa_fits(settings.published, theta, y, sigma**2).items():
                 found = scores(estimate, coef)
                 shares = {"fp": found["added"] / (n - n_terms), "fn": found["missed"] / n_terms}
                 rows.append({"kappa": condition, "sigma": sigma, "method": method} | shares)
     return rows
 
 
-def _kappa_published(theta: Array, y: Array, noise: float) -> dict[str, Array]:
-    learner, problem = Learner(None), posed(theta, y)
-    last = learner.threshold(learner.fit(problem, noise, FINE), cheap_to_remove, TAU, FINE)
-    return {"ARDvi": learner.fit(problem, noise, FINE, alpha=ALPHA).xi, "MAP-STSBL": last.xi}
-
-
-def _kappa_corrected(theta: Array, y: Array, noise: float) -> dict[str, Array]:
+def _kappa_fits(published: bool, theta: Array, y: Array, noise: float) -> dict[str, Array]:
+    """Return the coefficients of both methods."""
+    if published:
+        problem = posed(theta, y)
+        last = threshold(fit_at_known_noise(problem, noise), cheap_to_remove, TAU, fit_at_known_noise)
+        return {"ARDvi": fit_at_known_noise(problem, noise, ALPHA).xi, "MAP-STSBL": last.xi}
     known: Any = {"noise_variance": noise, "fit_intercept": False}
-    return {
-        "ARDvi": ARDvi(ALPHA, **known).fit(theta, y).coef_,
-        "MAP-STSBL": MAPSTSBL(TAU, **known).fit(theta, y).coef_,
-    }
+    models = {"ARDvi": ARDvi(ALPHA, **known), "MAP-STSBL": MAPSTSBL(TAU, **known)}
+    return {method: model.fit(theta, y).coef_ for method, model in models.items()}
 
 
 # Relative merits, measured where the paper gives an opinion: every method at the strength whose closed form lets one

@@ -84,13 +84,7 @@ class Experiment:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in words short enough for a table.
-
-    Examples
-    --------
-    >>> duration(0.2), duration(42), duration(125), duration(8000)
-    ('< 1 s', '42 s', '2 min 5 s', '2 h 13 min')
-    """
+    """Return a length of time in words short enough for a table."""
     if seconds < 1:
         return "< 1 s"
     (hours, minutes), rest = divmod(round(seconds) // 60, 60), round(seconds) % 60

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Literal
@@ -29,8 +29,6 @@ METHODS = ("ARD", "ARDvi", "ARDr", "M-STSBL", "L-STSBL", "MAP-STSBL")
 OURS = ("SparseARD", "Discovery")
 # Coefficients of a method, and what else its row says (strength, seconds, whether a fit warned).
 Fit = tuple[Array, Row]
-# What Discovery found for an equation, its true coefficients, and what names it within its trial.
-Found = tuple[Array, Array, Row]
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,8 @@ class Regression:
 class Study:
     """Data, strengths and the rule that chooses among them: AICc, or least added + missed, which knows the truth.
 
-    `discovered` returns what Discovery, which needs no derivatives and no oracle, finds from the same noisy data.
+    `discovered` returns what Discovery, which needs no derivatives and no oracle, finds from the same noisy data: the
+    coefficients of every problem of a trial, or none.
     """
 
     data: Callable[[Settings, int], Iterable[Regression]]  # the problems of a trial
@@ -56,36 +55,34 @@ class Study:
     criterion: Literal["aicc", "oracle"]
     replay_tol: float = FINE  # on γ of plain ARD in the published variant
     replay_sign: float = 1.0  # −1 where the authors scored against coefficients of the wrong sign
-    discovered: Callable[[Settings, int], Iterable[Found]] | None = None  # for the part "beyond"
+    discovered: Callable[[Settings, int], Sequence[Array]] | None = None  # for the part "beyond"
 
     def trial(self, settings: Settings, number: int) -> list[Row]:
         """Return one row per problem and method."""
-        rows = []
-        for problem in self.data(settings, number):
+        rows, problems = [], list(self.data(settings, number))
+        for problem in problems:
             truth = (self.replay_sign if settings.published else 1.0) * problem.coef
             for method, (coef, details) in self._fits(settings, problem).items():
                 rows.append({**problem.names, "method": method} | scores(coef, truth) | details)
         if settings.part == "beyond" and self.discovered is not None:
-            for coef, truth, names in self.discovered(settings, number):
-                rows.append(names | {"method": "Discovery"} | scores(coef, truth))
+            for problem, coef in zip(problems, self.discovered(settings, number), strict=False):
+                rows.append({**problem.names, "method": "Discovery"} | scores(coef, problem.coef))
         return rows
 
     def _fits(self, settings: Settings, problem: Regression) -> dict[str, Fit]:
         """Return the fit of every method: ours, those of the published code, or those of the estimators."""
         if settings.part == "beyond":
-            model = SparseARD(fit_intercept=False)
-            return {"SparseARD": _timed(model, problem)}
+            return {"SparseARD": _timed(SparseARD(fit_intercept=False), problem)}
         truth = problem.coef != 0 if self.criterion == "oracle" else None
         unit = float(problem.y @ problem.y) if problem.unit is None else problem.unit
         grids = replace(self.grids, lam=[unit * factor for factor in self.grids.lam])
         if settings.published:
             coefficients = replayed(problem.theta, problem.y, grids, truth, self.replay_tol)
             return {method: (coef, {"warned": 0}) for method, coef in coefficients.items()}
-        chosen = {}
-        for method, (estimator, strengths) in searches(grids).items():
-            search = ARDSearch(estimator, strengths, self.criterion, truth)
-            chosen[method] = _timed(search, problem)
-        return chosen
+        return {
+            method: _timed(ARDSearch(estimator, strengths, self.criterion, truth), problem)
+            for method, (estimator, strengths) in searches(grids).items()
+        }
 
 
 def searches(grids: Grids) -> dict[str, tuple[Any, Any]]:
@@ -117,14 +114,7 @@ def _timed(model: Any, problem: Regression) -> Fit:
 
 
 def scores(coef: Array, truth: Array) -> Row:
-    """Return the paper's four metrics.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scores(np.array([3.0, 1.0, 0.0]), np.array([3.0, 0.0, 2.0]))
-    {'l2': 2.23606797749979, 'l1': 3.0, 'added': 1, 'missed': 1}
-    """
+    """Return the paper's four metrics."""
     return {
         "l2": float(np.linalg.norm(coef - truth)),
         "l1": float(np.abs(coef - truth).sum()),
@@ -176,14 +166,7 @@ LINEAR = Study(
 
 
 def cosine_modes(points: Array, n_modes: int) -> Array:
-    """Return cos(i x₁) cos(j x₂), i, j = 0 … n_modes − 1, as columns; j runs fastest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cosine_modes(np.array([[0.0, np.pi]]), 2)
-    array([[ 1., -1.,  1., -1.]])
-    """
+    """Return cos(i x₁) cos(j x₂), i, j = 0 … n_modes − 1, as columns; j runs fastest."""
     first, second = (np.cos(points[:, [axis]] * np.arange(n_modes)) for axis in (0, 1))
     return np.asarray((first[:, :, None] * second[:, None, :]).reshape(points.shape[0], -1))
 
@@ -227,12 +210,9 @@ def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
         yield Regression(theta, slopes[:, dimension], coef, {"dimension": dimension})
 
 
-def lorenz63_found(settings: Settings, number: int) -> Iterator[Found]:
-    """Yield what Discovery finds from the states of trial `number`."""
-    system = systems.lorenz63()
-    found = Discovery(QUINTIC).fit(lorenz63_states(settings, number), system.dt)
-    for dimension, truth in enumerate(system.true_coefficients(QUINTIC)):
-        yield found.coef_[dimension], truth, {"dimension": dimension}
+def lorenz63_found(settings: Settings, number: int) -> Sequence[Array]:
+    """Return what Discovery finds from the states of trial `number`."""
+    return list(Discovery(QUINTIC).fit(lorenz63_states(settings, number), systems.lorenz63().dt).coef_)
 
 
 LORENZ63 = Study(
@@ -286,11 +266,9 @@ def _lorenz96_discovery(states: int, seed: int) -> Array:
     return Discovery(QUADRATIC).fit(x, systems.lorenz96(states).dt).coef_
 
 
-def lorenz96_found(settings: Settings, number: int) -> Iterator[Found]:
-    """Yield what Discovery finds for equation `number`."""
-    states = settings.sizes["states"]
-    truth = systems.lorenz96(states).true_coefficients(QUADRATIC)[number]
-    yield _lorenz96_discovery(states, settings.seed)[number], truth, {}
+def lorenz96_found(settings: Settings, number: int) -> Sequence[Array]:
+    """Return what Discovery finds for equation `number`."""
+    return [_lorenz96_discovery(settings.sizes["states"], settings.seed)[number]]
 
 
 LORENZ96 = Study(
@@ -348,13 +326,13 @@ def ks(settings: Settings, number: int) -> Iterator[Regression]:
     yield Regression(theta[sample], y[sample], coef, {"rows": "sample"}, unit)
 
 
-def ks_found(settings: Settings, number: int) -> Iterator[Found]:
-    """Yield what Discovery finds from the whole field, in the trial of all rows."""
-    if number == settings.n_trials - 1:
-        system = systems.kuramoto_sivashinsky(settings.sizes["n_x"])
-        u = ks_field(settings.seed, settings.sizes["n_x"], settings.sizes["n_t"])
-        found = Discovery(FIELD_TERMS).fit(u, system.dt, space=system.space)
-        yield found.coef_[0], system.true_coefficients(FIELD_TERMS)[0], {"rows": "all"}
+def ks_found(settings: Settings, number: int) -> Sequence[Array]:
+    """Return what Discovery finds from the whole field, in the trial of all rows."""
+    if number < settings.n_trials - 1:
+        return []
+    n_x, n_t = settings.sizes["n_x"], settings.sizes["n_t"]
+    system = systems.kuramoto_sivashinsky(n_x)
+    return list(Discovery(FIELD_TERMS).fit(ks_field(settings.seed, n_x, n_t), system.dt, space=system.space).coef_)
 
 
 KS = Study(ks, LORENZ63.grids, "oracle", replay_sign=-1.0, discovered=ks_found)

@@ -17,7 +17,8 @@ The steps themselves (tangent weights, weighted lasso, posterior) are those of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ FINE, COARSE = 1e-8, 1e-5
 # Derived: tighter than the published tolerance, because where σ² is known the fixed point itself is computed.
 FIXED_NOISE_TOL = 1e-9
 
-# Columns of a fit that a threshold removes, given the problem, the fit, τ and the round (from 1).
+# Columns of a fit that a threshold removes, given the fit, τ and the round (from 1).
 Removal = Callable[["Outcome", float, int], NDArray[np.bool_]]
 
 
@@ -60,58 +61,34 @@ class Outcome:
         return cost + 2 * k + (2 * k**2 + 2 * k) / (m - k - 1)
 
 
-@dataclass(frozen=True)
-class Learner:
-    """How σ² is treated: learned by the authors' rule (`variance` is var(y)), or known (None)."""
-
-    variance: float | None
-
-    def fit(
-        self,
-        problem: Problem,
-        noise: float,
-        tol: float,
-        *,
-        alpha: float = 1.0,
-        lam: float = 0.0,
-        eta: float = np.inf,
-        start: Array | None = None,
-    ) -> Outcome:
-        """Run Algs. 1–3 as published; g = λσ⁻² min(γ, η) where `lam` is given."""
-        if self.variance is None:
-            return _fit_at_known_noise(problem, noise, alpha)
-        d = problem.n_columns
-        gamma, xi = np.zeros(d) if start is None else start, np.zeros(d)
-        for step in range(MAX_STEPS):
-            # In γ/α the inflated noise αs is s and the tangent weight is multiplied by α (see core.reweighted).
-            post = posterior(problem, gamma / alpha, noise)
-            c = alpha * slopes_and_scores(problem, post)[0] + lam / noise * (gamma < eta)
-            xi = weighted_lasso(problem, noise * np.sqrt(c), xi).coefficients
-            moved = alpha * np.abs(xi) / np.sqrt(c)
-            change, gamma = float(np.abs(moved - gamma).max()), moved
-            if step > 0 and change <= tol:
-                break
-            noise = authors_noise(self.variance, problem, gamma, xi, noise)
-        return Outcome(problem, xi, gamma, noise)
-
-    def threshold(self, first: Outcome, removal: Removal, tau: float, tol: float) -> Outcome:
-        """Run Algs. 4–6 as published, from a fit of all columns; `tol` is that of the fits on fewer."""
-        problem, columns, fit, rounds = first.problem, np.arange(first.problem.n_columns), first, 1
-        while True:
-            drop = removal(fit, tau, rounds)
-            if not drop.any():
-                break
-            columns, rounds = columns[~drop], rounds + 1
-            if columns.size == 0:
-                return replace(first, xi=np.zeros_like(first.xi), gamma=np.zeros_like(first.gamma), noise=fit.noise)
-            part = Problem(problem.columns.restrict(columns), problem.target, problem.rest, problem.n_rows)
-            fit = self.fit(part, fit.noise, tol)
-        xi, gamma = np.zeros(problem.n_columns), np.zeros(problem.n_columns)
-        xi[columns], gamma[columns] = fit.xi, fit.gamma
-        return Outcome(problem, xi, gamma, fit.noise)
+def fit_learning_noise(
+    problem: Problem,
+    noise: float,
+    tol: float,
+    *,
+    variance: float,
+    alpha: float = 1.0,
+    lam: float = 0.0,
+    eta: float = np.inf,
+    start: Array | None = None,
+) -> Outcome:
+    """Run Algs. 1–3 as published, `variance` is var(y); g = λσ⁻² min(γ, η) where `lam` is given."""
+    d = problem.n_columns
+    gamma, xi = np.zeros(d) if start is None else start, np.zeros(d)
+    for step in range(MAX_STEPS):
+        # In γ/α the inflated noise αs is s and the tangent weight is multiplied by α (see core.reweighted).
+        post = posterior(problem, gamma / alpha, noise)
+        c = alpha * slopes_and_scores(problem, post)[0] + lam / noise * (gamma < eta)
+        xi = weighted_lasso(problem, noise * np.sqrt(c), xi).coefficients
+        moved = alpha * np.abs(xi) / np.sqrt(c)
+        change, gamma = float(np.abs(moved - gamma).max()), moved
+        if step > 0 and change <= tol:
+            break
+        noise = authors_noise(variance, problem, gamma, xi, noise)
+    return Outcome(problem, xi, gamma, noise)
 
 
-def _fit_at_known_noise(problem: Problem, noise: float, alpha: float) -> Outcome:
+def fit_at_known_noise(problem: Problem, noise: float, alpha: float = 1.0) -> Outcome:
     """Return the fixed point itself: at known σ² the published loop runs into it (1500 steps, tolerance 1e-8)."""
     setting = Setting(problem, Flat(), Fixed(noise), inflation=np.full(problem.n_columns, alpha))
     fit = solve(setting, max_iter=5000, tol=FIXED_NOISE_TOL)
@@ -119,6 +96,21 @@ def _fit_at_known_noise(problem: Problem, noise: float, alpha: float) -> Outcome
     inflated = posterior(problem, fit.gamma, alpha * noise)
     xi[inflated.active] = inflated.mean
     return Outcome(problem, xi, fit.gamma, noise)
+
+
+def threshold(first: Outcome, removal: Removal, tau: float, refit: Callable[[Problem, float], Outcome]) -> Outcome:
+    """Run Algs. 4–6 as published, from a fit of all columns; `refit` fits fewer, given σ² to start from."""
+    problem, columns, fit, rounds = first.problem, np.arange(first.problem.n_columns), first, 1
+    while (drop := removal(fit, tau, rounds)).any():
+        columns, rounds = columns[~drop], rounds + 1
+        if not columns.size:
+            break
+        part = Problem(problem.columns.restrict(columns), problem.target, problem.rest, problem.n_rows)
+        fit = refit(part, fit.noise)
+    xi, gamma = np.zeros((2, problem.n_columns))
+    if columns.size:
+        xi[columns], gamma[columns] = fit.xi, fit.gamma
+    return Outcome(problem, xi, gamma, fit.noise)
 
 
 def authors_noise(variance: float, problem: Problem, gamma: Array, xi: Array, noise: float) -> float:
@@ -205,8 +197,8 @@ def replayed(theta: Array, y: Array, grids: Grids, truth: NDArray[np.bool_] | No
     λ is already multiplied by whatever the authors multiplied it by. With `truth` (which terms are there) the choice is
     by added + missed, the first of ties, else by AICc. `tol` on γ is that of plain ARD; that of the sweeps is 1e-5.
     """
-    learner, problem = Learner(float(np.var(y))), posed(theta, y)
-    first = learner.fit(problem, 1.0, tol)
+    problem, fitted = posed(theta, y), partial(fit_learning_noise, variance=float(np.var(y)))
+    first = fitted(problem, 1.0, tol)
 
     def best(fit: Callable[[float], Outcome], strengths: Sequence[float]) -> Array:
         candidates = [first, *map(fit, strengths[1:])]
@@ -214,15 +206,15 @@ def replayed(theta: Array, y: Array, grids: Grids, truth: NDArray[np.bool_] | No
         return candidates[int(np.argmin(scores))].xi
 
     def inflated(alpha: float) -> Outcome:
-        return learner.fit(problem, 1.0, COARSE, alpha=alpha)
+        return fitted(problem, 1.0, COARSE, alpha=alpha)
 
     def regularised(lam: float) -> Outcome:
-        return learner.fit(problem, first.noise, COARSE, lam=lam, eta=grids.eta, start=first.gamma)
+        return fitted(problem, first.noise, COARSE, lam=lam, eta=grids.eta, start=first.gamma)
 
     def thresholded(removal: Removal) -> Callable[[float], Outcome]:
         # MAP-STSBL loses its tolerance with the misplaced argument and falls back to the default.
-        tolerance = FINE if removal is cheap_to_remove else COARSE
-        return lambda tau: learner.threshold(first, removal, tau, tolerance)
+        refit = partial(fitted, tol=FINE if removal is cheap_to_remove else COARSE)
+        return lambda tau: threshold(first, removal, tau, refit)
 
     return {
         "ARD": first.xi,

@@ -225,10 +225,7 @@ def _environment(experiment: Experiment, settings: Settings, seconds: float, com
     return {
         "experiment": experiment.name,
         "label": experiment.label,
-        "variant": settings.variant,
-        "scale": settings.scale,
-        "seed": settings.seed,
-        "sizes": dict(settings.sizes),
+        **{name: getattr(settings, name) for name in ("variant", "scale", "seed", "sizes")},
         "fingerprint": settings.fingerprint(experiment.name),
         "command": command,
         "core_seconds": round(seconds, 1),
