@@ -122,7 +122,7 @@ def test_a_column_named_one_is_no_constant():
 def test_left_sides():
     kinds = ("value", "rate", "next", "field")
     assert [Left("x", kind).text for kind in kinds] == ["x", "(x)'", "(x)[k+1]", "(x)_t"]
-    assert [Left("x1", kind).latex for kind in kinds] == ["x_{1}", "\\dot{x_{1}}", "x_{1}_{k+1}", "x_{1}_t"]
+    assert [Left("x1", kind).latex for kind in kinds] == ["x_{1}", "\\dot{x_{1}}", "{x_{1}}_{k+1}", "{x_{1}}_t"]
 
 
 def test_rivals_say_where_they_stand():

@@ -51,7 +51,10 @@ class Left:
     @property
     def latex(self) -> str:
         """In LaTeX."""
-        return LEFT_LATEX[self.kind].format(latex_name(self.name))
+        name = latex_name(self.name)
+        # LaTeX refuses a second subscript unless the first is inside braces.
+        subscripted = self.kind in ("next", "field") and "_{" in name
+        return LEFT_LATEX[self.kind].format(f"{{{name}}}" if subscripted else name)
 
 
 @dataclass(frozen=True)
