@@ -361,6 +361,7 @@ def test_names_and_kinds():
     [
         (lambda: systems.lorenz63().simulate(x0=[1.0, 2.0]), r"shape \(3,\)"),
         (lambda: systems.lorenz63().simulate(t=[0.0, 1.0, 0.5]), "ascending"),
+        (lambda: systems.lorenz63().simulate(t=[0.0]), "at least two"),
         (lambda: systems.lorenz63().noisy(-1.0, 0), "cannot be negative"),
         (lambda: systems.lorenz96(n=3), "at least 4"),
         (lambda: systems.logistic_map().simulate(t=[0.0, 0.5]), "whole steps"),

@@ -219,14 +219,7 @@ class SplineSmoother:
 
     With B the splines at the points (n × k) and B = QR, the projection is QQᵀ, and the q-th derivative of the smoothed
     values is D_q Qᵀ u with D_q = B^(q) R⁻¹, D_0 = Q. For a field, apply one smoother per axis:
-    û = Q_x Q_xᵀ u Q_t Q_tᵀ.
-
-    Parameters
-    ----------
-    points : array of shape (n,)
-        Where the samples lie, ascending. Knots are spread as the points are.
-    n_basis : int
-        Number of splines k of degree 7, 8 ≤ k ≤ n. `SplineSmoother.fit` chooses it.
+    û = Q_x Q_xᵀ u Q_t Q_tᵀ. The splines are of degree 7, their knots spread as the points are; `fit` chooses how many.
 
     Examples
     --------

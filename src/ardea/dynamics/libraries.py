@@ -54,13 +54,7 @@ class Library(ABC):
         return self.n_terms(n_states)
 
     def names(self, feature_names: Sequence[str]) -> list[str]:
-        """Return the names of the terms: `1`, `x`, `x y`, `x^2 y`, `x sin(y)`.
-
-        Parameters
-        ----------
-        feature_names : sequence of str
-            One name per state.
-        """
+        """Return the names of the terms: `1`, `x`, `x y`, `x^2 y`, `x sin(y)`, given one name per state."""
         return self.vocabulary(feature_names).names
 
     def vocabulary(self, feature_names: Sequence[str]) -> Wording:
@@ -283,16 +277,7 @@ class RightHandSide:
 
     def __init__(self, library: Library, coefficients: ArrayLike, n_states: int, n_inputs: int = 0) -> None:
         self.n_states, self.n_inputs = n_states, n_inputs
-        xi = np.asarray(coefficients, dtype=float)
-        expected = (n_states, library.n_terms(n_states + n_inputs))
-        if xi.shape[-2:] != expected or xi.ndim not in (2, 3):
-            raise ValueError(
-                f"coefficients must have shape (n_states, n_terms) = {expected} for this library with {n_states} "
-                f"states and {n_inputs} inputs, got {xi.shape}"
-            )
-        if not np.all(np.isfinite(xi)):
-            raise ValueError("coefficients must be finite")
-        draws = xi.reshape(-1, *expected)
+        draws = np.asarray(coefficients, dtype=float).reshape(-1, n_states, library.n_terms(n_states + n_inputs))
         self._given = library, draws
         equations, columns = np.nonzero(np.any(draws != 0, axis=0))
         used, position = np.unique(columns, return_inverse=True)

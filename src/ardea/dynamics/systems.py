@@ -103,6 +103,8 @@ class System(ABC):
         if start.shape != self.x0.shape:
             raise ValueError(f"{self.name} starts from an array of shape {self.x0.shape}, got {start.shape}")
         times = self.t if t is None else checked_times(t)
+        if len(times) < 2:
+            raise ValueError("t must hold at least two times")
         return times, self._solve(start, times)
 
     def noisy(
