@@ -178,8 +178,7 @@ def draw_boxes(records: DataFrame, figure: Any) -> None:
         ax.set_xticks(range(1, len(methods) + 1), methods, rotation=60, ha="right", rotation_mode="anchor")
         ax.set_ylabel(METRIC_LABELS[metric])
         _spread_axis(ax, np.concatenate(values), counts=metric in ("added", "missed"))
-        ax.grid(axis="y", color="0.9")
-        ax.set_axisbelow(True)
+        _grid(ax, color="0.9", axis="y")
 
 
 def _spread_axis(ax: Any, values: Array, *, counts: bool) -> None:
@@ -198,20 +197,15 @@ def _spread_axis(ax: Any, values: Array, *, counts: bool) -> None:
         ax.set_yscale("log")
 
 
-def _finish(ax: Any, x_label: str, y_label: str, *, log: bool = False, grid: bool = True) -> None:
-    """Label the axes of a panel."""
-    if log:
-        ax.set_xscale("log")
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
-    if grid:
-        ax.grid(color="0.92")
-        ax.set_axisbelow(True)
+def _grid(ax: Any, color: str = "0.92", axis: str = "both") -> None:
+    """Draw a faint grid behind everything else."""
+    ax.grid(color=color, axis=axis)
+    ax.set_axisbelow(True)
 
 
 def line_style(i: int) -> dict[str, Any]:
     """Return colour, dash and width of the i-th of several lines."""
-    return {"color": LINE_TONES[i % len(LINE_TONES)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.4}
+    return {"color": LINE_TONES[i], "linestyle": DASHES[i], "linewidth": 1.4}
 
 
 def draw_levels(records: DataFrame, figure: Any, symbol: str) -> None:
@@ -224,7 +218,8 @@ def draw_levels(records: DataFrame, figure: Any, symbol: str) -> None:
             dots = {"markersize": 4, "fillstyle": "none" if i % 2 else "full"}
             ax.plot(means.index, means[name], MARKERS[i], color=TONES[i], label=label, **dots)
             ax.plot(means.index, means[f"expected_{name}"], "--", color=TONES[i], linewidth=1)
-        _finish(ax, "noise σ", f"mean number of {METRIC_LABELS[name]}", log=True)
+        ax.set(xscale="log", xlabel="noise σ", ylabel=f"mean number of {METRIC_LABELS[name]}")
+        _grid(ax)
     panels[0].set_ylim(bottom=min(-1.0, panels[0].get_ylim()[0]))
     panels[1].legend(fontsize="small", title="dots: measured, dashes: theory", title_fontsize="small")
 
@@ -236,9 +231,7 @@ def draw_curve(records: DataFrame, figure: Any) -> None:
         theory, points = (part[part["kind"] == kind] for kind in ("theory", "simulated"))
         ax.plot(theory["fp"], theory["fn"], label=f"ξ = {xi:g} σ", **line_style(i))
         ax.plot(points["fp"], points["fn"], "o", color="0", markersize=3)
-    _finish(ax, RATE_LABELS["fp"], RATE_LABELS["fn"], grid=False)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1)
+    ax.set(xlabel=RATE_LABELS["fp"], ylabel=RATE_LABELS["fn"], xlim=(0, 1), ylim=(0, 1))
     ax.legend(title="lines: theory, dots: simulated", fontsize="small", title_fontsize="small")
 
 
@@ -250,9 +243,7 @@ def draw_rho(records: DataFrame, figure: Any) -> None:
             # ARDvi and MAP-STSBL coincide: one is drawn as a thick light line under the other.
             style = line_style(i) if method != "ARDvi" else {"color": "0.8", "linewidth": 5}
             ax.plot(part["rho"], np.maximum(part[rate], 1e-12), label=method, **style)
-        ax.set_yscale("log")
-        ax.set_ylim(1e-6, 1.3)
-        _finish(ax, "squared norm of the column, ρ", label, log=True, grid=False)
+        ax.set(xscale="log", yscale="log", ylim=(1e-6, 1.3), xlabel="squared norm of the column, ρ", ylabel=label)
         ax.axvline(1, color="0.85", linewidth=0.8, zorder=0)
     panels[1].set_xlim(right=30)
     panels[1].legend(fontsize="small")
@@ -268,11 +259,11 @@ def draw_kappa(records: DataFrame, figure: Any) -> None:
                 line = lines[method][sigma]
                 style = line_style(2 * i) | {"linestyle": ("-", "--")[j], "marker": "os"[i], "markersize": 4}
                 ax.plot(line.index, line, label=f"{method}, σ = {sigma:g}", **style)
-        _finish(ax, "condition number κ", label, log=True)
+        ax.set(xscale="log", xlabel="condition number κ", ylabel=label)
         ax.set_ylim(bottom=0)
-    panels[0].axhline(
-        float(rates.false_positive_rate("vi", closed_forms.ALPHA)), color="0.5", linestyle=":", linewidth=1
-    )
+        _grid(ax)
+    closed_form = float(rates.false_positive_rate("vi", closed_forms.ALPHA))
+    panels[0].axhline(closed_form, color="0.5", linestyle=":", linewidth=1)
     panels[1].legend(fontsize="small")
 
 
@@ -283,8 +274,9 @@ def draw_merits(records: DataFrame, figure: Any) -> None:
     for i, (method, cost) in enumerate(costs.items()):
         added, missed, named = means.loc[method]
         style = {"color": "0.15", "fillstyle": "full" if named > 0 else "none", "markersize": 8}
-        ax.plot(cost, added + missed, MARKERS[i % len(MARKERS)], linestyle="none", label=method, **style)
-    _finish(ax, "processor time relative to plain ARD (median)", "wrong terms: added + missed (mean)")
+        ax.plot(cost, added + missed, MARKERS[i], linestyle="none", label=method, **style)
+    ax.set(xlabel="processor time relative to plain ARD (median)", ylabel="wrong terms: added + missed (mean)")
+    _grid(ax)
     ax.set_ylim(bottom=0)
     ax.margins(x=0.18)
     ax.legend(title="filled: removals have a reason", fontsize="small", title_fontsize="small")
@@ -421,8 +413,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 
 def experiment_named(name: str) -> Experiment:
     """Return an experiment by its name on the command line."""
-    for experiment in EXPERIMENTS:
-        if experiment.name == name:
-            return experiment
-    known = ", ".join(experiment.name for experiment in EXPERIMENTS)
-    raise ValueError(f"There is no experiment {name!r}. There are: {known}; also all, list and report.")
+    known = {experiment.name: experiment for experiment in EXPERIMENTS}
+    if name not in known:
+        raise ValueError(f"There is no experiment {name!r}. There are: {', '.join(known)}; also all, list and report.")
+    return known[name]
