@@ -26,7 +26,7 @@ from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
-from ardea.dynamics.times import SECONDS
+from ardea.dynamics.series import SECONDS
 from ardea.equation import Equation, Left, Rival
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD

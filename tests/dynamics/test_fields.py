@@ -12,7 +12,7 @@ import xarray as xr
 
 from ardea.dynamics import systems
 from ardea.dynamics.differences import SplineSmoother
-from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance, rivals
+from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance
 from ardea.dynamics.field_terms import FieldTerm, FieldTerms, noise_weights, term_monomial, weak_form
 from ardea.dynamics.fields import (
     AxisWindows,
@@ -24,7 +24,7 @@ from ardea.dynamics.fields import (
     read_fields,
     spectral_radii,
 )
-from ardea.dynamics.search import Tournament, ard_supports
+from ardea.dynamics.search import Tournament, ard_supports, equivalents
 
 # Integration by parts, on fields whose derivatives are known
 
@@ -480,12 +480,12 @@ def test_a_single_wave_has_rivals():
     names = library.names()
     tournament, best = found(Fields(u, (x,), t), library)
     assert [names[j] for j in best.support] == ["u_x"]
-    assert ["u u_x", "u_xxx"] in [[names[j] for j in rival.support] for rival in rivals(tournament, best)]
+    assert ["u u_x", "u_xxx"] in [[names[j] for j in rival.support] for rival in equivalents(tournament, best)]
 
 
 def test_many_waves_have_no_rivals():
     system = systems.korteweg_de_vries()
-    assert rivals(*found(noisy("korteweg_de_vries", 0.25, seed=7), system.library)) == []
+    assert equivalents(*found(noisy("korteweg_de_vries", 0.25, seed=7), system.library)) == []
 
 
 # Bad input

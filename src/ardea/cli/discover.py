@@ -22,7 +22,7 @@ from ardea.cli.outputs import (
 )
 from ardea.core.memory import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
-from ardea.dynamics.times import as_numbers
+from ardea.dynamics.series import as_numbers
 from ardea.tables.series import Choice, Series, read_series
 
 # d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.

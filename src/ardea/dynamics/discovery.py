@@ -1,45 +1,44 @@
 """Equations of motion from data, with error bars and without an oracle.
 
-data (`series`, `field_data`) → rows (`rows`, `fields`) → whitening and search for every equation (`whitening`,
-`search`) → `Equation`, from which all that is read follows → runs of the model (`models`, `simulation`).
+data (`series`, `fields`) → rows (`rows`) → whitening and search for every equation (`whitening`, `field_equation`,
+`search`) → `Equation`, from which all that is read follows, and runs of the model (`models`, `simulation`).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from ardea.core.memory import require
-from ardea.core.problem import Problem
-from ardea.core.subsets import Support, posed, select
-from ardea.dynamics.field_equation import search_fields
+from ardea.core.problem import Array
+from ardea.core.subsets import posed, select
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.libraries import Library, default_library
-from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
+from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about, equation_of
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import (
+    Propose,
     Search,
     SearchResult,
     ard_supports,
-    doubts_about,
-    equation_of,
     regressor_supports,
+    search_fields,
+    search_given,
+    search_states,
 )
 from ardea.dynamics.series import Series, checked_series
-from ardea.dynamics.whitening import search_given, search_states
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
-
-Array = NDArray[np.float64]
 
 
 class AmbiguityWarning(UserWarning):
@@ -181,21 +180,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         doubts: Sequence[str] = (),
         **parameters: Any,
     ) -> Discovery:
-        """Return the fitted model of some equations: what a file is read into.
-
-        Parameters
-        ----------
-        model : StateModel or FieldModel
-            Library, names, and how far the data reached. Its coefficients are replaced by those of the equations.
-        equations : sequence of Equation
-            One for every state or field.
-        time_unit : str, optional
-            Unit of time, where it is known.
-        doubts : sequence of str
-            What the fit has warned of.
-        **parameters
-            Parameters of the constructor.
-        """
+        """Return the model of some equations, whose coefficients replace the model's: what a file is read into."""
         found = cls(**parameters)
         found._adopt(model, equations, time_unit, doubts)
         return found
@@ -223,10 +208,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
                 f"{name}(fit_intercept=False)."
             )
 
-    def _propose(self, problem: Problem, unit: Array) -> list[Support]:
-        if self.regressor is None:
-            return ard_supports(problem)
-        return regressor_supports(self.regressor, problem, unit)
+    @property
+    def _propose(self) -> Propose:
+        return ard_supports if self.regressor is None else partial(regressor_supports, self.regressor)
 
     def _search(self) -> Search:
         return Search(self._propose, self.n_jobs, bool(self.verbose))
@@ -299,7 +283,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         ndarray of shape (equations, terms)
             Frequencies in [0, 1].
         """
-        generator = check_random_state(random_state)
+        generator, propose = check_random_state(random_state), self._propose
         results = self._searched("inclusion")
         chosen = np.zeros(self.coef_.shape)
         for row, result in enumerate(results):
@@ -307,7 +291,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             for _ in range(n_resamples):
                 rows = generator.randint(0, z.size, z.size)
                 problem, unit = posed(A[rows], z[rows], floor=result.fit.floor)
-                chosen[row, list(select(problem, self._propose(problem, unit))[0].support)] += 1
+                chosen[row, list(select(problem, propose(problem, unit))[0].support)] += 1
         return chosen / n_resamples
 
     def residuals(self) -> list[Array]:

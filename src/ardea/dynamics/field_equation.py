@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Support, posed, select
+from ardea.core.subsets import Support
 from ardea.dynamics.field_terms import FieldTerms, Monomial, Orders, WeakSum, noise_weights, weak_form
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
-from ardea.dynamics.search import Propose, Scored, Search, SearchResult, Tournament
 
 # From orders j of the test function to A_j on the thinned grid.
 Weights = dict[Orders, Array]
@@ -50,11 +49,6 @@ JITTER = 1e-6
 BELOW_NOISE = 0.25
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
 TRUNCATION = 1e-5
-# Two models cannot be told apart when their N ln RSS differ by less than this times √N. Derived: with whitenings of
-# their own, the difference of two equally good models has a standard deviation of up to 2√N.
-MARGIN = 3.0
-# Convention: how many models without a certain term of the best one are fitted, to see whether they are rivals.
-TRIED_RIVALS = 2
 
 
 def columns_of(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> Array:
@@ -353,59 +347,6 @@ class FieldEquation:
             for orders, weight in weights.get(index, {}).items():
                 total -= thinned.tested_in_space(thinned.tested_in_time(weight * error), orders)
         return total
-
-
-def rivals(tournament: Tournament, best: Scored) -> list[Scored]:
-    """Return models that lack a term of the best one and yet fit as well; where there are any, the data do not decide.
-
-    A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
-    as well. Term by term of the best model, the search is repeated without it, for at most one term more. A model is
-    a rival when its N ln(RSS) exceeds that of the best by less than 3√N. Best first.
-
-    Examples
-    --------
-    A single soliton moves, u_t = −u_x, and solves u_t = −u u_x − u_xxx as well:
-
-    >>> from ardea.dynamics import FieldTerms
-    >>> from ardea.dynamics.search import ard_supports
-    >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
-    >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
-    >>> library = FieldTerms(1, 3)
-    >>> tournament = Tournament(FieldEquation(Fields(u, (x,), t), library), ard_supports)
-    >>> best = tournament.run()[0]
-    >>> [[library.names()[j] for j in model.support] for model in [best, *rivals(tournament, best)]]
-    [['u_x'], ['u u_x', 'u_xxx']]
-    """
-    equation = tournament.rows
-    A, z = equation.system(best.fit)
-    found: dict[Support, Scored] = {}
-    for term in best.support:
-        others = [j for j in range(equation.n_terms) if j != term]
-        problem, unit = posed(A[:, others], z, equation.n_rows)
-        proposals = tournament.propose(problem, unit)
-        models = [m for m in select(problem, proposals) if len(m.support) <= len(best.support) + 1]
-        for model in models[:TRIED_RIVALS]:
-            support = tuple(others[j] for j in model.support)
-            found[support] = tournament.settled(tournament.looked_at(support))
-    limit = MARGIN * np.sqrt(equation.n_rows)
-    close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
-    return sorted(close, key=lambda one: one.score)
-
-
-def search_fields(data: Fields, library: FieldTerms, search: Search) -> list[SearchResult]:
-    """Find the equation of every field."""
-    results = search.each(_search_field, [FieldEquation(data, library, field) for field in range(data.n_fields)])
-    return [
-        replace(result, noise_unit=float(noise), excitation=float(ratio))
-        for result, noise, ratio in zip(results, data.noise, data.excitation, strict=True)
-    ]
-
-
-def _search_field(equation: FieldEquation, propose: Propose) -> SearchResult:
-    tournament = Tournament(equation, propose)
-    best = tournament.run()[0]
-    equivalents = tuple(one.support for one in rivals(tournament, best))
-    return SearchResult(equation, best.support, best.fit, len(best.support), equivalents=equivalents)
 
 
 def _flat(matrices: Array) -> Array:

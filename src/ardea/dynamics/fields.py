@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, bend_of
 from ardea.dynamics.field_terms import Jet, Monomial, Orders, default_axis_names, default_field_names
-from ardea.dynamics.times import as_numbers
+from ardea.dynamics.series import as_numbers
 
 # Convention: the test function that trajectories have too.
 POWER = 8

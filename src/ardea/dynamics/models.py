@@ -1,4 +1,4 @@
-"""Equations that were found: values of the right-hand side and runs, of states or of fields, and what is read off."""
+"""What was found: models of states or of fields that predict and run, their equations, and what is doubtful there."""
 
 from __future__ import annotations
 
@@ -9,51 +9,45 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ardea.core.problem import Array
+from ardea.core.subsets import Support, model, neighbours
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library, RightHandSide
-from ardea.dynamics.search import open_questions
+from ardea.dynamics.search import SearchResult, scored
+from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
-from ardea.dynamics.times import calendar, dates_to_times, per_unit
-from ardea.equation import Equation, Left
-from ardea.names import Wording
+from ardea.equation import CLOSE, Equation, Left, Rival
+from ardea.methods.kept import FlatPart, KeptTerms
+from ardea.names import Vocabulary, Wording, printable
 from ardea.show.notebook import ShowsTerms
-
-Array = NDArray[np.float64]
 
 # Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
 # of the integrator is this share of that value.
 BLOW_UP = 100.0
 RELATIVE_TOLERANCE = 1e-10
+# Conventions: how many rivals are kept and how many `print` shows.
+N_RIVALS, SHOWN_RIVALS = 8, 3
+# A convention: a state that varies less than this many times its noise says nothing of its equation.
+LEAST_EXCITATION = 2.0
+# Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
+# come to rest.
+INDISTINGUISHABLE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class StateModel:
-    """x′ = Θ(x, u)ξᵀ, or x_{k+1} = Θ(x_k, u_k)ξᵀ.
-
-    Attributes
-    ----------
-    library : Library
-        Candidate terms.
-    names : list of str
-        States, then inputs.
-    coefficients : ndarray of shape (n_states, n_terms)
-        ξ.
-    reach : ndarray of shape (n_states,)
-        Largest |x| in the data.
-    discrete_time : bool
-        Whether the model is a map.
-    """
+    """x′ = Θ(x, u)ξᵀ, or the map x_{k+1} = Θ(x_k, u_k)ξᵀ."""
 
     library: Library
-    names: list[str]
+    names: list[str]  # states, then inputs
     coefficients: Array
-    reach: Array
+    reach: Array  # largest |x| in the data
     discrete_time: bool
 
     @property
@@ -74,64 +68,41 @@ class StateModel:
     @cached_property
     def right_hand_side(self) -> RightHandSide:
         """The model as a function; `.row(x)` takes microseconds."""
-        return self.with_coefficients(self.coefficients)
+        return self._with(self.coefficients)
 
-    def with_coefficients(self, coefficients: Array) -> RightHandSide:
-        """Return the right-hand side with other coefficients."""
+    def _with(self, coefficients: Array) -> RightHandSide:
         return RightHandSide(self.library, coefficients, len(self.coefficients), self.n_inputs)
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return x′, or the next state."""
         return self.right_hand_side(x, u)
 
-    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Array:
-        """Integrate from a start, with these or other coefficients."""
-        model = self.right_hand_side if coefficients is self.coefficients else self.with_coefficients(coefficients)
-        return simulate_states(model, x0, t, inputs=u, **self._settings)
+    def simulate(self, x0: ArrayLike, t: Any, u: Any) -> Array:
+        """Integrate from a start."""
+        return simulate_states(self.right_hand_side, x0, t, inputs=u, **self._settings)
 
-    def simulate_bands(
-        self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, starts: Array | None = None
-    ) -> Bands:
+    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
-        begin = x0 if starts is None else starts
-        samples, _ = simulate_draws(self.with_coefficients(draws), begin, t, inputs=u, **self._settings)
-        times = np.arange(samples.shape[1]) if self.discrete_time else t
-        return Bands.of(samples, times, level)
+        samples, _ = simulate_draws(self._with(draws), x0, t, inputs=u, **self._settings)
+        return Bands.of(samples, np.arange(samples.shape[1]) if self.discrete_time else t, level)
 
     @property
     def _settings(self) -> dict[str, Any]:
         """When a simulation stops, and how accurate it is."""
-        return {
-            "discrete_time": self.discrete_time,
-            "limit": BLOW_UP * self.reach,
-            "atol": RELATIVE_TOLERANCE * self.reach,
-        }
+        limit, error = BLOW_UP * self.reach, RELATIVE_TOLERANCE * self.reach
+        return {"discrete_time": self.discrete_time, "limit": limit, "atol": error}
 
 
 @dataclass(frozen=True, eq=False)
 class FieldModel:
-    """u_t = Σ ξ_i m(u) ∂^β u.
-
-    Attributes
-    ----------
-    library : FieldTerms
-        Candidate terms.
-    fields, axes : list of str
-        Names of fields and of space axes.
-    coefficients : ndarray of shape (n_fields, n_terms)
-        ξ.
-    space : tuple of ndarray
-        Coordinates of the space axes.
-    reach : ndarray of shape (n_fields,)
-        Largest |u| in the data.
-    """
+    """u_t = Σ ξ_i m(u) ∂^β u."""
 
     library: FieldTerms
     fields: list[str]
     axes: list[str]
     coefficients: Array
     space: tuple[Array, ...]
-    reach: Array
+    reach: Array  # largest |u| in the data
 
     @property
     def lefts(self) -> list[Left]:
@@ -167,45 +138,120 @@ class FieldModel:
         slopes = [(columns @ row[used]).reshape(fields[0].shape) for row in self.coefficients]
         return np.stack(slopes, axis=-1) if several else slopes[0]
 
-    def simulate(self, coefficients: Array, x0: ArrayLike, t: Any, u: Any) -> Array:
+    def simulate(self, x0: ArrayLike, t: Any, u: Any) -> Array:
         """Integrate from a field at t[0], periodic in space."""
-        if len(self.fields) > 1 or len(self.axes) > 1:
-            raise NotImplementedError("simulate() knows fields of one component in one space dimension only.")
-        return simulate_field(self.library, coefficients, x0, self.space[0], t, limit=BLOW_UP * float(self.reach[0]))
+        return self._run(self.coefficients, x0, t)
 
-    def simulate_bands(
-        self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, starts: Array | None = None
-    ) -> Bands:
+    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
         times = np.asarray(t, dtype=float)
         samples = np.full((len(draws), len(self.space[0]), len(times)), np.nan)
-        each = [x0] * len(draws) if starts is None else starts
+        starts: Any = x0 if np.ndim(x0) > 1 else [x0] * len(draws)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SimulationWarning)
-            for sample, xi, start in zip(samples, draws, each, strict=True):
-                run = self.simulate(xi, start, times, u)
+            for sample, xi, start in zip(samples, draws, starts, strict=True):
+                run = self._run(xi, start, times)
                 sample[:, : run.shape[1]] = run
         return Bands.of(samples, times, level, time_axis=1)
+
+    def _run(self, coefficients: Array, x0: ArrayLike, t: Any) -> Array:
+        if len(self.fields) > 1 or len(self.axes) > 1:
+            raise NotImplementedError("simulate() knows fields of one component in one space dimension only.")
+        return simulate_field(self.library, coefficients, x0, self.space[0], t, limit=BLOW_UP * float(self.reach[0]))
 
 
 # What Discovery asks of either: lefts, vocabulary, coefficients, predict, simulate, simulate_bands.
 Motion = StateModel | FieldModel
 
 
-class EquationsOfMotion(ShowsTerms):
-    """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them.
+# Equations and their doubts
 
-    Attributes
-    ----------
-    equations_ : list of Equation
-        One for every state or field.
-    model_ : StateModel or FieldModel
-        What they are about.
-    time_unit_ : str or None
-        Unit of time, where it is known.
-    warnings_ : list of str
-        What the fit has warned of.
+
+def rivals_of(result: SearchResult) -> list[tuple[Support, float]]:
+    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
+
+    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
+    of its own, and so is the winner, as in the tournament.
     """
+    problem, _ = result.whitened
+    chosen = model(problem, result.support)
+    own = scored(result.rows, result.support, result.fit)
+    compared = []
+    for other in neighbours(problem, chosen)[:N_RIVALS]:
+        excess = other.criterion - chosen.criterion
+        if excess < CLOSE:
+            excess = scored(result.rows, other.support, result.fit).score - own.score
+        compared.append((other.support, float(excess)))
+    return sorted(compared, key=lambda one: one[1])
+
+
+def equation_of(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
+    """Return the equation that a search found: least squares on its whitened terms, and its rivals."""
+    support, (problem, unit) = np.array(result.support, dtype=np.intp), result.whitened
+    kept = KeptTerms(
+        active=support,
+        problem=problem.restrict(support),
+        prior_variance=None,
+        noise=None,
+        noise_known=False,
+        n_parameters=result.n_parameters,
+        unit=unit[support],
+        target_unit=result.noise_unit,
+        flat=FlatPart.empty(support.size),
+    )
+
+    def named(terms: Support) -> tuple[str, ...]:
+        return tuple(vocabulary.names[j] for j in terms)
+
+    rivals = tuple(Rival(named(terms), excess) for terms, excess in rivals_of(result))
+    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
+
+
+def open_questions(equation: Equation) -> list[str]:
+    """Return what is to be said of models that the data do not rule out."""
+    remarks = [f"The data do not tell it from: {_listed(terms)}." for terms in equation.equivalents]
+    if rivals := equation.close_rivals():
+        listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
+        if round(rivals[0].excess, 1) < 0:
+            remarks.append(f"The best model found is not better than its neighbours: {listed}.")
+        else:
+            remarks.append(f"Other models fit almost as well: {listed}. A difference of {CLOSE:g} would be clear.")
+    return remarks
+
+
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+    doubts = []
+    for equation in equations:
+        left, chosen = equation.left.text, _listed(equation.terms)
+        rivals = equation.close_rivals(INDISTINGUISHABLE)
+        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+        if rivals and rivals[0].excess < -INDISTINGUISHABLE:
+            doubts.append(
+                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
+                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
+                "of the rows and library are right (docs/warnings/ambiguity)."
+            )
+        elif others:
+            doubts.append(
+                f"The data hardly tell two models of {left} apart: [{chosen}] and [{_listed(others[0])}]. Longer "
+                "or richer data would (docs/warnings/ambiguity)."
+            )
+    for equation, ratio in zip(equations, excitation, strict=True):
+        if ratio < LEAST_EXCITATION:
+            doubts.append(
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise: the data are too "
+                "little excited (a fixed point?) to find its equation (docs/warnings/ambiguity)."
+            )
+    return doubts
+
+
+def _listed(terms: Sequence[str]) -> str:
+    return ", ".join(map(printable, terms))
+
+
+class EquationsOfMotion(ShowsTerms):
+    """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them."""
 
     def _adopt(self, model: Motion, equations: Sequence[Equation], unit: str | None, doubts: Sequence[str]) -> None:
         self.equations_ = list(equations)
@@ -269,10 +315,10 @@ class EquationsOfMotion(ShowsTerms):
     def unit_told(self) -> str:
         """Return a sentence on the unit of time; empty where it is not known."""
         check_is_fitted(self)
-        rate = per_unit(self.time_unit_)
-        if not rate or getattr(self.model_, "discrete_time", False):
+        if self.time_unit_ is None or getattr(self.model_, "discrete_time", False):
             return ""
-        return f"Time is counted in {rate.removeprefix('per ')}s: rates of change are {rate}."
+        unit = IN_WORDS[self.time_unit_]
+        return f"Time is counted in {unit}s: rates of change are per {unit}."
 
     def elapsed(self, t: Any) -> Any:
         """Return times in the unit of the model: dates counted from the first of them, numbers as they are.
@@ -374,11 +420,11 @@ class EquationsOfMotion(ShowsTerms):
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")
-            return self.model_.simulate(self.coef_, x0, t, u)
+            return self.model_.simulate(x0, t, u)
         generator = check_random_state(random_state)
         draws = self.sample(n_samples, generator)
-        starts = None if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
-        return self.model_.simulate_bands(draws, x0, t, u, level, starts)
+        starts = x0 if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
+        return self.model_.simulate_bands(draws, starts, t, u, level)
 
 
 def _drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> Array:

@@ -8,46 +8,38 @@ whereas with ln|C| overfitted supports win.
 2) *Tournament.* From S the selection on its whitened problem proposes the next support; a fixed point proposes itself.
    Starts: the empty model, and all sparse models on the backward paths of its problem. Results are kept by support, so
    that starts which meet share the rest of the way.
-3) *What was found*: least squares on the whitened terms of the winner, and its rivals. The neighbours of the winner,
-   each with a whitening of its own, say how sure the choice is.
-
-Equations of states are then searched together (`whitening`).
+3) *All equations.* Those of states are found alone and then revised together; of those of fields, models are listed
+   between which the data do not decide.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.compression import CompressedRows, Compression
-from ardea.core.problem import Problem
-from ardea.core.subsets import (
-    Model,
-    Support,
-    forward_path,
-    misfit,
-    model,
-    neighbours,
-    penalty,
-    posed,
-    select,
-)
-from ardea.equation import CLOSE, Equation, Left, Rival
+from ardea.core.problem import Array, Problem
+from ardea.core.subsets import Model, Support, forward_path, misfit, model, neighbours, penalty, posed, select
+from ardea.dynamics.field_equation import FieldEquation
+from ardea.dynamics.field_terms import FieldTerms
+from ardea.dynamics.fields import Fields
+from ardea.dynamics.libraries import Library
+from ardea.dynamics.rows import Stretch, noise_levels, spread
+from ardea.dynamics.series import Series
+from ardea.dynamics.whitening import EquationRows, GivenRows, JointRows
 from ardea.estimators.advice import AdviceWarning
-from ardea.methods.kept import FlatPart, KeptTerms
 from ardea.methods.task import Task
-from ardea.names import Vocabulary, printable
 
-Array = NDArray[np.float64]
+# Rows of one equation that can be whitened, and fitted, at any support.
+Rows = EquationRows | GivenRows | FieldEquation
 # From a whitened problem, and what one unit of each of its coefficients is worth, to supports worth a look.
 Propose = Callable[[Problem, Array], list[Support]]
 
@@ -77,34 +69,23 @@ MARGIN, NEIGHBOURS = 12.0, 6
 LARGEST_LOSS = 2.5
 # Supports of the first tournament that the joint search looks at too. Measured: none and 6 lead to the same 54.
 RUNNERS_UP = 3
-# Conventions: how many rivals are kept and how many `print` shows.
-N_RIVALS, SHOWN_RIVALS = 8, 3
-# A convention: a state that varies less than this many times its noise says nothing of its equation.
-LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
-# come to rest.
-INDISTINGUISHABLE = 1.0
-
-
-class Rows(Protocol):
-    """Rows of one equation that can be whitened, and fitted, at any support."""
-
-    @property
-    def n_terms(self) -> int:
-        """Number of candidate terms d."""
-
-    @property
-    def n_rows(self) -> float:
-        """Number of rows N."""
-
-    def beginning(self) -> Any:
-        """Return what the fits of one search start from."""
-
-    def fitted(self, support: Support, start: Any = None, passes: int | None = None) -> Any:
-        """Return the fit at a support, with its `rss` and `floor`, from an earlier fit, in at most so many passes."""
-
-    def system(self, fit: Any) -> tuple[Array, Array]:
-        """Return A and z of all candidate terms, whitened as the fit says."""
+# Equations whose noise, in units of s, exceeds that of the median one so many times lack a term: they would spoil the
+# others, and stay alone. Measured: 1.5 and 6 lead to the same 54 supports.
+MISFIT = 3.0
+# Largest joint covariance (rows of all equations of a stretch). Measured: its Cholesky factor takes half a second.
+LARGEST_JOINT = 2500
+# Above this share of the noise of the rows, truncation error makes a joint fit overconfident (a convention). Measured:
+# with four times more and four times less as many of the 54 supports are exact.
+LARGEST_TRUNCATION = 0.02
+# Rounds of revisions per equation, a bound on work. Measured: 1 and 6 lead to the same 54 supports.
+LARGEST_REVISIONS = 3
+# Twelve independent rows carry the three terms that a quarter of them allows (`core.problem.LARGEST_SHARE`).
+FEWEST_EQUATION_ROWS = 12
+# Two models of a field cannot be told apart when their N ln RSS differ by less than this times √N. Derived: with
+# whitenings of their own, the difference of two equally good models has a standard deviation of up to 2√N.
+EQUALLY_GOOD = 3.0
+# Convention: how many models without a certain term of the best one are fitted, to see whether they are as good.
+TRIED_WITHOUT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,34 +99,18 @@ class Scored:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The support that won the search for one equation.
-
-    Attributes
-    ----------
-    rows : Rows
-        Give the whitened system at the fit.
-    support : tuple of int
-        Terms.
-    fit : object
-        The fit behind it.
-    n_parameters : int
-        Coefficients estimated together with these.
-    runners_up : tuple of supports
-        The next best supports of its own tournament.
-    equivalents : tuple of supports
-        Supports without one of these terms that explain the data as well.
-    noise_unit : float
-        What one unit of noise in the whitened rows is worth in the units of the state.
-    excitation : float
-        How much the state varies, in units of its noise.
-    """
+    """The support that won the search for one equation."""
 
     rows: Rows
     support: Support
     fit: Any
+    # Coefficients estimated together with these.
     n_parameters: int
+    # The next best supports of its own tournament, and those without one of its terms that explain the data as well.
     runners_up: tuple[Support, ...] = ()
     equivalents: tuple[Support, ...] = ()
+    # What one unit of noise in the whitened rows is worth in the units of the state, and how much the state varies in
+    # units of its noise.
     noise_unit: float = 1.0
     excitation: float = np.inf
 
@@ -153,23 +118,6 @@ class SearchResult:
     def whitened(self) -> tuple[Problem, Array]:
         """The problem of all candidate terms, whitened at the fit, and what one unit of each coefficient is worth."""
         return whitened(self.rows, self.fit)
-
-
-@dataclass(frozen=True)
-class Search:
-    """How equations are searched: who proposes, in how many processes, and whether progress is shown."""
-
-    propose: Propose
-    n_jobs: int | None = None
-    shown: bool = False
-
-    def each(self, function: Callable[[Any, Propose], SearchResult], equations: Sequence[Any]) -> list[SearchResult]:
-        """Return function(equation, propose) of every equation."""
-        from tqdm import tqdm
-
-        tasks = (delayed(function)(equation, self.propose) for equation in equations)
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
-        return list(tqdm(results, total=len(equations), unit="equations", disable=not self.shown))
 
 
 def whitened(rows: Rows, fit: Any) -> tuple[Problem, Array]:
@@ -187,7 +135,7 @@ def scored(rows: Rows, support: Support, start: Any, passes: int | None = None) 
 # 1) Proposals
 
 
-def ard_supports(problem: Problem, unit: Array | None = None) -> list[Support]:
+def ard_supports(problem: Problem, _unit: Array | None = None) -> list[Support]:
     """Return the support of ARD at α = 16 and, where columns do not outnumber rows, at α = 1, whatever the units."""
     inflations = (1.0, INFLATION) if problem.n_columns < problem.n_rows else (INFLATION,)
     return [_ard_support(problem, alpha, None) for alpha in inflations] if problem.total > 0 else []
@@ -237,15 +185,7 @@ def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Su
 
 @dataclass(eq=False)
 class Tournament:
-    """All supports of one equation met so far, with their scores.
-
-    Parameters
-    ----------
-    rows : Rows
-        What to fit.
-    propose : callable
-        From a whitened problem to supports worth a look.
-    """
+    """All supports of one equation met so far, with their scores."""
 
     rows: Rows
     propose: Propose
@@ -336,7 +276,35 @@ class Tournament:
         return list(dict.fromkeys(other.support for other in (*hopeful[:NEIGHBOURS], *drops)))
 
 
-def search_alone(rows: Rows, propose: Propose) -> SearchResult:
+def _by_criterion(one: Model) -> float:
+    return one.criterion
+
+
+def _by_score(one: Scored) -> float:
+    return one.score
+
+
+# 3) All equations
+
+
+@dataclass(frozen=True)
+class Search:
+    """How equations are searched: who proposes, in how many processes, and whether progress is shown."""
+
+    propose: Propose
+    n_jobs: int | None = None
+    shown: bool = False
+
+    def each(self, function: Callable[[Any, Propose], SearchResult], equations: Sequence[Rows]) -> list[SearchResult]:
+        """Return function(equation, propose) of every equation."""
+        from tqdm import tqdm
+
+        tasks = (delayed(function)(equation, self.propose) for equation in equations)
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        return list(tqdm(results, total=len(equations), unit="equations", disable=not self.shown))
+
+
+def _search_alone(rows: Rows, propose: Propose) -> SearchResult:
     """Return the winner of an equation's own tournament."""
     ranked = Tournament(rows, propose).run()[: 1 + RUNNERS_UP]
     best = ranked[0]
@@ -344,95 +312,131 @@ def search_alone(rows: Rows, propose: Propose) -> SearchResult:
     return SearchResult(rows, best.support, rows.fitted(best.support, best.fit), len(best.support), close)
 
 
-# 3) What was found
+def search_given(series: Sequence[Series], library: Library, search: Search) -> list[SearchResult]:
+    """Find every equation alone where derivatives were given."""
+    values = np.vstack([one.values for one in series])
+    slopes = np.vstack([one.x_dot for one in series if one.x_dot is not None])
+    sound = np.all(np.isfinite(values), axis=1) & np.all(np.isfinite(slopes), axis=1)
+    theta = library.evaluate(values[sound])
+    return search.each(_search_alone, [GivenRows(theta, slope) for slope in slopes[sound].T])
 
 
-def rivals_of(result: SearchResult) -> list[tuple[Support, float]]:
-    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
+def search_states(
+    stretches: Sequence[Stretch], library: Library, search: Search, discrete_time: bool = False
+) -> list[SearchResult]:
+    """Find the equations of all states alone, then together those that fit, where the covariance is affordable."""
+    n_rows = sum(stretch.n_rows for stretch in stretches)
+    if n_rows < FEWEST_EQUATION_ROWS:
+        raise ValueError(
+            f"The data give {n_rows} independent rows, too few to find an equation (at least {FEWEST_EQUATION_ROWS}): "
+            "take more samples or longer series."
+        )
+    parts = [stretch.data for stretch in stretches]
+    deviation = spread(parts)
+    # Differences say nothing of the noise of a map.
+    noise = np.where(deviation > 0, deviation, 1.0) if discrete_time else noise_levels(parts)
+    results = _alone_then_together(stretches, library, noise, search)
+    excitation = np.full(len(noise), np.inf) if discrete_time else deviation / noise
+    return [
+        replace(result, noise_unit=float(unit), excitation=float(ratio))
+        for result, unit, ratio in zip(results, noise, excitation, strict=True)
+    ]
 
-    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
-    of its own, and so is the winner, as in the tournament.
+
+def _alone_then_together(
+    stretches: Sequence[Stretch], library: Library, noise: Array, search: Search
+) -> list[SearchResult]:
+    every = range(len(noise))
+    results = search.each(_search_alone, [EquationRows(JointRows(stretches, library, [one], noise)) for one in every])
+    level = np.sqrt([result.fit.rss / result.rows.n_rows for result in results])
+    states = [state for state in every if level[state] <= MISFIT * np.median(level)]
+    affordable = len(states) * max(stretch.n_rows for stretch in stretches) <= LARGEST_JOINT
+    if len(states) < 2 or not affordable or _truncated(stretches, noise):
+        return results
+    choices = [(results[state].support, *results[state].runners_up) for state in states]
+    together = _revised(JointRows(stretches, library, states, noise), choices, search.propose)
+    n_parameters = sum(len(rows.support) for rows in together)
+    for state, rows in zip(states, together, strict=True):
+        results[state] = SearchResult(rows, rows.support, rows.start, n_parameters)
+    return results
+
+
+def _revised(joint: JointRows, choices: Sequence[Sequence[Support]], propose: Propose) -> list[EquationRows]:
+    """Change one support at a time, always the one whose change lowers the joint score most, until none does.
+
+    Revising them in a fixed order would let a right equation make up for the fault of a wrong one. For every equation
+    the choices are the support to begin with, then others worth a look.
     """
-    problem, _ = result.whitened
-    chosen = model(problem, result.support)
-    own = scored(result.rows, result.support, result.fit)
-    compared = []
-    for other in neighbours(problem, chosen)[:N_RIVALS]:
-        excess = other.criterion - chosen.criterion
-        if excess < CLOSE:
-            excess = scored(result.rows, other.support, result.fit).score - own.score
-        compared.append((other.support, float(excess)))
-    return sorted(compared, key=lambda one: one[1])
+    current = joint.each(joint.fitted([first for first, *_ in choices]))
+    for _ in range(LARGEST_REVISIONS * len(current)):
+        best, changed, gain = None, current[0], 0.0
+        for rows, others in zip(current, choices, strict=True):
+            tournament = Tournament(rows, propose)
+            winner = tournament.around([rows.support, *others])[0]
+            lowered = tournament.looked_at(rows.support).score - winner.score
+            if lowered > gain:
+                best, changed, gain = winner, rows, lowered
+        if best is None:
+            break
+        current = joint.each(changed.fitted(best.support, best.fit))
+    return current
 
 
-def equation_of(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
-    """Return the equation that a search found: least squares on its whitened terms, and its rivals."""
-    support, (problem, unit) = np.array(result.support, dtype=np.intp), result.whitened
-    kept = KeptTerms(
-        active=support,
-        problem=problem.restrict(support),
-        prior_variance=None,
-        noise=None,
-        noise_known=False,
-        n_parameters=result.n_parameters,
-        unit=unit[support],
-        target_unit=result.noise_unit,
-        flat=FlatPart.empty(support.size),
-    )
-
-    def named(terms: Support) -> tuple[str, ...]:
-        return tuple(vocabulary.names[j] for j in terms)
-
-    rivals = tuple(Rival(named(terms), excess) for terms, excess in rivals_of(result))
-    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
+def _truncated(stretches: Sequence[Stretch], noise: Array) -> bool:
+    """Whether truncation error, which the equations share in ways unknown, is of the order of the noise of the rows."""
+    for stretch in stretches:
+        if stretch.truncation is not None:
+            rows = noise**2 * np.trace(stretch.gram_of_D) / stretch.n_rows
+            if np.any(stretch.truncation > LARGEST_TRUNCATION * rows):
+                return True
+    return False
 
 
-def open_questions(equation: Equation) -> list[str]:
-    """Return what is to be said of models that the data do not rule out."""
-    remarks = [f"The data do not tell it from: {_listed(terms)}." for terms in equation.equivalents]
-    if rivals := equation.close_rivals():
-        listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
-        if round(rivals[0].excess, 1) < 0:
-            remarks.append(f"The best model found is not better than its neighbours: {listed}.")
-        else:
-            remarks.append(f"Other models fit almost as well: {listed}. A difference of {CLOSE:g} would be clear.")
-    return remarks
+def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
+    """Return models of a field that lack a term of the best one and yet fit as well: the data do not decide.
+
+    A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
+    as well. Term by term of the best model, the search is repeated without it, for at most one term more. A model is
+    equivalent when its N ln(RSS) exceeds that of the best by less than 3√N. Best first.
+
+    Examples
+    --------
+    A single soliton moves, u_t = −u_x, and solves u_t = −u u_x − u_xxx as well:
+
+    >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
+    >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
+    >>> library = FieldTerms(1, 3)
+    >>> tournament = Tournament(FieldEquation(Fields(u, (x,), t), library), ard_supports)
+    >>> best = tournament.run()[0]
+    >>> [[library.names()[j] for j in model.support] for model in [best, *equivalents(tournament, best)]]
+    [['u_x'], ['u u_x', 'u_xxx']]
+    """
+    equation = tournament.rows
+    A, z = equation.system(best.fit)
+    found: dict[Support, Scored] = {}
+    for term in best.support:
+        others = [j for j in range(equation.n_terms) if j != term]
+        problem, unit = posed(A[:, others], z, equation.n_rows)
+        models = select(problem, tournament.propose(problem, unit))
+        for one in [one for one in models if len(one.support) <= len(best.support) + 1][:TRIED_WITHOUT]:
+            support = tuple(others[j] for j in one.support)
+            found[support] = tournament.settled(tournament.looked_at(support))
+    limit = EQUALLY_GOOD * np.sqrt(equation.n_rows)
+    close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
+    return sorted(close, key=_by_score)
 
 
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-    doubts = []
-    for equation in equations:
-        left, chosen = equation.left.text, _listed(equation.terms)
-        rivals = equation.close_rivals(INDISTINGUISHABLE)
-        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -INDISTINGUISHABLE:
-            doubts.append(
-                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
-                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (docs/warnings/ambiguity)."
-            )
-        elif others:
-            doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{_listed(others[0])}]. Longer "
-                "or richer data would (docs/warnings/ambiguity)."
-            )
-    for equation, ratio in zip(equations, excitation, strict=True):
-        if ratio < LEAST_EXCITATION:
-            doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise: the data are too "
-                "little excited (a fixed point?) to find its equation (docs/warnings/ambiguity)."
-            )
-    return doubts
+def search_fields(data: Fields, library: FieldTerms, search: Search) -> list[SearchResult]:
+    """Find the equation of every field."""
+    results = search.each(_search_field, [FieldEquation(data, library, field) for field in range(data.n_fields)])
+    return [
+        replace(result, noise_unit=float(noise), excitation=float(ratio))
+        for result, noise, ratio in zip(results, data.noise, data.excitation, strict=True)
+    ]
 
 
-def _listed(terms: Sequence[str]) -> str:
-    return ", ".join(map(printable, terms))
-
-
-def _by_criterion(one: Model) -> float:
-    return one.criterion
-
-
-def _by_score(one: Scored) -> float:
-    return one.score
+def _search_field(equation: FieldEquation, propose: Propose) -> SearchResult:
+    tournament = Tournament(equation, propose)
+    best = tournament.run()[0]
+    as_good = tuple(one.support for one in equivalents(tournament, best))
+    return SearchResult(equation, best.support, best.fit, len(best.support), equivalents=as_good)

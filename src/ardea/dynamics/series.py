@@ -1,19 +1,17 @@
-"""Series of states as the user gives them: checked, named, and cut where there are gaps."""
+"""Series of states as the user gives them: checked, named, cut where there are gaps, with dates as numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.dynamics.times import as_numbers
+from ardea.core.problem import Array
 from ardea.names import default_names
-
-Array = NDArray[np.float64]
 
 # Longer stretches are cut, so that the cost grows with the number of rows, not with its cube: a Cholesky factor of 400
 # rows takes 2 ms.
@@ -21,23 +19,17 @@ LONGEST_STRETCH = 400
 # A step longer than this many median steps is a gap; the second holds where most steps differ from the median one by
 # more than a tenth (conventions).
 GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
+# Units of time in which dates are counted, and how a rate is read in them.
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+IN_WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
+# A convention: a unit up to this many times the step is still short enough; hourly rows that come a little early
+# are hourly.
+LARGEST_RATIO = 1.1
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series, or a stretch of it.
-
-    Attributes
-    ----------
-    t : ndarray of shape (m,)
-        Times.
-    x : ndarray of shape (m, n)
-        Observed states; NaN where they are missing.
-    inputs : ndarray of shape (m, n_u)
-        Control inputs, without noise.
-    x_dot : ndarray of shape (m, n), optional
-        Derivatives, where they were given.
-    """
+    """One series, or a stretch of it: t, x (NaN where missing), inputs without noise, and x_dot where it was given."""
 
     t: Array
     x: Array
@@ -49,12 +41,7 @@ class Series:
         """States and inputs side by side."""
         return np.hstack([self.x, self.inputs]) if self.inputs.shape[1] else self.x
 
-    @property
-    def sound(self) -> NDArray[np.bool_]:
-        """Which rows have neither a missing time nor a missing value."""
-        return np.isfinite(self.t) & np.all(np.isfinite(self.values), axis=1)
-
-    def stretches(self, longest: int = LONGEST_STRETCH) -> list[Series]:
+    def stretches(self) -> list[Series]:
         """Cut the series where values are missing or time jumps, and long stretches into parts.
 
         Examples
@@ -65,7 +52,7 @@ class Series:
         >>> [len(part.t) for part in Series(t, x, np.empty((40, 0))).stretches()]
         [20, 19]
         """
-        place = np.flatnonzero(self.sound)
+        place = np.flatnonzero(np.isfinite(self.t) & np.all(np.isfinite(self.values), axis=1))
         t, x, inputs = self.t[place], self.x[place], self.inputs[place]
         steps = np.diff(t)
         usual = float(np.median(steps)) if steps.size else 1.0
@@ -74,7 +61,7 @@ class Series:
         broken = np.flatnonzero(jump | (np.diff(place) > 1)) + 1
         parts: list[Any] = []
         for rows in np.split(np.arange(t.size), broken):
-            parts += np.array_split(rows, -(-rows.size // longest)) if rows.size else []
+            parts += np.array_split(rows, -(-rows.size // LONGEST_STRETCH)) if rows.size else []
         return [Series(t[rows], x[rows], inputs[rows]) for rows in parts]
 
 
@@ -92,11 +79,9 @@ def checked_series(
         raise ValueError("x is an empty list: give at least one trajectory.")
     columns = [str(name) for name in states[0].columns] if hasattr(states[0], "columns") else None
     one_step = np.isscalar(t) or isinstance(t, timedelta)
-    given = {
-        "t": [t] * len(states) if one_step or not several else list(t),
-        "x_dot": _of_each(x_dot, len(states), several),
-        "u": _of_each(u, len(states), several),
-    }
+    given: dict[str, list[Any]] = {"t": [t] * len(states) if one_step or not several else list(t)}
+    for name, one in (("x_dot", x_dot), ("u", u)):
+        given[name] = [None] * len(states) if one is None else list(one) if several else [one]
     for name, values in given.items():
         if len(values) != len(states):
             raise ValueError(f"{name} has {len(values)} trajectories, x has {len(states)}.")
@@ -111,34 +96,18 @@ def checked_series(
     return series, _names(feature_names, columns, *widths.pop()), unit
 
 
-def _of_each(value: Any, number: int, several: bool) -> list[Any]:
-    if value is None:
-        return [None] * number
-    return list(value) if several else [value]
-
-
-def as_real(values: Any, name: str) -> Array:
-    """Return real numbers; masked cells are missing (NaN). Dates, complex numbers and text are refused.
-
-    Examples
-    --------
-    >>> as_real(np.ma.masked_less([1.0, -9.0], 0), "x")
-    array([ 1., nan])
-    """
-    masked = isinstance(values, np.ma.MaskedArray)
-    kind = values.dtype.kind if masked else np.asarray(values).dtype.kind
+def _rows(values: Any, name: str) -> Array:
+    """Return real numbers, one row per time; masked cells are missing (NaN)."""
+    kind = np.asarray(values).dtype.kind
     if kind in "mM":
         raise ValueError(f"{name} holds dates or durations, which are not states: give numbers, and the dates as t.")
     if kind == "c":
         raise ValueError(f"{name} is complex: give its real and its imaginary part as two states.")
     try:
-        return np.asarray(np.ma.filled(values.astype(float), np.nan) if masked else values, dtype=float)
+        masked = isinstance(values, np.ma.MaskedArray)
+        array = np.asarray(values.astype(float).filled(np.nan) if masked else values, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
-
-
-def _rows(values: Any, name: str) -> Array:
-    array = as_real(values, name)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(
@@ -195,3 +164,85 @@ def _names(given: Sequence[str] | None, frame: list[str] | None, n_states: int, 
             f"feature_names must be {n_states} different names (or {n_states + n_inputs} with the inputs), got {names}."
         )
     return names
+
+
+# Dates
+
+
+def calendar(t: Any) -> NDArray[Any] | None:
+    """Return dates as datetime64 (in UTC) and durations as timedelta64; None where t is neither.
+
+    Taken are what pandas, polars, xarray and NumPy hold, and lists of `datetime`, `date` or `timedelta`.
+
+    Examples
+    --------
+    >>> calendar([date(2024, 1, 1), date(2024, 1, 3)])
+    array(['2024-01-01T00:00:00', '2024-01-03T00:00:00'], dtype='datetime64[s]')
+    >>> calendar([0.0, 0.5]) is None
+    True
+    """
+    given = np.asarray(t)
+    first = given.flat[0] if given.dtype.kind == "O" and given.size else None
+    if isinstance(first, date):
+        given = np.array([_without_zone(one) for one in given.flat], dtype="datetime64").reshape(given.shape)
+    elif isinstance(first, timedelta):
+        given = given.astype("timedelta64[us]")
+    elif given.dtype.kind not in "mM":
+        return None
+    elif isinstance(t, np.ma.MaskedArray):
+        given = np.where(t.mask, np.array("NaT", dtype=given.dtype), given)
+    return given.astype(np.promote_types(given.dtype, f"{given.dtype.kind}8[s]"))
+
+
+def _without_zone(one: Any) -> Any:
+    aware = isinstance(one, datetime) and one.tzinfo is not None
+    return one.astimezone(UTC).replace(tzinfo=None) if aware else one
+
+
+def dates_to_times(dates: NDArray[Any], unit: str) -> Array:
+    """Return dates as numbers from the first of them; durations as they are.
+
+    Examples
+    --------
+    >>> dates_to_times(np.array(["2024-01-01", "2024-01-03"], dtype="datetime64[us]"), "h")
+    array([ 0., 48.])
+    """
+    known = dates[~np.isnat(dates)]
+    origin = known[0] if dates.dtype.kind == "M" and known.size else np.zeros((), dates.dtype)
+    return np.asarray((dates - origin) / np.timedelta64(1, "s") / SECONDS[unit], dtype=float)
+
+
+def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any], str | None]:
+    """Return the times of several series (or steps) as numbers, and their unit where it is known.
+
+    Dates are counted in `unit`, by default the longest that is not longer than their median step; of numbers it is
+    told.
+
+    Examples
+    --------
+    >>> as_numbers([np.array(["2024-01-01T00", "2024-01-01T06", "2024-01-01T12"], dtype="datetime64[h]")])
+    ([array([ 0.,  6., 12.])], 'h')
+    >>> as_numbers([[0.0, 0.5]])
+    ([[0.0, 0.5]], None)
+    """
+    if unit is not None and unit not in SECONDS:
+        raise ValueError(f"time_unit={unit!r} is not known: choose {', '.join(map(repr, SECONDS))}.")
+    found = [calendar(t) for t in series]
+    dated = [one for one in found if one is not None]
+    if not dated:
+        return list(series), unit
+    if len(dated) < len(found):
+        raise ValueError("Some series have dates as times and others numbers: give one kind for all.")
+    if any(one.dtype.kind == "M" and one.ndim == 0 for one in dated):
+        raise ValueError("t is one date: give the dates of all rows, or the step between them as a duration.")
+    chosen = unit or _fitting_unit(dated)
+    return [dates_to_times(one, chosen) for one in dated], chosen
+
+
+def _fitting_unit(series: Sequence[NDArray[Any]]) -> str:
+    steps = np.concatenate([np.atleast_1d(one) if one.ndim == 0 else np.diff(one) for one in series])
+    seconds = steps[~np.isnat(steps)] / np.timedelta64(1, "s")
+    step = float(np.median(seconds)) if seconds.size else 1.0
+    return max(
+        (unit for unit in SECONDS if SECONDS[unit] <= LARGEST_RATIO * step), key=SECONDS.__getitem__, default="s"
+    )

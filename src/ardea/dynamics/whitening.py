@@ -21,16 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from ardea.core.problem import Array
 from ardea.core.subsets import ROUNDING, Support
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.rows import Stretch, noise_levels, spread
-from ardea.dynamics.search import Propose, Search, SearchResult, Tournament, search_alone
-from ardea.dynamics.series import Series
-
-Array = NDArray[np.float64]
+from ardea.dynamics.rows import Stretch
 
 # With far too much noise the passes never settle: a bound on work. Measured (see `search`): 6 and 24 lead to the same
 # 54 supports.
@@ -44,62 +40,22 @@ JITTER = 1e-9
 # A convention: RSS below so many times what truncation error is estimated to leave is no evidence for a term. Measured:
 # 1 and 16 lead to the same 54 supports.
 FLOOR_MARGIN = 4.0
-# Equations whose noise, in units of s, exceeds that of the median one so many times lack a term: they would spoil the
-# others, and stay alone. Measured: 1.5 and 6 lead to the same 54 supports.
-MISFIT = 3.0
-# Largest joint covariance (rows of all equations of a stretch). Measured: its Cholesky factor takes half a second.
-LARGEST_JOINT = 2500
-# Above this share of the noise of the rows, truncation error makes a joint fit overconfident (a convention). Measured:
-# with four times more and four times less as many of the 54 supports are exact.
-LARGEST_TRUNCATION = 0.02
-# Rounds of revisions per equation, a bound on work. Measured: 1 and 6 lead to the same 54 supports.
-LARGEST_REVISIONS = 3
-# Twelve independent rows carry the three terms that a quarter of them allows (`core.problem.LARGEST_SHARE`).
-FEWEST_EQUATION_ROWS = 12
 
 
 @dataclass(frozen=True, eq=False)
 class JointFit:
-    """Equations fitted at their supports.
-
-    Attributes
-    ----------
-    supports : tuple of tuples of int
-        Terms of every equation.
-    coefficients : tuple of ndarray
-        ξ on the supports.
-    rss : float
-        ‖z − Aξ‖².
-    errors : list of ndarray
-        ê of every stretch, in the units of the states.
-    floor : float
-        RSS that truncation error alone leaves.
-    settled : bool
-        Whether another pass would hardly change it.
-    """
+    """Equations fitted at their supports, with ξ on each of them."""
 
     supports: tuple[Support, ...]
     coefficients: tuple[Array, ...]
-    rss: float
-    errors: list[Array]
-    floor: float = 0.0
-    settled: bool = False
+    rss: float  # ‖z − Aξ‖²
+    errors: list[Array]  # ê of every stretch, in the units of the states
+    floor: float = 0.0  # RSS that truncation error alone leaves
+    settled: bool = False  # whether another pass would hardly change it
 
 
 class JointRows:
-    """The rows of the equations of some of the states over all stretches.
-
-    Parameters
-    ----------
-    stretches : sequence of Stretch
-        Data and their linear rows.
-    library : Library
-        Candidate terms of states and inputs.
-    states : sequence of int
-        Which equations.
-    noise : ndarray of shape (n,)
-        s_l.
-    """
+    """The rows of the equations of some of the states over all stretches; `noise` holds s of every state."""
 
     def __init__(self, stretches: Sequence[Stretch], library: Library, states: Sequence[int], noise: Array) -> None:
         self.stretches, self.library, self.states, self.noise = list(stretches), library, list(states), noise
@@ -199,13 +155,7 @@ def _least_squares(supports: tuple[Support, ...], whitened: Sequence[_WhitenedSt
 
 
 class FirstPass:
-    """The pass that every fit from ξ = 0, ê = 0 begins with: J = 0, so C and A of all terms are the same for all.
-
-    Parameters
-    ----------
-    rows : JointRows
-        What is fitted.
-    """
+    """The pass that every fit from ξ = 0, ê = 0 begins with: J = 0, so C and A of all terms are the same for all."""
 
     def __init__(self, rows: JointRows) -> None:
         nothing: tuple[Support, ...] = ((),) * len(rows.states)
@@ -312,18 +262,7 @@ class _WhitenedStretch:
 class EquationRows:
     """The rows of one equation among others whose supports are held: what the search sees.
 
-    Parameters
-    ----------
-    joint : JointRows
-        All of them.
-    which : int
-        The one searched.
-    supports : sequence of tuples
-        Supports of all; that of the one searched is replaced.
-    start : JointFit, optional
-        Where fits begin.
-    system_at_start : tuple of A and z, optional
-        The system at that fit, where it is known.
+    Of `supports`, that of the equation searched is replaced. Fits begin at `start`, where the system is known.
     """
 
     def __init__(
@@ -362,15 +301,7 @@ class EquationRows:
 
 
 class GivenRows:
-    """The rows of an equation with derivatives given: y = Θ(x)ξ with white noise; nothing to whiten.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (rows, d)
-        Θ(x).
-    y : ndarray of shape (rows,)
-        Derivative of the state.
-    """
+    """The rows of an equation with derivatives given: y = Θ(x)ξ with white noise; nothing to whiten."""
 
     def __init__(self, theta: Array, y: Array) -> None:
         self.theta, self.y = theta, y
@@ -390,83 +321,3 @@ class GivenRows:
     def system(self, fit: object) -> tuple[Array, Array]:
         """Return Θ and y."""
         return self.theta, self.y
-
-
-def search_given(series: Sequence[Series], library: Library, search: Search) -> list[SearchResult]:
-    """Find every equation alone where derivatives were given."""
-    values = np.vstack([one.values for one in series])
-    slopes = np.vstack([one.x_dot for one in series if one.x_dot is not None])
-    sound = np.all(np.isfinite(values), axis=1) & np.all(np.isfinite(slopes), axis=1)
-    theta = library.evaluate(values[sound])
-    return search.each(search_alone, [GivenRows(theta, slope) for slope in slopes[sound].T])
-
-
-def search_states(
-    stretches: Sequence[Stretch], library: Library, search: Search, discrete_time: bool = False
-) -> list[SearchResult]:
-    """Find the equations of all states alone, then together those that fit, where the covariance is affordable."""
-    n_rows = sum(stretch.n_rows for stretch in stretches)
-    if n_rows < FEWEST_EQUATION_ROWS:
-        raise ValueError(
-            f"The data give {n_rows} independent rows, too few to find an equation (at least {FEWEST_EQUATION_ROWS}): "
-            "take more samples or longer series."
-        )
-    parts = [stretch.data for stretch in stretches]
-    deviation = spread(parts)
-    # Differences say nothing of the noise of a map.
-    noise = np.where(deviation > 0, deviation, 1.0) if discrete_time else noise_levels(parts)
-    results = _alone_then_together(stretches, library, noise, search)
-    excitation = np.full(len(noise), np.inf) if discrete_time else deviation / noise
-    return [
-        replace(result, noise_unit=float(unit), excitation=float(ratio))
-        for result, unit, ratio in zip(results, noise, excitation, strict=True)
-    ]
-
-
-def _alone_then_together(
-    stretches: Sequence[Stretch], library: Library, noise: Array, search: Search
-) -> list[SearchResult]:
-    every = range(len(noise))
-    results = search.each(search_alone, [EquationRows(JointRows(stretches, library, [one], noise)) for one in every])
-    level = np.sqrt([result.fit.rss / result.rows.n_rows for result in results])
-    states = [state for state in every if level[state] <= MISFIT * np.median(level)]
-    affordable = len(states) * max(stretch.n_rows for stretch in stretches) <= LARGEST_JOINT
-    if len(states) < 2 or not affordable or _truncated(stretches, noise):
-        return results
-    choices = [(results[state].support, *results[state].runners_up) for state in states]
-    together = _revised(JointRows(stretches, library, states, noise), choices, search.propose)
-    n_parameters = sum(len(rows.support) for rows in together)
-    for state, rows in zip(states, together, strict=True):
-        results[state] = SearchResult(rows, rows.support, rows.start, n_parameters)
-    return results
-
-
-def _revised(joint: JointRows, choices: Sequence[Sequence[Support]], propose: Propose) -> list[EquationRows]:
-    """Change one support at a time, always the one whose change lowers the joint score most, until none does.
-
-    Revising them in a fixed order would let a right equation make up for the fault of a wrong one. For every equation
-    the choices are the support to begin with, then others worth a look.
-    """
-    current = joint.each(joint.fitted([first for first, *_ in choices]))
-    for _ in range(LARGEST_REVISIONS * len(current)):
-        best, changed, gain = None, current[0], 0.0
-        for rows, others in zip(current, choices, strict=True):
-            tournament = Tournament(rows, propose)
-            winner = tournament.around([rows.support, *others])[0]
-            lowered = tournament.looked_at(rows.support).score - winner.score
-            if lowered > gain:
-                best, changed, gain = winner, rows, lowered
-        if best is None:
-            break
-        current = joint.each(changed.fitted(best.support, best.fit))
-    return current
-
-
-def _truncated(stretches: Sequence[Stretch], noise: Array) -> bool:
-    """Whether truncation error, which the equations share in ways unknown, is of the order of the noise of the rows."""
-    for stretch in stretches:
-        if stretch.truncation is not None:
-            rows = noise**2 * np.trace(stretch.gram_of_D) / stretch.n_rows
-            if np.any(stretch.truncation > LARGEST_TRUNCATION * rows):
-                return True
-    return False
