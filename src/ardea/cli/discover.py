@@ -7,16 +7,15 @@ import io
 import sys
 from dataclasses import replace
 from math import comb
-from pathlib import Path
 from typing import Any
 
-from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
+from ardea.cli.console import BOLD, Failure, kept_warnings, painted, visible, working
 from ardea.cli.outputs import (
     check_folder,
     equation_record,
     header_record,
     helped,
-    print_files,
+    print_found,
     text_settings,
     write_outputs,
 )
@@ -36,17 +35,9 @@ def run(options: argparse.Namespace) -> None:
         series, unit = series_of(options)
         model = found_model(series, unit, options)
     notes[:0] = series.doubts
-    if not options.json:
-        print(as_text(model, series, options))
-        print_warnings(notes)
-    files: list[Path] = []
-    if options.out is not None:
-        working("Simulating and drawing")
-        files = write_outputs(model, options, [*series.remarks, *notes], data=(series.x, series.t, series.u))
-    if options.json:
-        print_json(as_record(model, series, options, notes, files))
-    else:
-        print_files(files)
+    text, record = as_text(model, series, options), as_record(model, series, options)
+    said, data = [*series.remarks, *notes], (series.x, series.t, series.u)
+    print_found(text, record, notes, options.json, lambda: write_outputs(model, options, said, data))
 
 
 def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:
@@ -111,9 +102,7 @@ def as_text(model: Discovery, series: Series, options: argparse.Namespace) -> st
     )
 
 
-def as_record(
-    model: Discovery, series: Series, options: argparse.Namespace, notes: list[str], files: list[Path]
-) -> dict[str, Any]:
+def as_record(model: Discovery, series: Series, options: argparse.Namespace) -> dict[str, Any]:
     """Return the equations as machines read them."""
     equations = [
         {
@@ -131,6 +120,4 @@ def as_record(
         "candidates": model.get_feature_names(),
         "equations": equations,
         "latex": model.latex(),
-        "warnings": notes,
-        "files": [str(file) for file in files],
     }

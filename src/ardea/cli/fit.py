@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
-from ardea.cli.outputs import check_folder, equation_record, header_record, helped, print_files, table_of, write_outputs
+from ardea.cli.console import BOLD, Failure, kept_warnings, painted, visible, working
+from ardea.cli.outputs import check_folder, equation_record, header_record, helped, print_found, table_of, write_outputs
 from ardea.core.problem import Array
 from ardea.equation import Summary
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
@@ -35,16 +34,9 @@ def run(options: argparse.Namespace) -> None:
         model = fitted(rows, data, options)
     remarks, doubts = told_of(rows)
     notes[:0] = doubts
-    if not options.json:
-        print(as_text(model, rows, data, remarks, options))
-        print_warnings(notes)
-    files: list[Path] = []
-    if options.out is not None:
-        files = write_outputs(model, options, [*remarks, *notes], data=data, targets=list(rows.targets))
-    if options.json:
-        print_json(as_record(model, rows, remarks, options, notes, files))
-    else:
-        print_files(files)
+    text, record = as_text(model, rows, data, remarks, options), as_record(model, rows, remarks, options)
+    said, targets = [*remarks, *notes], list(rows.targets)
+    print_found(text, record, notes, options.json, lambda: write_outputs(model, options, said, data, targets))
 
 
 def read_rows(options: argparse.Namespace) -> Rows:
@@ -157,9 +149,7 @@ def _varies(found: Any, data: tuple[Any, Array] | None) -> str:
     return f"; {visible(found.name)} itself varies by {spread:.4g}"
 
 
-def as_record(
-    model: Any, rows: Rows, remarks: list[str], options: argparse.Namespace, notes: list[str], files: list[Path]
-) -> dict[str, Any]:
+def as_record(model: Any, rows: Rows, remarks: list[str], options: argparse.Namespace) -> dict[str, Any]:
     """Return the model as machines read it."""
     one = getattr(model, "best_estimator_", model)
     search = None
@@ -176,6 +166,4 @@ def as_record(
         "equations": [equation_record(one, options.level) for one in equations_of(model, list(rows.targets))],
         "log_evidence": one.log_evidence_,
         "kkt_gap": one.kkt_gap_,
-        "warnings": notes,
-        "files": [str(file) for file in files],
     }

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ardea.cli.console import Failure, visible
+from ardea.cli.console import Failure, print_json, print_warnings, visible
 from ardea.equation import Equation
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
@@ -85,6 +85,21 @@ def check_folder(folder: Path | None) -> None:
         raise Failure(f"--out {folder} is a file: name a folder, which need not exist.")
 
 
+def print_found(
+    text: str, record: dict[str, Any], notes: list[str], json: bool, write: Callable[[], list[Path]]
+) -> None:
+    """Print what was found, write files, and say which: for a person, or all of it at once for machines."""
+    if not json:
+        print(text)
+        print_warnings(notes)
+    files = write()
+    if json:
+        print_json({**record, "warnings": notes, "files": [str(file) for file in files]})
+        return
+    for file in files:
+        print(visible(f"wrote {file}"))
+
+
 def header_record(options: argparse.Namespace) -> dict[str, Any]:
     """Return what every JSON begins with."""
     return {"ardea": __version__, "command": options.command, "data": str(options.data), "level": options.level}
@@ -115,10 +130,12 @@ def command_line(options: argparse.Namespace) -> str:
 
 
 def write_outputs(
-    model: Any, options: argparse.Namespace, notes: Sequence[str], *, data: Any = None, targets: Any = None
+    model: Any, options: argparse.Namespace, notes: Sequence[str], data: Any, targets: Any = None
 ) -> list[Path]:
-    """Write all files of a fit or a discovery and return their places."""
-    folder: Path = options.out
+    """Write all files of a fit or a discovery and return their places; none where none are asked for."""
+    folder: Path | None = options.out
+    if folder is None:
+        return []
     folder.mkdir(parents=True, exist_ok=True)
     save(model, folder / "model.ardea")
     table = write_whole(folder / "coefficients.csv", coefficients_csv(equations_of(model, targets), options.level))
@@ -127,12 +144,6 @@ def write_outputs(
     page = folder / "report.html"
     write_report(model, page, level=options.level, command=command_line(options), **details)
     return [folder / "model.ardea", table, *figures, page]
-
-
-def print_files(files: Sequence[Path]) -> None:
-    """Say what was written."""
-    for file in files:
-        print(visible(f"wrote {file}"))
 
 
 def coefficients_csv(equations: Sequence[Equation], level: float) -> str:

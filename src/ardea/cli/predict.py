@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,24 +35,27 @@ def run(options: argparse.Namespace) -> None:
         columns, remarks = predicted(model, table, options.level)
     notes[:0] = [*table.remarks, *remarks]
     first = next(iter(columns.values()))
-    empty = int(np.isnan(first).sum())
-    if empty:
+    if empty := int(np.isnan(first).sum()):
         notes.append(f"{empty} of {len(first)} rows have empty cells in columns of the model: no prediction.")
-    if options.out is not None:
-        write_whole(options.out, as_csv(columns))
-    if options.json:
-        files = [] if options.out is None else [str(options.out)]
-        head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
-        print_json({**head, "predictions": columns, "warnings": notes, "files": files})
+    if not options.json:
+        print_or_write(as_csv(columns), options.out)
+        print_warnings(notes)
         return
-    print(as_csv(columns), end="") if options.out is None else print(f"wrote {options.out}")
-    print_warnings(notes)
+    files = [] if options.out is None else [str(write_whole(options.out, as_csv(columns)))]
+    head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
+    print_json({**head, "predictions": columns, "warnings": notes, "files": files})
+
+
+def print_or_write(text: str, path: Path | None) -> None:
+    """Print a table, or write it and say so."""
+    if path is None:
+        print(text, end="")
+    else:
+        print(f"wrote {write_whole(path, text)}")
 
 
 def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array], list[str]]:
     """Return prediction, standard deviation and ends of the interval of every row, NaN where cells are empty."""
-    import pandas as pd
-
     names = list(model.equations_[0].vocabulary.names)
     kept = sorted({j for one in model.equations_ for j in one.support})
     values, remarks = _values(model, table, [names[j] for j in kept])
@@ -61,18 +65,25 @@ def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array],
     if np.isinf(X).any():
         column = names[int(np.flatnonzero(np.isinf(X).any(axis=0))[0])]
         raise Failure(f"{table.path}: column {column!r} holds infinities.")
-    whole = ~np.isnan(X).any(axis=1)
-    several = len(model.equations_)
+    mean, std = _mean_and_std(model, X, names)
+    half = float(stats.norm.ppf(0.5 + level / 2)) * std
+    percent = f"{100 * level:g}%"
+    parts = {"prediction": mean, "std": std, f"low {percent}": mean - half, f"high {percent}": mean + half}
+    if mean.ndim == 1:
+        return parts, remarks
+    return {f"{name} y{t}": one[:, t] for name, one in parts.items() for t in range(mean.shape[1])}, remarks
+
+
+def _mean_and_std(model: Any, X: Array, names: list[str]) -> tuple[Array, Array]:
+    """Return what the model predicts for rows without gaps, NaN for the others."""
+    import pandas as pd
+
+    whole, several = ~np.isnan(X).any(axis=1), len(model.equations_)
     mean, std = (np.full((len(X), several) if several > 1 else len(X), np.nan) for _ in range(2))
     if whole.any():
         rows = pd.DataFrame(X[whole], columns=names) if hasattr(model, "feature_names_in_") else X[whole]
         mean[whole], std[whole] = (one.reshape(mean[whole].shape) for one in model.predict(rows, return_std=True))
-    half = float(stats.norm.ppf(0.5 + level / 2)) * std
-    percent = f"{100 * level:g}%"
-    parts = {"prediction": mean, "std": std, f"low {percent}": mean - half, f"high {percent}": mean + half}
-    if several == 1:
-        return parts, remarks
-    return {f"{name} y{t}": one[:, t] for name, one in parts.items() for t in range(several)}, remarks
+    return mean, std
 
 
 def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]]:
@@ -122,9 +133,5 @@ def simulate(options: argparse.Namespace) -> None:
         t = np.arange(0, options.until + options.step / 2, options.step)
     with kept_warnings() as notes:
         states = np.asarray(model.simulate(options.start, t))
-    text = as_csv({"t": t, **dict(zip(names, states.T, strict=True))})
-    if options.out is None:
-        print(text, end="")
-    else:
-        print(f"wrote {write_whole(options.out, text)}")
+    print_or_write(as_csv({"t": t, **dict(zip(names, states.T, strict=True))}), options.out)
     print_warnings(notes)

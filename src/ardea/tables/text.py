@@ -213,6 +213,8 @@ def text_format(
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
     if decimal == "," and separator == "," and not any('"' in line for line in lines):
         raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
+    if not rows:
+        raise ValueError(f"{path} is empty.")
     heading = heading_of(rows, comments, separator, header, na)
     body = rows[heading.rows :]
     fields, closed = _closed(heading, body)
