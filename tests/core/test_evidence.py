@@ -6,9 +6,8 @@ from scipy import optimize
 
 import dense_twin as twin
 from ardea.core.compression import Compression
-from ardea.core.evidence import slopes_and_scores
-from ardea.core.loop import Learned
-from ardea.core.result import posterior
+from ardea.core.evidence import posterior, slopes_and_scores
+from ardea.core.result import Learned
 
 SHAPES = [(40, 6), (12, 12), (10, 25)]
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 import dense_twin as twin
 from ardea.core.compression import Compression
 from ardea.core.lasso import penalised_step
-from ardea.core.loop import FLOOR_TALL, FLOOR_WIDE, Fixed, Learned, loop_in_use, solve
-from ardea.core.result import Setting, Status
+from ardea.core.loop import loop_in_use, solve
+from ardea.core.result import FLOOR_TALL, FLOOR_WIDE, Fixed, Learned, Setting, Status
 from ardea.priors import Bounds, CappedLinear, Concave, Convex, Flat, Gamma, Linear, Log, Tanh
 
 TIGHT = 1e-9

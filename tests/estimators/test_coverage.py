@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from ardea import ARD, SparseARD
+from ardea.core.evidence import posterior
 from ardea.core.problem import DenseColumns, Problem
-from ardea.core.result import posterior
 
 # Four standard errors of a binomial share: a fair interval fails once in 16,000 runs, and the seeds are fixed.
 STANDARD_ERRORS = 4

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.linear_model import ARDRegression, BayesianRidge, Ridge
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD, rates
+from ardea.core.evidence import posterior
 from ardea.core.problem import DenseColumns, Problem
-from ardea.core.result import posterior
 from conftest import evidence_cost, linear_data, orthogonal_data, sparse_data
 
 # method of ardea.rates, how to build the estimator from its strength, and strengths from lenient to strict.

@@ -6,8 +6,8 @@ from scipy import optimize
 
 import dense_twin as twin
 from ardea.core.lasso import penalised_step
-from ardea.core.loop import Fixed, solve
-from ardea.core.result import Setting, Status
+from ardea.core.loop import solve
+from ardea.core.result import Fixed, Setting, Status
 from ardea.priors import (
     Bounds,
     CappedLinear,

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 import dense_twin as twin
 from ardea import rates
-from ardea.core.result import Status, posterior
+from ardea.core.evidence import posterior
+from ardea.core.result import Status
 from ardea.methods.task import Task
 from ardea.methods.thresholds import (
     Calibrated,

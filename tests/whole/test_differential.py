@@ -24,11 +24,11 @@ import dense_twin as twin
 from ardea import ARD, MAPSTSBL, ARDr, ARDvi, SparseARD, rates
 from ardea.core import subsets
 from ardea.core.compression import GRAM_CONDITION_LIMIT, Compression
-from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, slopes_and_scores
+from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SHARP_CONDITION, posterior, sharpened, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
-from ardea.core.loop import Fixed, compiled, run_compiled
+from ardea.core.loop import compiled, run_compiled
 from ardea.core.problem import EPS
-from ardea.core.result import SHARP_CONDITION, Setting, posterior, sharpened
+from ardea.core.result import Fixed, Setting
 from ardea.core.reweighted import State, certify
 from ardea.dynamics.search import ard_supports, wide_supports
 from ardea.methods.thresholds import Given, MaximumAPosteriori

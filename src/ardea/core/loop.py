@@ -1,4 +1,4 @@
-"""The way to the outer loop: noise rules, the compiled loop or its NumPy twin, and working sets for many columns.
+"""The way to the outer loop: the compiled loop or its NumPy twin, and working sets for many columns.
 
 ``ARDEA_LOOP=numpy`` in the environment forces the twin (:mod:`ardea.core.reweighted`). Both give the same numbers
 (tested).
@@ -7,16 +7,25 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SAFE_EXPLAINED, SAFE_SHARE
+from ardea.core.evidence import (
+    LOST_DIGITS,
+    SAFE_CONDITION,
+    SAFE_EXPLAINED,
+    SAFE_PIVOT,
+    SAFE_SHARE,
+    Posterior,
+    posterior,
+    sharpened,
+)
 from ardea.core.lasso import RELATIVE_SLACK, SINGULAR_PIVOT
-from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.result import SAFE_PIVOT, Fit, Posterior, Setting, Status, Trace, posterior, sharpened
+from ardea.core.problem import Array, DenseColumns, Index
+from ardea.core.result import Fit, Learned, Setting, Status, Trace
 from ardea.core.reweighted import SCHEDULE, State, certify, solve_in_numpy
 
 compiled: Any
@@ -38,62 +47,12 @@ CONSTANTS = SCHEDULE | {
 }
 # The trace of the compiled loop has room for no more.
 MOST_STEPS = 10**6
-# Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
-FLOOR_TALL = 1e-16
-FLOOR_WIDE = 1e-6
-# σ² of a target that is zero (others have ‖y‖² near 1): ρ/σ² and multiples of it must stay numbers.
-LEAST_NOISE = 1e-100
 # A working set pays from this many columns, and this many times the rows, on.
 LEAST_COLUMNS = 2000
 LEAST_RATIO = 3
 # It begins with this many times the rows.
 FIRST_RATIO = 1
 MAX_ROUNDS = 20
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """σ² is known."""
-
-    value: float
-    learned: ClassVar[bool] = False
-
-    def start(self, problem: Problem) -> float:
-        """Return the known value."""
-        return self.value
-
-    def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the known value."""
-        return self.value
-
-
-@dataclass(frozen=True)
-class Learned:
-    """σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns, the stationary point of L in σ².
-
-    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended. Where d ≥ m the floor is high,
-    because the joint optimum may collapse; `low_floor` says that it has been seen not to.
-    """
-
-    initial: float | None = None
-    low_floor: bool = False
-    learned: ClassVar[bool] = True
-
-    def start(self, problem: Problem) -> float:
-        """Return `initial`, or ‖y‖²/m: as if no column explained anything."""
-        start = problem.total / problem.n_rows if self.initial is None else self.initial
-        return max(start, self.floor(problem))
-
-    def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the next σ², not below the floor."""
-        degrees = problem.n_rows - post.active.size + post.n_undetermined
-        floor = self.floor(problem)
-        return max(post.rss / degrees, floor) if degrees > 0 else floor
-
-    def floor(self, problem: Problem) -> float:
-        """Return the smallest σ² allowed."""
-        share = FLOOR_TALL if self.low_floor or not problem.wide else FLOOR_WIDE
-        return max(share * problem.total / problem.n_rows, LEAST_NOISE)
 
 
 def loop_in_use() -> str:
@@ -109,7 +68,7 @@ def run_compiled(
     problem, rule = setting.problem, setting.noise_rule
     prior = setting.prior.capped_linear()
     columns = problem.columns
-    if not isinstance(columns, DenseColumns) or not isinstance(rule, Fixed | Learned) or prior is None:
+    if not isinstance(columns, DenseColumns) or prior is None:
         return None
     if min(columns.shape) == 0 or problem.total == 0 or loop_in_use() != "compiled":
         return None
@@ -166,19 +125,7 @@ def _built(*arguments: Any) -> Any:
 
 
 def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
-    """Iterate from γ = `start` (default: 0) until the certificate is at most tol.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ardea.core.problem import DenseColumns
-    >>> from ardea.core.loop import Fixed
-    >>> from ardea.priors import Flat
-    >>> problem = Problem(DenseColumns(np.eye(2)), np.array([3.0, 0.5]), 0.0, 2)
-    >>> fit = solve(Setting(problem, Flat(), Fixed(1.0), inflation=np.ones(2)))
-    >>> fit.gamma.round(6)  # ARD on orthogonal columns: γ = max(y² − σ², 0)
-    array([8., 0.])
-    """
+    """Iterate from γ = `start` (default: 0) until the certificate is at most tol."""
     problem = setting.problem
     noise = setting.noise_rule.start(problem)
     delta = _initial_delta(setting, start)
@@ -218,20 +165,6 @@ def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 
     """Solve on a working set where columns far outnumber rows, else as `solve` does.
 
     Only with inflation and without a prior on γ: plain ARD keeps a third of all columns, so that nearly all can enter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ardea.core.problem import DenseColumns
-    >>> from ardea.core.loop import Fixed
-    >>> from ardea.core.problem import Problem
-    >>> from ardea.priors import Flat
-    >>> rng = np.random.default_rng(0)
-    >>> theta = rng.normal(size=(50, 3000))
-    >>> problem = Problem(DenseColumns(theta), 3 * theta[:, 7] + 0.1 * rng.normal(size=50), 0.0, 50)
-    >>> fit = solve_wide(Setting(problem, Flat(), Fixed(0.01), inflation=np.full(3000, 16.0)))
-    >>> np.flatnonzero(fit.gamma), bool(fit.kkt_gap <= 1e-6)
-    (array([7]), True)
     """
     rows, d = setting.problem.columns.shape
     prior = setting.prior.capped_linear()

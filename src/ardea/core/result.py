@@ -1,186 +1,21 @@
-"""What a fit is given and what it returns: priors, noise rule and setting; posterior, trace and status.
-
-The posterior is one factorisation of the active block. With Z = Θ_a Γ_a^{1/2} over the k active columns (γ > 0) and
-B = ZᵀZ + σ²I (k × k),
-
-- w = B⁻¹Zᵀy,  μ = Γ^{1/2} w,  Σ = σ² Γ^{1/2} B⁻¹ Γ^{1/2}              (Eq. xi_posterior)
-- log|Σ_y| = (m − k) ln σ² + log|B|
-- yᵀΣ_y⁻¹y = ‖y − Zw‖²/σ² + ‖w‖², the minimum of Eq. (convex_loss_equiv), hence exact to second order in w.
-"""
+"""What a fit is given and what it returns: prior, noise rule and setting; trace, status and fit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg
 
-from ardea.core.problem import EPS, Array, Index, Problem
+from ardea.core.evidence import Posterior
+from ardea.core.problem import Array, Index, Problem
 
-# Pivots of Cholesky below this share of the diagonal have lost half their digits.
-SAFE_PIVOT = 1e-8
-# With a larger condition number of B, scaled to unit diagonal, Cholesky has cost the factor more than four digits.
-SHARP_CONDITION = 1e4
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Gaussian posterior of the active coefficients given γ and σ².
-
-    Attributes
-    ----------
-    active : ndarray of int
-        The k columns with γ > 0.
-    root : ndarray of shape (k,)
-        √γ of them.
-    noise : float
-        σ².
-    triangle : ndarray of shape (k, k)
-        Lower Cholesky factor of B.
-    w : ndarray of shape (k,)
-        Whitened mean, μ/√γ; also Γ^{1/2}ΘᵀΣ_y⁻¹y.
-    residual : ndarray of shape (r,)
-        y − Θμ in the rows of the problem.
-    rss : float
-        ‖y − Θμ‖² over all rows.
-    log_determinant : float
-        log|Σ_y| over all rows.
-    """
-
-    active: Index
-    root: Array
-    noise: float
-    triangle: Array
-    w: Array
-    residual: Array
-    rss: float
-    log_determinant: float
-
-    @cached_property
-    def mean(self) -> Array:
-        """μ of the active coefficients."""
-        return self.root * self.w
-
-    @cached_property
-    def inverse(self) -> Array:
-        """B⁻¹."""
-        return _inverse_from_cholesky(self.triangle)
-
-    @cached_property
-    def covariance(self) -> Array:
-        """Σ of the active coefficients."""
-        return self.noise * np.outer(self.root, self.root) * self.inverse
-
-    @cached_property
-    def variance(self) -> Array:
-        """Σ_jj of the active coefficients."""
-        return self.noise * self.root**2 * self.inverse.diagonal()
-
-    @cached_property
-    def own_precision(self) -> Array:
-        """1/Σ_jj − 1/γ_j: what the data say of each active coefficient, the others integrated out."""
-        inflation = self.noise * self.inverse.diagonal()  # Σ_jj/γ_j, in (0, 1]
-        return np.maximum(1 - inflation, EPS) / (inflation * self.root**2)
-
-    @property
-    def quadratic(self) -> float:
-        """yᵀΣ_y⁻¹y."""
-        return self.rss / self.noise + float(self.w @ self.w)
-
-    @property
-    def cost(self) -> float:
-        """L(γ) = log|Σ_y| + yᵀΣ_y⁻¹y (Eq. neg_log_likelihood), without prior terms."""
-        return self.log_determinant + self.quadratic
-
-    @cached_property
-    def n_undetermined(self) -> float:
-        """Σ_j Σ_jj/γ_j: how many of the k coefficients the prior determines rather than the data."""
-        return self.noise * float(np.trace(self.inverse))
-
-
-def posterior(problem: Problem, gamma: Array, noise: float) -> Posterior:
-    """Return the posterior at prior variances `gamma` (d,) and noise variance `noise`."""
-    active = np.flatnonzero(gamma > 0)
-    root = np.sqrt(gamma[active])
-    vectors = problem.active.vectors(active) * root
-    matrix = problem.active.gram(active) * np.outer(root, root)
-    matrix.flat[:: active.size + 1] += noise
-    return _with_factor(problem, active, root, noise, vectors, cholesky_lower(matrix, vectors, noise))
-
-
-def sharpened(problem: Problem, post: Posterior) -> Posterior:
-    """Return the posterior with all the digits that the columns have, for a result that is reported.
-
-    Cholesky of B has an error of ε·cond(B), a QR of [Z; σI] one of ε·√cond(B): it takes over where that matters. The
-    loop can do without: its steps are checked by a certificate of its own.
-    """
-    if _scaled_condition(post.triangle) <= SHARP_CONDITION:
-        return post
-    vectors = problem.columns.take(post.active) * post.root
-    return _with_factor(problem, post.active, post.root, post.noise, vectors, _lower_by_qr(vectors, post.noise))
-
-
-def _with_factor(
-    problem: Problem, active: Index, root: Array, noise: float, vectors: Array, triangle: Array
-) -> Posterior:
-    """Return the posterior, given Z and the factor of B."""
-    w = _solve(triangle, root * problem.correlations[active])
-    # One step of refinement with the residual taken from the columns themselves, not from their Gram matrix.
-    w += _solve(triangle, vectors.T @ (problem.target - vectors @ w) - noise * w)
-    residual = problem.target - vectors @ w
-    log_determinant = (problem.n_rows - active.size) * np.log(noise)
-    log_determinant += 2 * float(np.log(triangle.diagonal()).sum())
-    rss = float(residual @ residual) + problem.rest
-    return Posterior(active, root, noise, triangle, w, residual, rss, float(log_determinant))
-
-
-def cholesky_lower(matrix: Array, vectors: Array, noise: float) -> Array:
-    """Return the lower Cholesky factor of B, from a QR of [Z; σI] where B is too ill-conditioned for Cholesky."""
-    k = matrix.shape[0]
-    if k == 0:
-        return matrix
-    try:
-        lower: Array = linalg.cholesky(matrix, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        pass
-    else:
-        if np.all(lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()):
-            return lower
-    return _lower_by_qr(vectors, noise)
-
-
-def _lower_by_qr(vectors: Array, noise: float) -> Array:
-    k = vectors.shape[1]
-    stacked = np.vstack([vectors, np.sqrt(noise) * np.eye(k)])
-    (upper,) = linalg.qr(stacked, mode="r", check_finite=False)
-    upper = upper[:k] * np.where(upper[:k].diagonal() < 0, -1.0, 1.0)[:, None]
-    return np.asarray(upper.T)
-
-
-def _scaled_condition(triangle: Array) -> float:
-    """Return an estimate of the condition number of B scaled to unit diagonal, from its factor."""
-    if triangle.shape[0] == 0:
-        return 1.0
-    reciprocal, _ = linalg.lapack.dtrcon(triangle / np.linalg.norm(triangle, axis=1)[:, None], uplo="L")
-    return 1 / max(float(reciprocal) ** 2, np.finfo(float).tiny)
-
-
-def _solve(triangle: Array, rhs: Array) -> Array:
-    if triangle.shape[0] == 0:
-        return rhs
-    solution: Array = linalg.cho_solve((triangle, True), rhs, check_finite=False)
-    return solution
-
-
-def _inverse_from_cholesky(triangle: Array) -> Array:
-    if triangle.shape[0] == 0:
-        return triangle
-    lower, _ = linalg.lapack.dpotri(triangle, lower=1)
-    inverse: Array = np.tril(lower) + np.tril(lower, -1).T
-    return inverse
+# Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
+FLOOR_TALL = 1e-16
+FLOOR_WIDE = 1e-6
+# σ² of a target that is zero (others have ‖y‖² near 1): ρ/σ² and multiples of it must stay numbers.
+LEAST_NOISE = 1e-100
 
 
 class Prior:
@@ -227,52 +62,69 @@ class Flat(Prior):
         """Return a slope of zero."""
         return 0.0, np.inf, False
 
-    def curvature(self, gamma: Array, noise: float) -> Array:
-        """Return zero."""
-        return np.zeros_like(gamma)
 
+@dataclass(frozen=True)
+class Fixed:
+    """σ² is known."""
 
-class NoiseRule(Protocol):
-    """How σ² starts and how it follows γ."""
-
-    @property
-    def learned(self) -> bool:
-        """Whether σ² is a variable of the fit."""
+    value: float
+    learned: ClassVar[bool] = False
 
     def start(self, problem: Problem) -> float:
-        """Return σ² before the first step."""
+        """Return the known value."""
+        return self.value
 
     def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the next σ² given the posterior at the present one."""
+        """Return the known value."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Learned:
+    """σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns, the stationary point of L in σ².
+
+    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended. Where d ≥ m the floor is high,
+    because the joint optimum may collapse; `low_floor` says that it has been seen not to.
+    """
+
+    initial: float | None = None
+    low_floor: bool = False
+    learned: ClassVar[bool] = True
+
+    def start(self, problem: Problem) -> float:
+        """Return `initial`, or ‖y‖²/m: as if no column explained anything."""
+        start = problem.total / problem.n_rows if self.initial is None else self.initial
+        return max(start, self.floor(problem))
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ², not below the floor."""
+        degrees = problem.n_rows - post.active.size + post.n_undetermined
+        floor = self.floor(problem)
+        return max(post.rss / degrees, floor) if degrees > 0 else floor
+
+    def floor(self, problem: Problem) -> float:
+        """Return the smallest σ² allowed."""
+        share = FLOOR_TALL if self.low_floor or not problem.wide else FLOOR_WIDE
+        return max(share * problem.total / problem.n_rows, LEAST_NOISE)
+
+
+NoiseRule = Fixed | Learned
 
 
 @dataclass(frozen=True)
 class Setting:
     """What stays fixed during the loop.
 
-    Attributes
-    ----------
-    problem : Problem
-        The data.
-    prior : Prior
-        g and f.
-    noise_rule : NoiseRule
-        How σ² follows.
-    inflation : ndarray of shape (d,)
-        α for every column; all ones but for ARDvi.
-    noise_scale : ndarray of shape (d,), optional
-        The noise rule sees the posterior at noise_scale·δ. None: α, so that it sees γ. Ones put it at the inflated
-        noise (the remedy for a collapse when d > m); large numbers take the prior's shrinkage out of it.
-    newton : bool
-        Whether Newton steps may be taken.
+    The noise rule sees the posterior at noise_scale·δ. None: α, so that it sees γ. Ones put it at the inflated noise,
+    the remedy for a collapse when d > m.
     """
 
     problem: Problem
-    prior: Prior
+    prior: Prior  # g and f
     noise_rule: NoiseRule
-    inflation: Array
+    inflation: Array  # α for every column; all ones but for ARDvi
     noise_scale: Array | None = None
-    newton: bool = True
+    newton: bool = True  # whether Newton steps may be taken
 
     @property
     def noise_factors(self) -> Array:
@@ -395,31 +247,13 @@ class Trace:
 
 @dataclass(frozen=True)
 class Fit:
-    """End of one run of the outer loop, in the problem's own coordinates.
+    """End of one run of the outer loop, in the problem's own coordinates."""
 
-    Attributes
-    ----------
-    gamma : ndarray of shape (d,)
-        Prior variances, exactly zero off the support.
-    noise : float
-        σ², un-inflated.
-    posterior : Posterior
-        At γ and the un-inflated σ².
-    kkt_gap : float
-        Certificate, at the noise used in the loop.
-    n_iter : int
-        Steps of the outer loop.
-    status : Status
-        How it ended.
-    trace : Trace
-        What happened on the way.
-    """
-
-    gamma: Array
-    noise: float
-    posterior: Posterior
-    kkt_gap: float
-    n_iter: int
+    gamma: Array  # prior variances, exactly zero off the support
+    noise: float  # σ², un-inflated
+    posterior: Posterior  # at γ and the un-inflated σ²
+    kkt_gap: float  # certificate, at the noise used in the loop
+    n_iter: int  # steps of the outer loop
     status: Status
     trace: Trace
 

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.evidence import slopes_and_scores
+from ardea.core.evidence import Posterior, posterior, sharpened, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
 from ardea.core.problem import EPS, Array, Problem
-from ardea.core.result import Fit, Posterior, Setting, Status, Trace, posterior, sharpened
+from ardea.core.result import Fit, Setting, Status, Trace
 
 # Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
 FIRST_NEWTON = 15

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg, special
 
+from ardea.core.evidence import Posterior, posterior, sharpened
 from ardea.core.problem import Array, Coordinates, DenseColumns, Index, Problem
-from ardea.core.result import Fit, Posterior, posterior, sharpened
+from ardea.core.result import Fit
 
 # Problems of so many numbers or fewer are kept as they are; larger ones are compressed to k + 1 rows. Measured: below,
 # the QR costs more than it saves.

@@ -24,10 +24,10 @@ import numpy as np
 from scipy import special
 
 from ardea import rates
-from ardea.core.evidence import slopes_and_scores
-from ardea.core.loop import Fixed, Learned, at_floor, solve_wide
+from ardea.core.evidence import posterior, slopes_and_scores
+from ardea.core.loop import at_floor, solve_wide
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.core.result import Dropped, Fit, Flat, NoiseRule, Prior, Setting, Status, Trace, posterior, worst
+from ardea.core.result import Dropped, Fit, Fixed, Flat, Learned, NoiseRule, Prior, Setting, Status, Trace, worst
 from ardea.methods.thresholds import (
     Calibrated,
     Given,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea import rates
+from ardea.core.evidence import Posterior
 from ardea.core.problem import Array, Index
-from ardea.core.result import Posterior
 
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
 SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
