@@ -25,7 +25,7 @@ from ardea import SparseARD
 from ardea.core.compression import Compression
 from ardea.core.problem import Array
 from ardea.distributed.compress import FAN_IN
-from ardea.estimators.projections import DenseSigns, Projection, RowSample, SparseSigns, project
+from ardea.estimators.projections import Projection, RowSample, SparseSigns, project
 from benchmarks.process import machine, save_json
 from benchmarks.tables import machine_line, markdown
 
@@ -347,12 +347,9 @@ def measure_ks(trials: int) -> None:
         kinds: list[tuple[str, int, Any]] = [("all rows", len(y), None)]
         for n in (250, 2500, 25_000):
             kinds += [("row sample", n, RowSample), ("sparse signs", n, SparseSigns)]
-        if noises[1]:
-            kinds.append(("dense signs", 2500, DenseSigns))
         for name, n, kind in kinds:
             make = None if kind is None else lambda seed, kind=kind, n=n: kind(n, seed)
-            repeats = 2 if kind is DenseSigns else trials
-            values = ks_trials(theta, y, true, make, repeats)
+            values = ks_trials(theta, y, true, make, trials)
             records.append([case, name, n, *values])
             print(records[-1], flush=True)
     keep("ks", records)

@@ -11,7 +11,6 @@ projection          C                                                      cost 
 ==================  =====================================================  ==============================
 `RowSample(n)`      n different unit vectors, uniformly (the paper's)      m numbers drawn, n rows copied
 `SparseSigns(n)`    every row of Θ goes to one of n rows, with a sign      m·d
-`DenseSigns(n)`     ±1 everywhere                                          m·n·(n + d), more than compression
 `OwnMatrix(C)`      any matrix, dense or sparse                            C @ Θ and CCᵀ
 ==================  =====================================================  ==============================
 
@@ -22,7 +21,6 @@ vanish (λ = 0) say nothing and are left out. The column of ones is projected wi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -34,40 +32,25 @@ from ardea.core.compression import CompressedRows, Compression, triangle
 from ardea.core.problem import Array
 from ardea.estimators.inputs import checked_positive
 
-# Entries of C that DenseSigns holds at once, a convention: 8 MB.
-PIECE_OF_C = 2**20
+# What a projection keeps of some rows: C_b times the rows of [1 Θ Y], and the key of every row kept (`RowSample`) or
+# CCᵀ so far, its diagonal where the rows of C are orthogonal.
+Part = tuple[Array, Array]
 
 
-@dataclass(frozen=True)
-class Part:
-    """What a projection keeps of some rows.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n, width)
-        C_b times the rows of [1 Θ Y].
-    marks : ndarray of shape (n,) or (n, n)
-        The key of every row kept (`RowSample`), or CCᵀ so far: its diagonal where the rows of C are orthogonal.
-    """
-
-    rows: Array
-    marks: Array
-
-
-class Projection(ABC):
+class Projection:
     """A matrix C that can be applied block by block."""
 
-    @abstractmethod
     def apply(self, start: int, rows: Array) -> Part:
         """Return C_b times a block of rows, the first of which is row `start` of all."""
+        raise NotImplementedError
 
     def merge(self, one: Part, other: Part) -> Part:
         """Return the part of two blocks together: their sum."""
-        return Part(one.rows + other.rows, one.marks + other.marks)
+        return one[0] + other[0], one[1] + other[1]
 
     def finish(self, part: Part) -> Array:
         """Return C[1 Θ Y], whitened by CCᵀ."""
-        rows, gram = part.rows, part.marks
+        rows, gram = part
         if gram.ndim == 2:
             gram, vectors = np.linalg.eigh(gram)
             rows = vectors.T @ rows
@@ -78,21 +61,19 @@ class Projection(ABC):
 
 @dataclass(frozen=True)
 class RandomProjection(Projection):
-    """A projection that is drawn.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows to keep.
-    seed : int
-        Seed.
-    """
+    """A projection to n rows that is drawn."""
 
     n: int
     seed: int = 0
 
     def __post_init__(self) -> None:
         checked_positive("n", self.n, whole=True)
+
+    def drawn(self, start: int, count: int) -> Array:
+        """Return uniform numbers of the rows from `start` on: the same however the rows are cut."""
+        stream = np.random.PCG64(self.seed)
+        stream.advance(start)
+        return np.random.Generator(stream).random(count)
 
 
 class RowSample(RandomProjection):
@@ -103,21 +84,21 @@ class RowSample(RandomProjection):
 
     def apply(self, start: int, rows: Array) -> Part:
         """Return the rows of the block with the smallest keys."""
-        return self._smallest(Part(rows, _numbers(self.seed, start, len(rows))))
+        return self._smallest(rows, self.drawn(start, len(rows)))
 
     def merge(self, one: Part, other: Part) -> Part:
         """Return the winners of both."""
-        return self._smallest(Part(np.vstack([one.rows, other.rows]), np.concatenate([one.marks, other.marks])))
+        return self._smallest(np.vstack([one[0], other[0]]), np.concatenate([one[1], other[1]]))
 
     def finish(self, part: Part) -> Array:
         """Return the rows, which are rows of the data."""
-        return part.rows
+        return part[0]
 
-    def _smallest(self, part: Part) -> Part:
-        if len(part.marks) <= self.n:
-            return part
-        kept = np.sort(np.argpartition(part.marks, self.n)[: self.n])
-        return Part(part.rows[kept], part.marks[kept])
+    def _smallest(self, rows: Array, keys: Array) -> Part:
+        if len(keys) <= self.n:
+            return rows, keys
+        kept = np.sort(np.argpartition(keys, self.n)[: self.n])
+        return rows[kept], keys[kept]
 
 
 class SparseSigns(RandomProjection):
@@ -125,38 +106,15 @@ class SparseSigns(RandomProjection):
 
     def apply(self, start: int, rows: Array) -> Part:
         """Return the sums."""
-        drawn = 2 * self.n * _numbers(self.seed, start, len(rows))
-        place, sign = drawn.astype(np.intp) // 2, 1.0 - 2.0 * (drawn.astype(np.intp) % 2)
-        columns = np.arange(len(rows))
-        C = sparse.csr_array((sign, (place, columns)), shape=(self.n, len(rows)))
-        return Part(C @ rows, np.bincount(place, minlength=self.n).astype(float))
-
-
-class DenseSigns(RandomProjection):
-    """n sums of all rows with random signs."""
-
-    def apply(self, start: int, rows: Array) -> Part:
-        """Return the sums, made from as many rows at a time as keep C small."""
-        total, gram = np.zeros((self.n, rows.shape[1])), np.zeros((self.n, self.n))
-        step = max(1, PIECE_OF_C // self.n)
-        for first in range(0, len(rows), step):
-            part = rows[first : first + step]
-            drawn = _numbers(self.seed, (start + first) * self.n, len(part) * self.n).reshape(len(part), self.n)
-            signs = np.where(drawn < 0.5, 1.0, -1.0)
-            total += signs.T @ part
-            gram += signs.T @ signs
-        return Part(total, gram)
+        drawn = (2 * self.n * self.drawn(start, len(rows))).astype(np.intp)
+        place, sign = drawn // 2, 1.0 - 2.0 * (drawn % 2)
+        C = sparse.csr_array((sign, (place, np.arange(len(rows)))), shape=(self.n, len(rows)))
+        return C @ rows, np.bincount(place, minlength=self.n).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
 class OwnMatrix(Projection):
-    """A matrix of one's own.
-
-    Parameters
-    ----------
-    matrix : array or sparse matrix of shape (n, rows)
-        C.
-    """
+    """A matrix of one's own, dense or sparse, of shape (n, rows)."""
 
     matrix: Any
 
@@ -167,9 +125,9 @@ class OwnMatrix(Projection):
             raise ValueError(f"The matrix has {self.matrix.shape[1]} columns, but there are more rows than that.")
         if sparse.issparse(self.matrix):
             C = self.matrix.tocsc()[:, start:stop]
-            return Part(C @ rows, (C @ C.T).toarray())
+            return C @ rows, (C @ C.T).toarray()
         C = np.asarray(self.matrix, dtype=float)[:, start:stop]
-        return Part(C @ rows, C @ C.T)
+        return C @ rows, C @ C.T
 
 
 def project(blocks: Iterable[tuple[Any, Any]], projection: Projection, *, names: Any = None) -> CompressedRows:
@@ -203,27 +161,25 @@ def project(blocks: Iterable[tuple[Any, Any]], projection: Projection, *, names:
     part: Part | None = None
     start, n_features, one_target = 0, 0, True
     for X, y in blocks:
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        if X.ndim != 2 or len(X) != len(y):
-            raise ValueError(f"A block has X of shape {X.shape} and y of shape {y.shape}: give equally many rows.")
-        rows = np.column_stack([np.ones(len(X)), X, y])
-        if not np.isfinite(rows).all():
-            raise ValueError(f"The rows {start} to {start + len(X) - 1} hold NaN or infinity.")
+        rows, n_features, one_target = _checked(X, y, start)
         block = projection.apply(start, rows)
         part = block if part is None else projection.merge(part, block)
-        start, n_features, one_target = start + len(X), X.shape[1], y.ndim == 1
+        start += len(rows)
     if part is None:
         raise ValueError("No block of rows was given: pass at least one.")
     rows = projection.finish(part)
     n, width = rows.shape
     factor = triangle(rows) if n > 2 * width else rows
-    return CompressedRows(
-        Compression(factor, n_features, float(n), n), None if names is None else tuple(names), one_target
-    )
+    columns = None if names is None else tuple(names)
+    return CompressedRows(Compression(factor, n_features, float(n), n), columns, one_target)
 
 
-def _numbers(seed: int, start: int, count: int) -> Array:
-    """Return numbers `start` to `start + count` of a stream of uniform numbers: the same however it is cut."""
-    stream = np.random.PCG64(seed)
-    stream.advance(start)
-    return np.random.Generator(stream).random(count)
+def _checked(X: Any, y: Any, start: int) -> tuple[Array, int, bool]:
+    """Return the rows [1 X y] of a block, the number of columns of X, and whether there is one target."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if X.ndim != 2 or len(X) != len(y):
+        raise ValueError(f"A block has X of shape {X.shape} and y of shape {y.shape}: give equally many rows.")
+    rows = np.column_stack([np.ones(len(X)), X, y])
+    if not np.isfinite(rows).all():
+        raise ValueError(f"The rows {start} to {start + len(X) - 1} hold NaN or infinity.")
+    return rows, X.shape[1], y.ndim == 1
