@@ -2,14 +2,16 @@
 
 A block of m rows becomes a triangle of width w = 1 + columns + targets (:mod:`ardea.core.compression`), where the block
 is made. FAN_IN triangles are merged by one task, FAN_IN of those by another, until one is left; only that one travels
-to the client. Lost workers, retries and memory are Dask's business.
+to the client. Every mismatch that shows without computing anything is told before anything is computed. Lost workers,
+retries and memory are Dask's business.
 """
 
 from __future__ import annotations
 
-import sys
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -17,16 +19,18 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
+from dask.base import get_scheduler
 from dask.callbacks import Callback
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ardea.core.compression import CompressedRows, Compression
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression, is_lazy
 from ardea.core.problem import Array
-from ardea.distributed.rows import LazyRows, UnsoundBlock, check_finite
 from ardea.tables.reading import DEFAULT_MEMORY
 from ardea.tables.rows import open_rows
 
+# Kinds of NumPy's types that are real numbers: floats, integers with and without sign, booleans.
+REAL = "fiub"
 # Measured (benchmarks/large.py): more at once cost the same per merge and make longer waits; fewer make more tasks.
 FAN_IN = 8
 # Convention: after a failure without a cluster at most so many blocks that were under way are tried again.
@@ -89,8 +93,7 @@ def compress(X: Any, y: Any, sample_weight: Any = None, *, verbose: int = 0) -> 
 
 def compressed(rows: LazyRows, *, verbose: int = 0) -> CompressedRows:
     """Compress rows whose blocks have been paired; see `compress`."""
-    weight = [] if rows.weight is None else [rows.weight[:, None]]
-    blocks = (rows.X, rows.Y, *weight)
+    blocks = [rows.X, rows.Y, *([] if rows.weight is None else [rows.weight[:, None]])]
     one_a_block = one_each(rows.X.numblocks[0])
     factors = da.map_blocks(_compressed_block, *blocks, drop_axis=1, token="ardea-compress", **one_a_block)
     try:
@@ -107,15 +110,14 @@ def compressed(rows: LazyRows, *, verbose: int = 0) -> CompressedRows:
 def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: tuple[int, ...] = (0,)) -> Boxed:
     """Return the compression of one block, after the checks that `fit` makes of arrays."""
     number = block_id[0]
-    x = x if sparse.issparse(x) else np.asarray(x)
-    y = np.asarray(y, dtype=np.float64)
+    x, y = x if sparse.issparse(x) else np.asarray(x), np.asarray(y, dtype=np.float64)
     for name, part in (("y", y), ("sample_weight", weight)):
         if part is not None and part.shape[0] != x.shape[0]:
             advice = "call compute_chunk_sizes() on both, so that they can be matched"
-            problem = f"X has {x.shape[0]} rows here, but {name} has {part.shape[0]}: {advice}."
-            raise UnsoundBlock(number, problem)
+            raise UnsoundBlock(number, f"X has {x.shape[0]} rows here, but {name} has {part.shape[0]}: {advice}.")
     if weight is not None:
-        x, y, weight = _counted(x, y, np.asarray(weight, dtype=np.float64)[:, 0], number)
+        weight = _checked_weight(np.asarray(weight, dtype=np.float64)[:, 0], number)
+        x, y, weight = x[weight > 0], y[weight > 0], weight[weight > 0]
     with np.errstate(all="ignore"):
         compression = Compression.from_arrays(x, y, weight)
     if not np.isfinite(compression.factor).all():  # NaN or infinity in any row ends up here: sound rows need no check
@@ -124,13 +126,11 @@ def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: t
     return boxed(compression)
 
 
-def _counted(x: Any, y: Array, weight: Array, number: int) -> tuple[Any, Array, Array]:
-    """Return the rows that count, after a check of the weights."""
+def _checked_weight(weight: Array, number: int) -> Array:
     check_finite("sample_weight", weight, number)
     if (weight < 0).any():
         raise UnsoundBlock(number, "sample_weight is negative.", int(np.argmax(weight < 0)))
-    used = weight > 0
-    return x[used], y[used], weight[used]
+    return weight
 
 
 def compress_files(
@@ -181,20 +181,164 @@ def compress_files(
     """
     if not paths:
         raise ValueError("No file was given: pass at least one path.")
-    first = open_rows(paths[0], target, columns=columns, memory=memory)
+    settings: dict[str, Any] = {"target": target, "columns": columns, "memory": memory}
+    first = open_rows(paths[0], **settings)
+    files = da.from_array(np.array([str(path) for path in paths], dtype=object), chunks=1)
+    factors = files.map_blocks(_compressed_file, first.names, settings, token="ardea-file", **one_each(len(paths)))
     one_target = not isinstance(target, list | tuple)
-    settings = {"target": target, "columns": columns, "memory": memory, "names": first.names}
-    names = da.from_array(np.array([str(path) for path in paths], dtype=object), chunks=1)
-    factors = names.map_blocks(_compressed_file, settings, token="ardea-file", **one_each(len(paths)))
     return CompressedRows(merged(factors, "file", shown=bool(verbose)), first.names, one_target)
 
 
-def _compressed_file(names: Boxed, settings: dict[str, Any]) -> Boxed:
-    path = names[0]
-    rows = open_rows(path, settings["target"], columns=settings["columns"], memory=settings["memory"])
-    if list(rows.names) != list(settings["names"]):
-        raise ValueError(f"{path}: the columns are not those of the first file, in the same order.")
+def _compressed_file(files: Boxed, names: Sequence[str], settings: dict[str, Any]) -> Boxed:
+    rows = open_rows(files[0], **settings)
+    if list(rows.names) != list(names):
+        raise ValueError(f"{files[0]}: the columns are not those of the first file, in the same order.")
     return boxed(rows.compressed(progress=False).compression)
+
+
+# Rows of Dask collections
+
+
+@dataclass(frozen=True)
+class LazyRows:
+    """Row blocks of X, of Y (always with two axes) and of the weights: as many of each, none of them computed."""
+
+    X: da.Array  # all columns of a row in one block
+    Y: da.Array
+    weight: da.Array | None
+    names: tuple[str, ...] | None  # of the columns of X, where it is a data frame
+    one_target: bool  # whether y had one axis
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weight: Any = None) -> LazyRows:
+        """Pair the blocks of Dask collections (y and weights may also be arrays in memory)."""
+        X, names = lazy_matrix(X)
+        Y = _matched("y", y, X, axes=(1, 2))
+        one_target = Y.ndim == 1
+        weight = None if weight is None else _matched("sample_weight", weight, X, axes=(1,))
+        return cls(X, Y[:, None] if one_target else Y, weight, names, one_target)
+
+
+def known(array: da.Array) -> bool:
+    """Whether the rows of every block are known in number."""
+    return not any(math.isnan(size) for size in array.chunks[0])
+
+
+def lazy_matrix(X: Any) -> tuple[da.Array, tuple[str, ...] | None]:
+    """Return X as a Dask array with all columns of a row in one block, and the names of its columns.
+
+    Columns cut into chunks are put together; the rows of a block are then chosen anew, by Dask's configuration
+    (`array.chunk-size`), so that blocks do not grow.
+    """
+    if not is_lazy(X):
+        raise TypeError(
+            "y or sample_weight is a Dask collection, but X is not. Make X one too (dask.array.from_array), or pass "
+            "y.compute() and sample_weight.compute()."
+        )
+    array, names = _as_array("X", X)
+    _check_shape(array)
+    if array.numblocks[1] > 1:
+        array = array.rechunk({0: "auto", 1: -1} if known(array) else {1: -1})
+    return array, names
+
+
+def _check_shape(array: da.Array) -> None:
+    if array.ndim != 2:
+        raise ValueError(f"X must have two axes, rows and columns; got {array.ndim}.")
+    if math.isnan(array.shape[1]):
+        raise ValueError("The number of columns of X is unknown to Dask: call X.compute_chunk_sizes() first.")
+    if 0 in array.shape:
+        raise ValueError(f"X has the shape {array.shape}: at least one row and one column are needed.")
+    if array.shape[1] > COMPRESSION_COLUMN_LIMIT:
+        raise ValueError(
+            f"X has {array.shape[1]} columns. Dask collections are compressed to a factor of that size squared, which "
+            f"is limited to {COMPRESSION_COLUMN_LIMIT} columns: leave some out, or pass an array or an ardea.Operator."
+        )
+
+
+def _as_array(name: str, data: Any) -> tuple[da.Array, tuple[str, ...] | None]:
+    """Return data as an array of real numbers, and the names of its columns where it is a data frame."""
+    if hasattr(type(data), "to_dask_array"):  # data frames and series
+        frame = data if data.ndim == 2 else data.to_frame()
+        wrong = [str(label) for label, dtype in frame.dtypes.items() if dtype.kind not in REAL]
+        if wrong:
+            told = ", ".join(wrong[:10])
+            raise TypeError(f"{name} has columns that are not numbers: {told}. Leave them out or encode them.")
+        labels = tuple(frame.columns)
+        return data.astype("float64").to_dask_array(), labels if all(isinstance(one, str) for one in labels) else None
+    data = getattr(data, "data", data) if hasattr(data, "coords") else data
+    if not isinstance(data, da.Array | np.ndarray):
+        raise TypeError(
+            f"{name} is a {type(data).__name__}, which has no rows: make it a Dask array (dask.array.from_delayed) or "
+            "a Dask data frame (dask.dataframe.from_delayed)."
+        )
+    if data.dtype.kind not in REAL:
+        raise TypeError(f"{name} holds {data.dtype}, but real numbers are needed.")
+    return data, None
+
+
+def _matched(name: str, data: Any, X: da.Array, axes: tuple[int, ...]) -> da.Array:
+    """Return y or the weights in as many blocks as X, of as many rows; what is in memory is cut as X is."""
+    array, _ = _as_array(name, data if is_lazy(data) else np.asarray(data))
+    in_memory = isinstance(array, np.ndarray)
+    if array.ndim not in axes:
+        raise ValueError(f"{name} must have {' or '.join(map(str, axes))} axes; got {array.ndim}.")
+    if not known(X) or not (in_memory or known(array)):
+        return _paired(name, array, X)
+    if array.shape[0] != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows, but {name} has {array.shape[0]}. Give as many of each.")
+    chunks = (X.chunks[0], *((size,) for size in array.shape[1:]))
+    return da.from_array(array, chunks=chunks) if in_memory else array.rechunk(chunks)
+
+
+def _paired(name: str, array: Any, X: da.Array) -> da.Array:
+    """Return y or the weights where the rows in the blocks are unknown in number: block by block."""
+    count = "Call compute_chunk_sizes() (for data frames to_dask_array(lengths=True)) first"
+    if isinstance(array, np.ndarray):
+        raise ValueError(
+            f"{name} is in memory, but the number of rows in the blocks of X is unknown. {count}, or give both as Dask "
+            "collections."
+        )
+    if array.numblocks[0] != X.numblocks[0]:
+        raise ValueError(
+            f"X has {X.numblocks[0]} blocks of rows and {name} has {array.numblocks[0]}, and the number of rows in "
+            f"them is unknown, so they cannot be matched. {count}, or take both from one frame."
+        )
+    return array.rechunk({1: -1}) if array.ndim == 2 else array
+
+
+class UnsoundBlock(Exception):
+    """What is wrong with a block, and where: raised where the block lies, put into words by the client."""
+
+    def __init__(self, number: int, problem: str, row: int = -1, column: int = -1) -> None:
+        super().__init__(number, problem, row, column)
+        self.number, self.problem, self.row, self.column = number, problem, row, column
+
+    def message(self, sizes: Sequence[float], names: Sequence[str] | None) -> str:
+        """Return the message for the user; `sizes` are the rows of all blocks, NaN where they are not known."""
+        where, first = "", sum(sizes[: self.number])
+        if self.row >= 0:
+            where = f", row {self.row} of the block" if math.isnan(first) else f", row {first + self.row}"
+        if self.column >= 0:
+            where += f", column {self.column}" + (f" ({names[self.column]!r})" if names is not None else "")
+        return f"Block {self.number}{where}: {self.problem}"
+
+
+def check_finite(name: str, block: Any, number: int) -> None:
+    """Raise UnsoundBlock at the first row with NaN or infinity."""
+    values = block.data if sparse.issparse(block) else block
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()) or np.isfinite(values).all():  # a sum is finite only if all its terms are
+            return
+    dense = block.toarray() if sparse.issparse(block) else block
+    bad = ~np.isfinite(dense.reshape(dense.shape[0], -1))
+    rows = np.flatnonzero(bad.any(axis=1))
+    problem = f"{name} holds NaN or infinity in {rows.size} of {dense.shape[0]} rows; this is the first of them."
+    column = int(np.argmax(bad[rows[0]])) if name == "X" else -1
+    raise UnsoundBlock(number, problem, int(rows[0]), column)
+
+
+# Computing and merging
 
 
 def boxed(compression: Compression) -> Boxed:
@@ -217,7 +361,8 @@ def merged(factors: da.Array, unit: str, *, shown: bool) -> Compression:
     """
     from tqdm import tqdm
 
-    root, client = _tree(factors), _client()
+    root = _tree(factors)
+    client = getattr(get_scheduler(), "__self__", None)  # the scheduler of a cluster is a method of its client
     with tqdm(total=factors.npartitions, desc="rows", unit=unit, disable=not shown) as bar:
         if client is None:
             return _computed_here(factors, root, bar.update)
@@ -234,23 +379,6 @@ def _tree(factors: da.Array) -> da.Array:
 
 def _merged_box(boxes: Boxed) -> Boxed:
     return boxed(reduce(Compression.merge, boxes))
-
-
-def _client() -> Any:
-    """Return the client that Dask would compute with; None where it is this process."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import Client, get_client
-
-    scheduler = dask.config.get("scheduler", None)
-    if isinstance(scheduler, Client):
-        return scheduler
-    if scheduler not in (None, "distributed", "dask.distributed"):
-        return None
-    try:
-        return get_client()
-    except ValueError:
-        return None
 
 
 def _computed_on(client: Any, factors: da.Array, root: da.Array, done: Done) -> Compression:
@@ -295,33 +423,27 @@ def _number(key: Any) -> int:
 
 
 class _Running(Callback):
-    """Knows what a scheduler of this process is doing: for the progress bar, and to find the block that failed."""
+    """Tells of every block that a scheduler of this process has done, and knows what was under way at the end."""
 
     def __init__(self, factors: da.Array, done: Done) -> None:
         super().__init__()
         self.blocks, self.done = set(factors.__dask_keys__()), done
-        self.keys: set[Any] = set()
-        self.dependents: Mapping[Any, Any] = {}
-
-    def _pretask(self, key: Any, dsk: Any, state: Any) -> None:
-        self.keys.add(key)
-        self.dependents = state["dependents"]
+        self.suspects: list[int] = []
 
     def _posttask(self, key: Any, result: Any, dsk: Any, state: Any, worker_id: Any) -> None:
-        self.keys.discard(key)
         if key in self.blocks:
             self.done()
 
-    def suspects(self) -> list[int]:
-        """Return the blocks that were being computed, or waited for what was."""
-        found, open_keys = set(), list(self.keys)
+    def _finish(self, dsk: Any, state: Any, errored: bool) -> None:
+        """Find the blocks that were being computed, or waited for what was."""
+        found, open_keys = set(), list(state["running"])
         while open_keys:
             key = open_keys.pop()
             if key in self.blocks:
                 found.add(_number(key))
             else:
-                open_keys += self.dependents.get(key, ())
-        return sorted(found)
+                open_keys += state["dependents"].get(key, ())
+        self.suspects = sorted(found)
 
 
 def _computed_here(factors: da.Array, root: da.Array, done: Done) -> Compression:
@@ -332,7 +454,7 @@ def _computed_here(factors: da.Array, root: da.Array, done: Done) -> Compression
     except UnsoundBlock:
         raise
     except Exception as error:
-        for number in running.suspects()[:MOST_TRIED_AGAIN]:
+        for number in running.suspects[:MOST_TRIED_AGAIN]:
             if (again := _failure(factors.blocks[number])) is not None:
                 raise _block_error([number], again)  # noqa: B904  # carries its own cause
         raise BlockError(f"A block failed, and succeeded when it was tried again: {error!r}") from error

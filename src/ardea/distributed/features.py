@@ -1,9 +1,8 @@
-"""Features that are evaluated block by block, so that Θ never exists as a whole."""
+"""What is evaluated lazily, block by block: features, so that Θ never exists as a whole, and predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
-from ardea.distributed.rows import lazy_matrix
+from ardea.distributed.compress import UnsoundBlock, check_finite, lazy_matrix
 
 # Convention, as in `finite_difference`: steps that differ by less than this share are equal.
 UNIFORM = 1e-8
@@ -70,21 +69,13 @@ def features(
 
     def derivative(field: int, orders: tuple[int, ...]) -> da.Array:
         values = fields[field]
-        for axis in np.flatnonzero(orders).tolist():
-            settings: dict[str, Any] = {"derivative": orders[axis], "order": order, "periodic": wraps[axis]}
-            values = field_derivative(values, space[axis], axis=axis, **settings)
+        for axis, times in enumerate(orders):
+            if times:
+                details: dict[str, Any] = {"derivative": times, "order": order, "periodic": wraps[axis]}
+                values = field_derivative(values, space[axis], axis=axis, **details)
         return values
 
     return _field_features(library, fields, derivative)
-
-
-def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callable[..., da.Array]) -> da.Array:
-    n_axes = fields[0].ndim - 1
-    terms = library.terms(len(fields), n_axes)
-    factors = list(dict.fromkeys((term.field, term.orders) for term in terms if term.field is not None))
-    parts = [field_rows(values, fields[0]) for values in (*fields, *(derivative(*factor) for factor in factors))]
-    columns = partial(_field_columns, library, len(fields), factors, n_axes)
-    return _theta(columns, parts, len(terms), new_axis=1)
 
 
 def _state_features(library: Any, data: Any) -> da.Array:
@@ -92,17 +83,24 @@ def _state_features(library: Any, data: Any) -> da.Array:
     return _theta(library.evaluate, [states], library.n_terms(states.shape[1]))
 
 
+def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callable[..., da.Array]) -> da.Array:
+    n_axes, n_fields = fields[0].ndim - 1, len(fields)
+    terms = library.terms(n_fields, n_axes)
+    factors = list(dict.fromkeys((term.field, term.orders) for term in terms if term.field is not None))
+
+    def columns(*parts: Array) -> Any:
+        """Return the terms at the grid points of a block, from the values of its fields and of their derivatives."""
+        values = dict(zip(factors, parts[n_fields:], strict=True))
+        return library.evaluate(parts[:n_fields], lambda *factor: values[factor], n_axes=n_axes)
+
+    parts = [field_rows(values, fields[0]) for values in (*fields, *(derivative(*factor) for factor in factors))]
+    return _theta(columns, parts, len(terms), new_axis=1)
+
+
 def _theta(columns: Callable[..., Any], parts: Sequence[da.Array], n_terms: int, **details: Any) -> da.Array:
     chunks = (parts[0].chunks[0], (n_terms,))
     meta = np.empty((0, n_terms))
     return da.map_blocks(columns, *parts, chunks=chunks, meta=meta, token="ardea-features", **details)
-
-
-def _field_columns(library: Any, n_fields: int, factors: list[Any], n_axes: int, *parts: Array) -> Array:
-    """Return the terms at the grid points of a block, from the values of its fields and of their derivatives."""
-    values = dict(zip(factors, parts[n_fields:], strict=True))
-    columns: Array = library.evaluate(parts[:n_fields], lambda *factor: values[factor], n_axes=n_axes)
-    return columns
 
 
 def field_derivative(
@@ -209,3 +207,35 @@ def _fields(data: Any, space: Any, time: str) -> tuple[list[da.Array], Any]:
     if any(field.shape != fields[0].shape for field in fields):
         raise ValueError(f"The fields differ in shape: {', '.join(str(field.shape) for field in fields)}.")
     return [field.rechunk(fields[0].chunks) for field in fields], space
+
+
+def predicted(
+    function: Callable[[Array], Array], X: Any, n_features: int, names: Sequence[str] | None, n_outputs: int | None
+) -> da.Array:
+    """Return function(rows of X), lazily and block by block: one number for every row, or `n_outputs`.
+
+    `n_features` and `names` are the columns that the model was fitted to.
+    """
+    array, given = lazy_matrix(X)
+    if array.shape[1] != n_features:
+        raise ValueError(f"X has {array.shape[1]} columns; the model was fitted to {n_features}.")
+    if given is not None and names is not None and list(given) != list(names):
+        raise ValueError("The columns of X are not those the model was fitted to, in the same order.")
+    sizes = array.chunks[0]
+
+    def of_block(block: Array, block_id: tuple[int, ...] = (0,)) -> Array:
+        try:
+            check_finite("X", block, block_id[0])
+        except UnsoundBlock as unsound:
+            raise ValueError(unsound.message(sizes, given)) from None
+        return function(np.asarray(block))
+
+    targets = () if n_outputs is None else (n_outputs,)
+    return da.map_blocks(
+        of_block,
+        array,
+        chunks=(sizes, *((n,) for n in targets)),
+        drop_axis=() if targets else 1,
+        meta=np.empty((0, *targets)),
+        token="ardea-predict",
+    )

@@ -185,8 +185,7 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
 
 def _compressed_where_they_lie(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
     """Compress Dask collections, after all checks that can be made before."""
-    from ardea.distributed.compress import compressed
-    from ardea.distributed.rows import LazyRows
+    from ardea.distributed.compress import LazyRows, compressed
 
     rows = LazyRows.of(X, y, sample_weight)
     _check_columns(model, rows.X.shape[1], rows.names, first=first)
