@@ -20,7 +20,8 @@ from ardea import ARDSearch, ARDvi, SparseARD
 from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.names import rounded
-from ardea.show import doubts, report_page, write_report
+from ardea.show import report_page, write_report
+from ardea.show.pages import doubts_of_equation, doubts_of_residuals
 from conftest import sparse_data
 
 HOSTILE = '"><script>alert(1)</script>&amp;<img src=x onerror=alert(2)>'
@@ -265,12 +266,12 @@ def test_the_same_model_gives_the_same_page():
 def test_doubts_are_raised_by_what_they_are_about():
     rng = np.random.default_rng(0)
     good = rng.normal(size=400)
-    assert doubts.of_residuals(good, "y") == []
+    assert doubts_of_residuals(good, "y") == []
     walk = np.convolve(rng.normal(size=409), np.ones(10), "valid") / np.sqrt(10)
     far = np.r_[good, 9.0]
     skewed = rng.exponential(size=400) - 1
     for residual, words in ((walk, "depend on each other"), (far, "1 row lies more than 5"), (skewed, "not Gaussian")):
-        assert any(words in one for one in doubts.of_residuals(residual, "y"))
+        assert any(words in one for one in doubts_of_residuals(residual, "y"))
 
 
 def test_entangled_terms_are_named():
@@ -278,7 +279,7 @@ def test_entangled_terms_are_named():
     X = rng.normal(size=(300, 4))
     X[:, 1] = X[:, 0] + 0.05 * X[:, 1]
     model = SparseARD(always_keep=[0, 1]).fit(X, X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=300))
-    assert any("x0 and x1 depend strongly" in one for one in doubts.of_equation(model.equations_[0], 0.95))
+    assert any("x0 and x1 depend strongly" in one for one in doubts_of_equation(model.equations_[0], 0.95))
 
 
 def test_what_the_fit_warned_of_is_on_the_page_once():

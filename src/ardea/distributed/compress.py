@@ -196,9 +196,6 @@ def _compressed_file(files: Boxed, names: Sequence[str], settings: dict[str, Any
     return boxed(rows.compressed(progress=False).compression)
 
 
-# Rows of Dask collections
-
-
 @dataclass(frozen=True)
 class LazyRows:
     """Row blocks of X, of Y (always with two axes) and of the weights: as many of each, none of them computed."""
@@ -338,7 +335,36 @@ def check_finite(name: str, block: Any, number: int) -> None:
     raise UnsoundBlock(number, problem, int(rows[0]), column)
 
 
-# Computing and merging
+def predicted(
+    function: Callable[[Array], Array], X: Any, n_features: int, names: Sequence[str] | None, n_outputs: int | None
+) -> da.Array:
+    """Return function(rows of X), lazily and block by block: one number for every row, or `n_outputs`.
+
+    `n_features` and `names` are the columns that the model was fitted to.
+    """
+    array, given = lazy_matrix(X)
+    if array.shape[1] != n_features:
+        raise ValueError(f"X has {array.shape[1]} columns; the model was fitted to {n_features}.")
+    if given is not None and names is not None and list(given) != list(names):
+        raise ValueError("The columns of X are not those the model was fitted to, in the same order.")
+    sizes = array.chunks[0]
+
+    def of_block(block: Array, block_id: tuple[int, ...] = (0,)) -> Array:
+        try:
+            check_finite("X", block, block_id[0])
+        except UnsoundBlock as unsound:
+            raise ValueError(unsound.message(sizes, given)) from None
+        return function(np.asarray(block))
+
+    targets = () if n_outputs is None else (n_outputs,)
+    return da.map_blocks(
+        of_block,
+        array,
+        chunks=(sizes, *((n,) for n in targets)),
+        drop_axis=() if targets else 1,
+        meta=np.empty((0, *targets)),
+        token="ardea-predict",
+    )
 
 
 def boxed(compression: Compression) -> Boxed:
@@ -373,12 +399,11 @@ def _tree(factors: da.Array) -> da.Array:
     """Return the merged factor: FAN_IN at a time, level by level."""
     while factors.npartitions > 1:
         groups = factors.rechunk(FAN_IN, method="tasks")
-        factors = groups.map_blocks(_merged_box, token="ardea-merge", **one_each(groups.npartitions))
+        one_a_group = one_each(groups.npartitions)
+        factors = groups.map_blocks(
+            lambda box: boxed(reduce(Compression.merge, box)), token="ardea-merge", **one_a_group
+        )
     return factors
-
-
-def _merged_box(boxes: Boxed) -> Boxed:
-    return boxed(reduce(Compression.merge, boxes))
 
 
 def _computed_on(client: Any, factors: da.Array, root: da.Array, done: Done) -> Compression:
@@ -455,19 +480,14 @@ def _computed_here(factors: da.Array, root: da.Array, done: Done) -> Compression
         raise
     except Exception as error:
         for number in running.suspects[:MOST_TRIED_AGAIN]:
-            if (again := _failure(factors.blocks[number])) is not None:
-                raise _block_error([number], again)  # noqa: B904  # carries its own cause
+            try:
+                factors.blocks[number].compute(scheduler="synchronous")
+            except UnsoundBlock:
+                raise
+            except Exception as again:
+                raise _block_error([number], again) from again
         raise BlockError(f"A block failed, and succeeded when it was tried again: {error!r}") from error
     return result
-
-
-def _failure(block: da.Array) -> Exception | None:
-    """Return the error that computing one block alone raises, if it does."""
-    try:
-        block.compute(scheduler="synchronous")
-    except Exception as error:
-        return error
-    return None
 
 
 def _block_error(numbers: Sequence[int], error: BaseException, problem: str = "") -> BaseException:

@@ -1,4 +1,4 @@
-"""What is evaluated lazily, block by block: features, so that Θ never exists as a whole, and predictions."""
+"""Features that are evaluated block by block, so that Θ never exists as a whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
-from ardea.distributed.compress import UnsoundBlock, check_finite, lazy_matrix
+from ardea.distributed.compress import lazy_matrix
 
 # Convention, as in `finite_difference`: steps that differ by less than this share are equal.
 UNIFORM = 1e-8
@@ -207,35 +207,3 @@ def _fields(data: Any, space: Any, time: str) -> tuple[list[da.Array], Any]:
     if any(field.shape != fields[0].shape for field in fields):
         raise ValueError(f"The fields differ in shape: {', '.join(str(field.shape) for field in fields)}.")
     return [field.rechunk(fields[0].chunks) for field in fields], space
-
-
-def predicted(
-    function: Callable[[Array], Array], X: Any, n_features: int, names: Sequence[str] | None, n_outputs: int | None
-) -> da.Array:
-    """Return function(rows of X), lazily and block by block: one number for every row, or `n_outputs`.
-
-    `n_features` and `names` are the columns that the model was fitted to.
-    """
-    array, given = lazy_matrix(X)
-    if array.shape[1] != n_features:
-        raise ValueError(f"X has {array.shape[1]} columns; the model was fitted to {n_features}.")
-    if given is not None and names is not None and list(given) != list(names):
-        raise ValueError("The columns of X are not those the model was fitted to, in the same order.")
-    sizes = array.chunks[0]
-
-    def of_block(block: Array, block_id: tuple[int, ...] = (0,)) -> Array:
-        try:
-            check_finite("X", block, block_id[0])
-        except UnsoundBlock as unsound:
-            raise ValueError(unsound.message(sizes, given)) from None
-        return function(np.asarray(block))
-
-    targets = () if n_outputs is None else (n_outputs,)
-    return da.map_blocks(
-        of_block,
-        array,
-        chunks=(sizes, *((n,) for n in targets)),
-        drop_axis=() if targets else 1,
-        meta=np.empty((0, *targets)),
-        token="ardea-predict",
-    )

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -312,35 +311,3 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         if not hasattr(self, "searched_"):
             raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
         return self.searched_
-
-    # Showing the model
-
-    def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:
-        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
-        from ardea.show import write_report
-
-        return write_report(self, path, data=None if x is None else (x, self.elapsed(t), u), **details)
-
-    def plot_coefficients(self, axes: Any = None, **details: Any) -> Any:
-        """Draw the terms of every equation with error bars; see :func:`ardea.show.plot_coefficients`."""
-        from ardea.show import plot_coefficients
-
-        return plot_coefficients(self, axes, **details)
-
-    def plot_residuals(self, axes: Any = None) -> Any:
-        """Draw the whitened residuals of every equation; see :func:`ardea.show.plot_equation_residuals`."""
-        from ardea.show import plot_equation_residuals
-
-        return plot_equation_residuals(self, axes)
-
-    def plot_simulation(self, x0: ArrayLike, t: Any, n_samples: int = 100, **details: Any) -> Any:
-        """Draw a run of the model with bands; see :func:`ardea.show.plot_simulation`."""
-        from ardea.show import plot_simulation
-
-        return plot_simulation(self, x0, t, n_samples=n_samples, **details)
-
-    def plot_phase(self, x0: ArrayLike | None = None, t: Any = None, n_samples: int = 20, **details: Any) -> Any:
-        """Draw a run of the model in the plane of two states; see :func:`ardea.show.plot_phase`."""
-        from ardea.show import plot_phase
-
-        return plot_phase(self, x0, t, n_samples=n_samples, **details)

@@ -25,7 +25,7 @@ from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, 
 from ardea.equation import CLOSE, Equation, Left, Rival
 from ardea.methods.kept import FlatPart, KeptTerms
 from ardea.names import Vocabulary, Wording, printable
-from ardea.show.notebook import ShowsTerms
+from ardea.show.notebook import ShowsMotion
 
 # Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
 # of the integrator is this share of that value.
@@ -250,7 +250,7 @@ def _listed(terms: Sequence[str]) -> str:
     return ", ".join(map(printable, terms))
 
 
-class EquationsOfMotion(ShowsTerms):
+class EquationsOfMotion(ShowsMotion):
     """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them."""
 
     def _adopt(self, model: Motion, equations: Sequence[Equation], unit: str | None, doubts: Sequence[str]) -> None:

@@ -23,13 +23,14 @@ from ardea.equation import Equation, IntervalKind, Summary, python_function
 from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice
 from ardea.estimators.fitting import Fitting
 from ardea.estimators.inputs import checked_positive, explained_where_unsound, refuse_masks_and_dates
-from ardea.show.notebook import ShowsTerms
+from ardea.show.draws import to_arviz
+from ardea.show.notebook import ShowsFit
 
 # Copies of the kept columns are made of so many bytes of rows at a time: 16 MB, a convention.
 PREDICTED_BYTES = 2**24
 
 
-class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitting):
+class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitting):
     """A model of few terms with its equations, one for every target."""
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
@@ -79,7 +80,7 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitti
         return (mean, predicted_std(self.equations_, self._one_target, X)) if return_std else mean
 
     def _predict_lazily(self, X: Any, return_std: bool) -> Any:
-        from ardea.distributed.rows import predicted
+        from ardea.distributed.compress import predicted
 
         n_targets = None if self._one_target else len(self.equations_)
         names = getattr(self, "feature_names_in_", None)
@@ -155,8 +156,6 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitti
 
     def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
         """Return posterior draws for ArviZ; see :func:`ardea.show.draws.to_arviz`."""
-        from ardea.show.draws import to_arviz
-
         check_is_fitted(self)
         return to_arviz(self.equations_, n_draws, random_state)
 
@@ -173,36 +172,6 @@ class BaseARD(ShowsTerms, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitti
         """Return the source of a plain function of the kept columns; see :func:`ardea.equation.python_function`."""
         check_is_fitted(self)
         return python_function(self.equations_, name)
-
-    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
-        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
-        from ardea.show import write_report
-
-        return write_report(self, path, data=None if X is None else (X, y), **details)
-
-    def plot_coefficients(self, ax: Any = None, **details: Any) -> Any:
-        """Draw the terms with their intervals; see :func:`ardea.show.plot_coefficients`."""
-        from ardea.show import plot_coefficients
-
-        return plot_coefficients(self, ax, **details)
-
-    def plot_prediction(self, X: Any, y: Any, ax: Any = None, **details: Any) -> Any:
-        """Draw observed against predicted values with a band; see :func:`ardea.show.plot_prediction`."""
-        from ardea.show import plot_prediction
-
-        return plot_prediction(self, X, y, ax, **details)
-
-    def plot_residuals(self, X: Any, y: Any, axes: Any = None, **details: Any) -> Any:
-        """Draw residual diagnostics; see :func:`ardea.show.plot_residuals`."""
-        from ardea.show import plot_residuals
-
-        return plot_residuals(self, X, y, axes, **details)
-
-    def plot_trace(self, ax: Any = None, **details: Any) -> Any:
-        """Draw how the fit went, with its certificate; see :func:`ardea.show.plot_trace`."""
-        from ardea.show import plot_trace
-
-        return plot_trace(self, ax, **details)
 
 
 def _check_interval(level: Any, kind: Any) -> None:

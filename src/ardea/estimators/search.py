@@ -49,7 +49,8 @@ from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.kept import kept_terms
 from ardea.methods.task import Task, tasks_of
 from ardea.names import ColumnNames, default_names
-from ardea.show.notebook import ShowsTerms
+from ardea.show import fits
+from ardea.show.notebook import ShowsFit
 
 RSS_CRITERIA: tuple[Criterion, ...] = ("aic", "bic", "ebic", "ebic2")
 EVIDENCE_CRITERIA: tuple[Criterion, ...] = ("evidence", "aicc")
@@ -111,7 +112,7 @@ class Path(dict[str, Any]):
         return pd.DataFrame({name: values for name, values in self.items() if values.ndim == 1})
 
 
-class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
+class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
     """Fit an estimator at every strength of a grid and keep the best by a criterion that needs no truth.
 
     One compression serves all; the thresholding methods and ARDr share their first fit.
@@ -370,26 +371,8 @@ class ARDSearch(ShowsTerms, RegressorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def plot_path(self, ax: Any = None) -> Any:
-        """Draw terms and criterion against strength; returns the Axes."""
-        from ardea.show import plot_path
-
-        check_is_fitted(self)
-        return plot_path(self, ax)
-
-    def plot_path_coefficients(self, ax: Any = None) -> Any:
-        """Draw the coefficients against strength; returns the Axes."""
-        from ardea.show import plot_path_coefficients
-
-        check_is_fitted(self)
-        return plot_path_coefficients(self, ax)
-
-    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
-        """Write one HTML page about the search and its model; see :func:`ardea.show.write_report`."""
-        from ardea.show import write_report
-
-        check_is_fitted(self)
-        return write_report(self, path, data=None if X is None else (X, y), **details)
+    plot_path = fits.plot_path
+    plot_path_coefficients = fits.plot_path_coefficients
 
 
 def _path(candidates: Sequence[Candidate], rows: CheckedRows) -> Iterator[Entry]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -32,7 +31,7 @@ LONGEST_LABEL = 24
 _OFFSCREEN: ContextVar[bool] = ContextVar("offscreen", default=False)
 
 
-def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Any:
+def _new_figure(width: float, height: float) -> Any:
     """Return an empty figure: of pyplot, or of no window where it is for a file."""
     if _OFFSCREEN.get():
         from matplotlib.figure import Figure
@@ -45,13 +44,13 @@ def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Any:
 
 def one_axes(ax: Any, width: float = WIDTH, height: float = HEIGHT) -> Any:
     """Return the Axes given, or a new one."""
-    return new_figure(width, height).subplots() if ax is None else ax
+    return _new_figure(width, height).subplots() if ax is None else ax
 
 
 def panels(axes: Any, rows: int, columns: int, *, width: float, height: float, **sharing: Any) -> Any:
     """Return an array of Axes of shape (rows, columns): those given, or new ones of a size each."""
     if axes is None:
-        figure = new_figure(width * columns, height * rows)
+        figure = _new_figure(width * columns, height * rows)
         return figure.subplots(rows, columns, squeeze=False, **sharing)
     given = np.asarray(axes, dtype=object)
     if given.size != rows * columns:
@@ -59,8 +58,9 @@ def panels(axes: Any, rows: int, columns: int, *, width: float, height: float, *
     return given.reshape(rows, columns)
 
 
-def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None) -> Any:
-    """Give an Axes its sentence and a legend above, that of a second axis too; take away lines that carry nothing."""
+def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **settings: Any) -> Any:
+    """Give an Axes its sentence, labels and a legend above, that of a second axis too; take needless lines away."""
+    ax.set(**settings)
     ax.set_title(title, fontsize="medium", loc="left", pad=22 if legend else 6)
     ax.spines[["top", "right"]].set_visible(False)
     handles, labels = ax.get_legend_handles_labels()
@@ -90,34 +90,13 @@ def as_label(name: str, length: int = LONGEST_LABEL) -> str:
 
 
 def apart(heights: ArrayLike, least: float) -> Any:
-    """Move labels up or down until neighbours are `least` apart, as little as that takes, keeping their order.
-
-    Examples
-    --------
-    >>> apart([0.0, 0.1, 5.0], 1.0)
-    array([-0.45,  0.55,  5.  ])
-    """
+    """Move labels up or down until neighbours are `least` apart, as little as that takes, keeping their order."""
     heights = np.asarray(heights, dtype=float)
     order = np.argsort(heights, kind="stable")
     steps = least * np.arange(heights.size)
     placed = np.empty(heights.size)
     placed[order] = isotonic_regression(heights[order] - steps).x + steps
     return placed
-
-
-@contextmanager
-def offscreen() -> Iterator[None]:
-    """Make figures that belong to no window, whatever display there is."""
-    token = _OFFSCREEN.set(True)
-    try:
-        yield
-    finally:
-        _OFFSCREEN.reset(token)
-
-
-def figure_of(axes: Any) -> Any:
-    """Return the figure that an Axes, or an array of them, belongs to."""
-    return np.ravel(np.asarray(axes, dtype=object))[0].figure
 
 
 def figure_bytes(draw: Callable[[], Any], kind: str) -> bytes:
@@ -141,6 +120,10 @@ def figure_bytes(draw: Callable[[], Any], kind: str) -> bytes:
     b'PNG'
     """
     content = io.BytesIO()
-    with offscreen():
-        figure_of(draw()).savefig(content, format=kind, dpi=DPI)
+    token = _OFFSCREEN.set(True)
+    try:
+        axes = draw()
+    finally:
+        _OFFSCREEN.reset(token)
+    np.ravel(axes)[0].figure.savefig(content, format=kind, dpi=DPI)
     return content.getvalue()

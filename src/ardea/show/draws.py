@@ -46,7 +46,6 @@ def to_arviz(equations: Sequence[Equation], n_draws: int = 1000, random_state: A
     >>> dict(draws["coef"].sizes), draws["term"].values.tolist()
     ({'chain': 1, 'draw': 100, 'term': 1}, ['x3'])
     """
-    arviz = _import_arviz()
     generator = check_random_state(random_state)
     several = len(equations) > 1
     drawn = [one.spread(one.posterior.sample(n_draws, generator).T).T for one in equations]
@@ -59,23 +58,22 @@ def to_arviz(equations: Sequence[Equation], n_draws: int = 1000, random_state: A
         dims["intercept"] = targets
     names = equations[0].vocabulary.names
     coords = {"term": [names[j] for j in kept], **({"target": [one.name for one in equations]} if several else {})}
-    if "InferenceData" in vars(arviz):  # asking for the attribute makes ArviZ 1 warn
-        data = arviz.from_dict(posterior=variables, coords=coords, dims=dims)
-    else:
-        data = arviz.from_dict({"posterior": variables}, coords=coords, dims=dims)
+    data = _for_arviz(variables, coords=coords, dims=dims)
     noise = np.array([one.posterior.noise_variance for one in equations])
     data["posterior"].attrs["noise_variance"] = noise if several else float(noise[0])
     return data
 
 
-def _import_arviz() -> Any:
+def _for_arviz(variables: dict[str, Array], **axes: Any) -> Any:
+    """Return draws in ArviZ's form, whichever version is installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # that ArviZ itself is going to change
             import arviz
     except ImportError as error:
         raise ImportError("to_arviz() needs ArviZ: pip install 'ardea[arviz]'.") from error
-    return arviz
+    old = "InferenceData" in vars(arviz)  # asking for the attribute makes ArviZ 1 warn
+    return arviz.from_dict(posterior=variables, **axes) if old else arviz.from_dict({"posterior": variables}, **axes)
 
 
 def _by_draw(values: Sequence[Array]) -> Array:

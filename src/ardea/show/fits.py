@@ -1,4 +1,4 @@
-"""Pictures of a fit: terms with intervals, predictions with bands, residuals, and how the fit went."""
+"""Pictures of a fit and of a choice: terms, predictions, residuals, steps; the path of a search, what methods trade."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.problem import Array
+from ardea import rates
+from ardea.core.problem import Array, Index
 from ardea.equation import Equation
 from ardea.names import rounded
 from ardea.show import canvas
@@ -25,6 +26,8 @@ MOST_EQUATIONS = 12
 ROW_HEIGHT = 0.24
 # A convention of time-series plots.
 LONGEST_LAG = 20
+# Derived: a line of small text (10 points) as a share of an Axes of 2.5 inches; a convention: so many labels at most.
+LINE, MOST_LABELS = 0.055, 12
 
 
 def equations_of(model: Any, targets: Sequence[str] | None = None) -> list[Equation]:
@@ -95,27 +98,37 @@ def plot_coefficients(
 
 
 def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> Any:
-    coef, std, ends = equation.coefficients, equation.std, equation.interval(level)
-    t = np.abs(coef) / np.maximum(std, np.finfo(float).tiny)
+    """Draw the terms of the largest |t|."""
+    t = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
     drawn = np.sort(np.argsort(-t, kind="stable")[:max_terms])
-    coef, std, ends = coef[drawn], std[drawn], ends[drawn]
-    sizes = np.abs(coef[coef != 0])
-    in_errors = bool(sizes.size and sizes.max() > LARGEST_SPREAD * sizes.min() and np.all(std > 0))
+    coef, std, ends = (values[drawn] for values in (equation.coefficients, equation.std, equation.interval(level)))
+    in_errors = _spread(np.abs(coef[coef != 0])) > LARGEST_SPREAD and bool(np.all(std > 0))
     unit = std if in_errors else np.ones_like(coef)
     at = np.arange(drawn.size)[::-1]
     bars = np.abs(ends - coef[:, None]).T / unit
     ax.axvline(0.0, color=canvas.SOFT, linewidth=0.8, linestyle=":")
     ax.errorbar(coef / unit, at, xerr=bars, fmt="o", color=canvas.MODEL, markersize=4, capsize=2.5, linewidth=1.2)
     ax.set_yticks(at, [canvas.as_label(equation.terms[i]) for i in drawn])
-    ax.set_ylim(-0.7, max(drawn.size, 1) - 0.3)
     for y, value, half in zip(at, coef, np.ptp(ends, axis=1) / 2, strict=True):
         told = f"{rounded(value, half)} ± {rounded(half, half)}"
         ax.annotate(told, (1.02, y), xycoords=("axes fraction", "data"), va="center", fontsize="small")
-    ax.set_xlabel("coefficient / standard error" if in_errors else "coefficient")
-    left_out = len(equation.terms) - drawn.size
+    label = "coefficient / standard error" if in_errors else "coefficient"
+    reach = (-0.7, max(drawn.size, 1) - 0.3)
+    return canvas.finished(ax, _terms_told(equation, level, drawn.size), xlabel=label, ylim=reach)
+
+
+def _terms_told(equation: Equation, level: float, n_drawn: int) -> str:
     kept = f"{canvas.as_label(equation.left.text)}: {len(equation.terms)} of {equation.n_candidates} terms kept"
+    if n_drawn == 0:
+        return kept
+    left_out = len(equation.terms) - n_drawn
     beyond = f", {left_out} of them not drawn" if left_out else ""
-    return canvas.finished(ax, f"{kept}{beyond}\n(bars: {100 * level:g} % intervals)" if drawn.size else kept)
+    return f"{kept}{beyond}\n(bars: {100 * level:g} % intervals)"
+
+
+def _spread(sizes: Array) -> float:
+    """Return how many times the smallest size goes into the largest; 1 where one of them is zero."""
+    return float(sizes.max() / sizes.min()) if sizes.size and sizes.min() > 0 else 1.0
 
 
 def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float = 0.95, target: int = 0) -> Any:
@@ -142,15 +155,13 @@ def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float 
     observed, mean, std = against_rows(model, X, y, target)
     half = float(stats.norm.ppf(0.5 + level / 2)) * std
     order = np.argsort(mean, kind="stable")
-    low, high = (mean - half)[order], (mean + half)[order]
     band = f"{100 * level:g} % band"
-    ax.fill_between(mean[order], low, high, color=canvas.BAND, linewidth=0, label=band)
+    ends = (mean - half)[order], (mean + half)[order]
+    ax.fill_between(mean[order], *ends, color=canvas.BAND, linewidth=0, label=band)
     ax.plot(mean[order], mean[order], color=canvas.MODEL, linewidth=1, label="observed = predicted")
     ax.plot(mean, observed, **canvas.POINT, rasterized=observed.size > canvas.MANY_POINTS)
-    ax.set_xlabel("predicted")
-    ax.set_ylabel("observed")
-    inside = np.mean(np.abs(observed - mean) <= half)
-    return canvas.finished(ax, f"{100 * inside:.3g} % of {observed.size} rows lie in the {band}", legend=True)
+    told = f"{100 * np.mean(np.abs(observed - mean) <= half):.3g} % of {observed.size} rows lie in the {band}"
+    return canvas.finished(ax, told, legend=True, xlabel="predicted", ylabel="observed")
 
 
 def plot_residuals(model: Any, X: Any, y: Any, axes: Any = None, *, target: int = 0) -> Any:
@@ -174,9 +185,7 @@ def plot_residuals(model: Any, X: Any, y: Any, axes: Any = None, *, target: int 
     first, second, third = places = canvas.panels(axes, 1, 3, width=2.9, height=2.8).ravel()
     observed, mean, std = against_rows(model, X, y, target)
     residual = (observed - mean) / std
-    draw_scatter(first, mean, residual)
-    first.set_xlabel("predicted")
-    first.set_ylabel("residual / its deviation")
+    draw_scatter(first, mean, residual, xlabel="predicted", ylabel="residual / its deviation")
     draw_quantiles(second, residual)
     draw_autocorrelation(third, residual)
     return places
@@ -192,12 +201,13 @@ def against_rows(model: Any, X: Any, y: Any, target: int = 0) -> tuple[Array, Ar
     return tuple(one[:, target] if several else one.reshape(len(mean)) for one in (observed, mean, std))  # type: ignore[return-value]
 
 
-def draw_scatter(ax: Any, along: ArrayLike, residual: Array) -> None:
-    """Draw residuals in units of their deviation, with lines at two of these."""
+def draw_scatter(ax: Any, along: ArrayLike, residual: Array, of: str = "", **labels: Any) -> None:
+    """Draw residuals (of what) in units of their deviation, with lines at two of these."""
     ax.plot(along, residual, **canvas.POINT, rasterized=residual.size > canvas.MANY_POINTS)
     for height, dash in ((0, "-"), (-2, ":"), (2, ":")):
         ax.axhline(height, color=canvas.DARK, linewidth=0.8, linestyle=dash)
-    canvas.finished(ax, f"{100 * np.mean(np.abs(residual) <= 2):.3g} % lie within ±2\n(95 % if Gaussian)")
+    within = 100 * np.mean(np.abs(residual) <= 2)
+    canvas.finished(ax, f"{of}{within:.3g} % lie within ±2\n(95 % if Gaussian)", **labels)
 
 
 def draw_quantiles(ax: Any, residual: Array) -> None:
@@ -207,9 +217,7 @@ def draw_quantiles(ax: Any, residual: Array) -> None:
     reach = max(3.0, float(np.abs(ordered).max(initial=0.0)), float(np.abs(expected).max(initial=0.0)))
     ax.plot([-reach, reach], [-reach, reach], color=canvas.MODEL, linewidth=0.8)
     ax.plot(expected, ordered, **canvas.POINT, rasterized=ordered.size > canvas.MANY_POINTS)
-    ax.set_xlabel("normal quantile")
-    ax.set_ylabel("ordered residual")
-    canvas.finished(ax, "Gaussian noise lies\non the line")
+    canvas.finished(ax, "Gaussian noise lies\non the line", xlabel="normal quantile", ylabel="ordered residual")
 
 
 def draw_autocorrelation(ax: Any, residual: Array) -> None:
@@ -222,20 +230,12 @@ def draw_autocorrelation(ax: Any, residual: Array) -> None:
     for height in (-bound, bound):
         ax.axhline(height, color=canvas.OTHER, linewidth=0.8, linestyle=":")
     reach = 1.1 * max(0.27, bound, float(np.abs(bars).max()))
-    ax.set_ylim(-reach, reach)
-    ax.set_xlabel("lag in rows")
-    ax.set_ylabel("autocorrelation")
-    canvas.finished(ax, "Independent rows stay\nbetween the dotted lines")
+    settings: dict[str, Any] = {"xlabel": "lag in rows", "ylabel": "autocorrelation", "ylim": (-reach, reach)}
+    canvas.finished(ax, "Independent rows stay\nbetween the dotted lines", **settings)
 
 
 def autocorrelation(residual: Array, lag: int) -> float:
-    """Return the correlation of a series with itself, so many rows later.
-
-    Examples
-    --------
-    >>> autocorrelation(np.array([1.0, -1.0] * 50), 1)
-    -0.99
-    """
+    """Return the correlation of a series with itself, so many rows later."""
     centred = residual - residual.mean()
     power = float(centred @ centred)
     return float(centred[lag:] @ centred[:-lag]) / power if power > 0 else 0.0
@@ -266,7 +266,23 @@ def plot_trace(model: Any, ax: Any = None, *, target: int = 0) -> Any:
     trace = (fitted.trace_ if isinstance(fitted.trace_, list) else [fitted.trace_])[target]
     gap = float(np.atleast_1d(fitted.kkt_gap_)[target])
     ax = canvas.one_axes(ax)
-    cost, steps = trace.cost, np.arange(1, trace.cost.size + 1)
+    _draw_objective(ax, trace.cost)
+    right = ax.twinx()
+    steps = np.arange(1, trace.cost.size + 1)
+    right.step(steps, trace.n_terms, where="mid", color=canvas.OTHER, linestyle="--", label="terms")
+    right.set_ylim(bottom=0)
+    right.set_ylabel("terms")
+    for axis in (ax.xaxis, right.yaxis):
+        axis.get_major_locator().set_params(integer=True)
+    ended, than = ("converged", "≤") if gap <= fitted.tol else ("did not converge", ">")
+    told = f"The fit {ended}: kkt_gap = {gap:.1e} {than} tol = {fitted.tol:.0e}"
+    labels = {"xlabel": "step", "ylabel": "objective (−2 log evidence + const.)"}
+    return canvas.finished(ax, told, legend=True, right=right, **labels)
+
+
+def _draw_objective(ax: Any, cost: Array) -> None:
+    """Draw the objective at every step, round by round, without the first steps of later rounds."""
+    steps = np.arange(1, cost.size + 1)
     # Within a round the objective never rises beyond rounding; the next one begins far up, with all terms at zero.
     starts = np.flatnonzero(np.diff(cost) > 1e-9 * max(float(np.abs(cost).max(initial=0.0)), 1.0)) + 1
     line = {"color": canvas.MODEL, "marker": "o", "markersize": 2.5, "label": "objective"}
@@ -274,17 +290,155 @@ def plot_trace(model: Any, ax: Any = None, *, target: int = 0) -> Any:
     for start in starts:
         ax.axvline(start + 0.5, color=canvas.SOFT, linewidth=0.8, linestyle=":")
     settled = np.delete(cost, starts)
-    if np.ptp(settled) > 0:
-        ax.set_ylim(*(settled.min() - 0.08 * np.ptp(settled), settled.max() + 0.08 * np.ptp(settled)))
+    room = 0.08 * np.ptp(settled)
+    if room > 0:
+        ax.set_ylim(settled.min() - room, settled.max() + room)
+
+
+def plot_path(search: Any, ax: Any = None) -> Any:
+    """Draw the number of terms (left) and the criterion (right) against strength, and mark the chosen model.
+
+    Parameters
+    ----------
+    search : ARDSearch
+        Fitted.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ardea import ARDSearch, ARDvi
+    >>> from ardea.show import plot_path
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> search = ARDSearch(ARDvi(), strengths=[1, 4, 16]).fit(X, X[:, 2] + X[:, 5] ** 2)
+    >>> plot_path(search).get_ylabel()
+    'terms kept'
+    """
+    order, strength = _chosen_method(search)
+    ax = canvas.one_axes(ax)
+    path, best = search.path_, search.best_index_
+    ax.plot(strength, path["k"][order], color=canvas.MODEL, marker="o", markersize=4, label="terms")
     right = ax.twinx()
-    right.step(steps, trace.n_terms, where="mid", color=canvas.OTHER, linestyle="--", label="terms")
-    right.set_ylim(bottom=0)
-    right.set_ylabel("terms")
-    ax.set_xlabel("step")
-    ax.set_ylabel("objective (−2 log evidence + const.)")
-    for axis in (ax.xaxis, right.yaxis):
-        axis.get_major_locator().set_params(integer=True)
-    ended, than = ("converged", "≤") if gap <= fitted.tol else ("did not converge", ">")
+    score = np.where(path["eligible"][order], path["score"][order], np.nan)
+    right.plot(strength, score, color=canvas.OTHER, linestyle="--", marker="s", markersize=4, label=search.criterion)
+    _strength_axis(ax, search, strength)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    right.set_ylabel(f"{search.criterion} (smaller is better)")
+    chosen = f"{path['k'][best]} terms at {path['varied'][best]} = {path['strength'][best]:.3g}"
     return canvas.finished(
-        ax, f"The fit {ended}: kkt_gap = {gap:.1e} {than} tol = {fitted.tol:.0e}", legend=True, right=right
+        ax, f"{chosen} have the best {search.criterion}", legend=True, right=right, ylabel="terms kept"
     )
+
+
+def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
+    """Draw all coefficients against strength; those of the chosen model are coloured and named.
+
+    Where coefficients differ more than a hundredfold in size, each is drawn relative to its largest on the path.
+
+    Parameters
+    ----------
+    search : ARDSearch
+        Fitted.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    order, strength = _chosen_method(search)
+    ax = canvas.one_axes(ax)
+    coef = search.path_["coef"][order]
+    largest = np.abs(coef).max(axis=0)
+    shown = np.flatnonzero(largest > 0)
+    chosen = np.flatnonzero(search.path_["support"][search.best_index_])
+    scale = largest if _spread(largest[chosen if chosen.size else shown]) > LARGEST_SPREAD else np.ones_like(largest)
+    for j in np.setdiff1d(shown, chosen):
+        ax.plot(strength, coef[:, j] / scale[j], color=canvas.LIGHT, linewidth=0.8, zorder=1)
+    for i, j in enumerate(chosen):
+        look = {"color": canvas.MODEL, "linestyle": canvas.DASHES[i % len(canvas.DASHES)], "linewidth": 1.3}
+        ax.plot(strength, coef[:, j] / scale[j], **look)
+    _strength_axis(ax, search, strength)
+    at_chosen = np.abs(search.path_["coef"][search.best_index_][chosen] / scale[chosen])
+    named = chosen[np.argsort(-at_chosen, kind="stable")][:MOST_LABELS]
+    names = search.equations_[0].vocabulary.names
+    _label(ax, [names[j] for j in named], coef[-1, named] / scale[named], strength[-1])
+    told = f"The chosen model (dotted line) keeps {chosen.size} of {coef.shape[1]} terms"
+    label = "coefficient" if np.all(scale == 1) else "coefficient / its largest on the path"
+    return canvas.finished(ax, told, ylabel=label)
+
+
+def plot_operating_curves(
+    t: Sequence[float] = (2.0, 3.0, 4.0, 5.0), ax: Any = None, *, false_positive_rate: float | None = None
+) -> Any:
+    """Draw the probability to miss a true term against that to keep a false one.
+
+    For one column norm the curves are those of every method: each is a cut on the same statistic.
+
+    Parameters
+    ----------
+    t : sequence of float, default=(2, 3, 4, 5)
+        t-statistics |ξ|√ρ/σ of true terms, one curve each.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    false_positive_rate : float, optional
+        A rate to mark, such as `false_terms` / columns.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = canvas.one_axes(ax)
+    sizes = np.unique(np.abs(np.asarray(t, dtype=float)))
+    curves = rates.operating_curve("vi", sizes)
+    for i, (size, rate, missed) in enumerate(zip(sizes, curves.false_positive, curves.false_negative, strict=True)):
+        dash = canvas.DASHES[i % len(canvas.DASHES)]
+        ax.plot(rate, missed, color=canvas.MODEL, linestyle=dash, linewidth=1.4, label=f"true t = {size:g}")
+    if false_positive_rate is not None:
+        ax.axvline(false_positive_rate, color=canvas.DARK, linewidth=0.8, linestyle=":")
+        at = rates.operating_curve("vi", sizes, false_positive=[false_positive_rate]).false_negative[:, 0]
+        ax.plot(np.full(sizes.size, false_positive_rate), at, "o", color=canvas.OTHER, markersize=4)
+    ax.axvline(rates.NO_PRUNING_RATE, color=canvas.SOFT, linewidth=0.8)
+    where = {"rotation": 90, "ha": "right", "va": "top", "fontsize": "small", "color": canvas.MIDDLE}
+    ax.annotate("plain ARD", (0.95 * rates.NO_PRUNING_RATE, 0.98), xycoords=("data", "axes fraction"), **where)
+    settings = {
+        "xscale": "log",
+        "xlabel": "probability that an irrelevant column is kept",
+        "ylabel": "probability that a true term is missed",
+        "ylim": (-0.02, 1.02),
+    }
+    told = "Fewer false terms cost more true terms, the weak ones first"
+    return canvas.finished(ax, told, legend=True, **settings)
+
+
+def _chosen_method(search: Any) -> tuple[Index, Array]:
+    """Return places in the path of the chosen model's method, by strength, and those strengths."""
+    check_is_fitted(search)
+    path, best = search.path_, search.best_index_
+    same = (path["method"] == path["method"][best]) & np.isfinite(path["strength"])
+    if not same.any():
+        raise ValueError("This search has no strengths to draw a path along: its estimator has none.")
+    order = np.flatnonzero(same)[np.argsort(path["strength"][same], kind="stable")]
+    return order, path["strength"][order]
+
+
+def _strength_axis(ax: Any, search: Any, strength: Array) -> None:
+    path, best = search.path_, search.best_index_
+    if np.all(strength > 0):
+        ax.set_xscale("log")
+    ax.set_xlabel(f"{path['varied'][best]} ({path['method'][best]})")
+    ax.axvline(path["strength"][best], color=canvas.DARK, linestyle=":", linewidth=1)
+
+
+def _label(ax: Any, names: list[str], ends: Array, last: float) -> None:
+    """Name curves where they end on the right, labels moved apart."""
+    low, high = ax.get_ylim()
+    line = {"arrowstyle": "-", "color": canvas.SOFT, "linewidth": 0.5}
+    look = {"textcoords": ax.get_yaxis_transform(), "va": "center", "fontsize": "small", "arrowprops": line}
+    for name, wanted, height in zip(names, ends, canvas.apart(ends, LINE * (high - low)), strict=True):
+        ax.annotate(canvas.as_label(name), (last, wanted), (1.03, height), **look)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.show import canvas
-from ardea.show.fits import draw_quantiles, draw_scatter
+from ardea.show.fits import draw_quantiles, draw_scatter, equations_of
 
 # So many states or equations fill a page; a convention.
 MOST_PANELS = 6
@@ -39,11 +39,8 @@ def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
     groups = _same_rows(model)[:MOST_PANELS]
     places = canvas.panels(axes, len(groups), 2, width=3.5, height=2.5)
     for (left, right), (names, residual) in zip(places, groups, strict=True):
-        draw_scatter(left, np.arange(residual.size), residual)
-        shown = f"{', '.join(map(canvas.as_label, names[:3]))}{', …' * (len(names) > 3)}"
-        canvas.finished(left, f"{shown}: {left.get_title(loc='left')}")
-        left.set_ylabel("whitened residual")
-        left.set_xlabel("row")
+        shown = f"{', '.join(map(canvas.as_label, names[:3]))}{', …' * (len(names) > 3)}: "
+        draw_scatter(left, np.arange(residual.size), residual, shown, xlabel="row", ylabel="whitened residual")
         draw_quantiles(right, residual)
     return places
 
@@ -51,7 +48,7 @@ def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
 def _same_rows(model: Any) -> list[tuple[list[str], Array]]:
     """Return residuals with the left sides of all equations that share them."""
     groups: list[tuple[list[str], Array]] = []
-    for equation, residual in zip(model.equations_, model.residuals(), strict=True):
+    for equation, residual in zip(equations_of(model), model.residuals(), strict=True):
         for names, known in groups:
             if known.shape == residual.shape and np.allclose(known, residual, atol=1e-3):
                 names.append(equation.left.text)
@@ -65,8 +62,8 @@ def plot_simulation(
     model: Any,
     x0: ArrayLike,
     t: Any,
-    *,
     n_samples: int = 100,
+    *,
     x: ArrayLike | None = None,
     u: Any = None,
     level: float = 0.95,
@@ -122,13 +119,12 @@ def _plot_states(model: Any, run: Array, t: Any, bands: Any, x: Any, band: str, 
     places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
     for i, (place, name) in enumerate(zip(places, names, strict=True)):
         if bands is not None:
-            lower, upper = bands.lower[:, i], bands.upper[:, i]
-            place.fill_between(times, lower, upper, color=canvas.BAND, linewidth=0, label=band)
+            ends = bands.lower[:, i], bands.upper[:, i]
+            place.fill_between(times, *ends, color=canvas.BAND, linewidth=0, label=band)
         if x is not None:
             place.plot(times, np.asarray(x)[:, i], **canvas.POINT, label="data", zorder=1.5)
         place.plot(times[: len(run)], run[:, i], color=canvas.MODEL, linewidth=1, label="model")
-        place.set_ylabel(canvas.as_label(name))
-        canvas.finished(place, "")
+        canvas.finished(place, "", ylabel=canvas.as_label(name))
     places[-1].set_xlabel(_time_label(model, t))
     if _are_dates(t):
         from matplotlib.dates import ConciseDateFormatter
@@ -152,7 +148,7 @@ def _drawn_times(model: Any, t: Any) -> Any:
     """Return the times as they are drawn: dates stay dates, and a number of steps becomes the steps."""
     if _are_dates(t):
         return np.asarray(t)
-    return np.arange(int(t) + 1) if np.ndim(t) == 0 else np.asarray(model.elapsed(t), dtype=float)
+    return np.arange(int(t)) if np.ndim(t) == 0 else np.asarray(model.elapsed(t), dtype=float)
 
 
 def _time_label(model: Any, t: Any) -> str:
@@ -168,19 +164,15 @@ def _plot_field(model: Any, x0: ArrayLike, t: Any, x: ArrayLike | None, axes: An
     pictures = [("The found equation", run)]
     if x is not None:
         data = np.asarray(x, dtype=float)[:, : run.shape[-1]]
-        pictures = [
-            ("Data", data),
-            *pictures,
-            (f"Difference: {np.sqrt(np.mean((data - run) ** 2)):.2g} RMS", data - run),
-        ]
+        difference = f"Difference: {np.sqrt(np.mean((data - run) ** 2)):.2g} RMS"
+        pictures = [("Data", data), *pictures, (difference, data - run)]
     places = canvas.panels(axes, 1, len(pictures), width=2.6, height=2.6, sharey=True).ravel()
     reach = max(float(np.abs(picture).max()) for _, picture in pictures[:2])
     # Of all colours these keep their order in grey and for the colour-blind.
     look = {"cmap": "cividis", "vmin": -reach, "vmax": reach, "shading": "nearest", "rasterized": True}
     for place, (name, picture) in zip(places, pictures, strict=True):
         drawn = place.pcolormesh(times, space, picture, **look)
-        place.set_xlabel(_time_label(model, t))
-        canvas.finished(place, name)
+        canvas.finished(place, name, xlabel=_time_label(model, t))
     places[0].set_ylabel(model.model_.axes[0])
     places[0].figure.colorbar(drawn, ax=list(places), label=canvas.as_label(model.equations_[0].left.name))
     return places
@@ -190,9 +182,9 @@ def plot_phase(
     model: Any,
     x0: ArrayLike | None = None,
     t: Any = None,
+    n_samples: int = 20,
     *,
     states: tuple[int, int] | None = None,
-    n_samples: int = 20,
     x: ArrayLike | None = None,
     level: float = 0.95,
     random_state: Any = None,
@@ -208,10 +200,10 @@ def plot_phase(
         Fitted, of states.
     x0, t
         Start and times, as for `Discovery.simulate`; needed from two states on.
-    states : pair of int, optional
-        Which states; the first and the last by default.
     n_samples : int, default=20
         Draws from the posterior.
+    states : pair of int, optional
+        Which states; the first and the last by default.
     x : array of shape (rows, states), optional
         Data, shown as dots.
     level : float, default=0.95
@@ -225,18 +217,17 @@ def plot_phase(
     -------
     matplotlib Axes
     """
-    check_is_fitted(model)
+    equations = equations_of(model)
     if is_field(model):
         raise ValueError("A phase portrait is for models of states; a field has plot_simulation.")
-    if len(model.equations_) > 1 and (x0 is None or t is None):
+    if len(equations) > 1 and (x0 is None or t is None):
         raise ValueError("Give x0 and t: a start, and the times to run the model for.")
     ax = canvas.one_axes(ax, 4.2, 3.8)
-    if len(model.equations_) == 1:
+    if len(equations) == 1:
         return _plot_line(model, x, n_samples, level, random_state, ax)
     times = t if model.discrete_time else _finer(np.asarray(model.elapsed(t), dtype=float))
-    plane = [0, len(model.equations_) - 1] if states is None else list(states)
     draws = model.simulate(x0, times, None, n_samples, random_state, level).samples if n_samples else []
-    return _plot_plane(model, model.simulate(x0, times), draws, x, plane, ax)
+    return _plot_plane(model, model.simulate(x0, times), draws, x, list(states or (0, len(equations) - 1)), ax)
 
 
 def _plot_plane(model: Any, run: ArrayLike, draws: Any, x: Any, plane: list[int], ax: Any) -> Any:
@@ -249,9 +240,8 @@ def _plot_plane(model: Any, run: ArrayLike, draws: Any, x: Any, plane: list[int]
     dots = {"linestyle": "none", "marker": "s", "markersize": 2} if model.discrete_time else {"linewidth": 1}
     ax.plot(*np.asarray(run)[:, plane].T, color=canvas.MODEL, label="model", **dots)
     first, second = (canvas.as_label(model.equations_[i].name) for i in plane)
-    ax.set_xlabel(first)
-    ax.set_ylabel(second)
-    return canvas.finished(ax, f"The found equations in the plane of {first} and {second}", legend=True)
+    told = f"The found equations in the plane of {first} and {second}"
+    return canvas.finished(ax, told, legend=True, xlabel=first, ylabel=second)
 
 
 def _finer(t: Array) -> Array:
@@ -260,6 +250,7 @@ def _finer(t: Array) -> Array:
 
 
 def _plot_line(model: Any, x: Any, n_samples: int, level: float, random_state: Any, ax: Any) -> Any:
+    """Draw the right-hand side of one equation against its state."""
     reach = float(model.model_.reach[0])
     low, high = (-reach, reach) if x is None else (float(np.nanmin(x)), float(np.nanmax(x)))
     grid = np.linspace(low, high, GRID_POINTS)[:, None]
@@ -268,15 +259,19 @@ def _plot_line(model: Any, x: Any, n_samples: int, level: float, random_state: A
         lower, upper = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
         ax.fill_between(grid[:, 0], lower, upper, color=canvas.BAND, linewidth=0, label=f"{100 * level:g} % band")
     ax.plot(grid[:, 0], model.predict(grid)[:, 0], color=canvas.MODEL, linewidth=1.2, label="model")
-    left = model.equations_[0].left
-    name = canvas.as_label(left.name)
     if model.discrete_time:
-        ax.plot(grid[:, 0], grid[:, 0], color=canvas.SOFT, linestyle=":", linewidth=0.8, label="no change")
-        if x is not None:
-            series = np.asarray(x, dtype=float).reshape(-1)
-            ax.plot(series[:-1], series[1:], **canvas.POINT, label="data")
+        _draw_map(ax, grid[:, 0], x)
     else:
         ax.axhline(0, color=canvas.SOFT, linestyle=":", linewidth=0.8)
-    ax.set_xlabel(f"{name}[k]" if model.discrete_time else name)
-    ax.set_ylabel(canvas.as_label(left.text))
-    return canvas.finished(ax, f"What the found equation makes of {name}", legend=True)
+    left = model.equations_[0].left
+    name = canvas.as_label(left.name)
+    labels = {"xlabel": f"{name}[k]" if model.discrete_time else name, "ylabel": canvas.as_label(left.text)}
+    return canvas.finished(ax, f"What the found equation makes of {name}", legend=True, **labels)
+
+
+def _draw_map(ax: Any, grid: Array, x: Any) -> None:
+    """Draw where a map changes nothing, and data against the data before them."""
+    ax.plot(grid, grid, color=canvas.SOFT, linestyle=":", linewidth=0.8, label="no change")
+    if x is not None:
+        series = np.asarray(x, dtype=float).reshape(-1)
+        ax.plot(series[:-1], series[1:], **canvas.POINT, label="data")

@@ -1,8 +1,8 @@
-"""What a notebook shows of a fitted model: the few terms with their intervals, then scikit-learn's diagram."""
+"""How a fitted model shows itself: in notebooks its few terms and scikit-learn's diagram, and methods that draw it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.equation import Equation
-from ardea.show import doubts
-from ardea.show.fits import equations_of
-from ardea.show.pages import percent, render, term_rows
+from ardea.show import fits, motion
+from ardea.show.pages import doubts_of_model, percent, render, term_rows
+from ardea.show.report import write_report
 
 # A convention: the level of intervals where nobody chose one.
 LEVEL = 0.95
@@ -26,6 +26,8 @@ class ShowsTerms:
     Goes before BaseEstimator, whose representation it replaces. As there, ``display="text"`` turns it off.
     """
 
+    plot_coefficients = fits.plot_coefficients
+
     def _repr_html_inner(self) -> str:
         return model_html(self)
 
@@ -34,11 +36,35 @@ class ShowsTerms:
         return shown | {"text/html": model_html(self)} if get_config()["display"] == "diagram" else shown
 
 
+class ShowsFit(ShowsTerms):
+    """Draws a regression, and writes a page about it."""
+
+    plot_prediction = fits.plot_prediction
+    plot_residuals = fits.plot_residuals
+    plot_trace = fits.plot_trace
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        return write_report(self, path, data=None if X is None else (X, y), **details)
+
+
+class ShowsMotion(ShowsTerms):
+    """Draws equations of motion, and writes a page about them."""
+
+    plot_residuals = motion.plot_equation_residuals
+    plot_simulation = motion.plot_simulation
+    plot_phase = motion.plot_phase
+    elapsed: Callable[[Any], Any]
+
+    def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        return write_report(self, path, data=None if x is None else (x, self.elapsed(t), u), **details)
+
+
 def model_html(model: Any) -> str:
     """Return a fitted estimator, search or discovery as HTML; before the fit, scikit-learn's diagram alone.
 
-    Coefficients and intervals are those of the posterior. At most 30 terms of an
-    equation and 12 equations are shown.
+    Coefficients and intervals are those of the posterior. At most 30 terms of an equation and 12 equations are shown.
 
     Parameters
     ----------
@@ -64,7 +90,7 @@ def model_html(model: Any) -> str:
         check_is_fitted(model)
     except NotFittedError:
         return diagram
-    equations = equations_of(model)
+    equations = fits.equations_of(model)
     plain = len(equations) == 1 and equations[0].left.kind == "value"
     groups = [
         {"head": "" if plain else one.left.text, "noise": f", noise σ = {one.noise:.4g}", "rows": term_rows(one, LEVEL)}
@@ -76,7 +102,7 @@ def model_html(model: Any) -> str:
         caption=_caption(model, equations),
         level=percent(LEVEL),
         groups=[group for group in groups if group["rows"] or group["head"]],
-        doubts=doubts.of_model(model, equations, LEVEL),
+        doubts=doubts_of_model(model, equations, LEVEL),
         diagram=diagram,
     )
 
@@ -92,9 +118,7 @@ def _method(model: Any) -> str:
 def _caption(model: Any, equations: Sequence[Equation]) -> str:
     kept, possible = sum(len(one.terms) for one in equations), sum(one.n_candidates for one in equations)
     noise = f", noise σ = {equations[0].noise:.4g}" if len(equations) == 1 else f" in {len(equations)} equations"
-    parts = [f"{kept} of {possible} terms kept{noise}"]
     fitted = getattr(model, "best_estimator_", model)
-    if hasattr(fitted, "kkt_gap_"):
-        parts.append(f"certificate {np.max(fitted.kkt_gap_):.0e} (tol {fitted.tol:.0e})")
-    told = f" {model.unit_told()}" if hasattr(model, "unit_told") else ""
-    return f"{'; '.join([*parts, f'{percent(LEVEL)} intervals of the posterior'])}.{told}"
+    gap = f"; certificate {np.max(fitted.kkt_gap_):.0e} (tol {fitted.tol:.0e})" if hasattr(fitted, "kkt_gap_") else ""
+    unit = f" {model.unit_told()}" if hasattr(model, "unit_told") else ""
+    return f"{kept} of {possible} terms kept{noise}{gap}; {percent(LEVEL)} intervals of the posterior.{unit}"

@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from ardea.equation import Equation
-from ardea.show import doubts, fits, motion, paths
-from ardea.show.pages import percent, render, svg, term_rows
+from ardea.show import fits, motion
+from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, percent, render, svg, term_rows
 from ardea.tables.writing import write_whole
 from ardea.versions import __version__
 
@@ -30,6 +30,10 @@ N_DRAWS = 60
 N_PHASE_DRAWS, LONGEST_RUN = 20, 400
 # Packages that numbers may depend on.
 NUMERICS = ("numpy", "scipy", "scikit-learn")
+RUN_CAPTION = (
+    "The equations run from the first row, with bands from the uncertainty of coefficients and start (not the noise of "
+    "a measurement), next to the first {} rows. A chaotic system leaves the data sooner or later; the bands tell when."
+)
 Drawing = tuple[str, Callable[[], Any], str]  # identifier, what draws, caption
 
 
@@ -84,8 +88,7 @@ def report_page(
     model : estimator of ardea, ARDSearch or Discovery
         Fitted.
     data : tuple, optional
-        (X, y), or (x, t) or (x, t, u) for a Discovery: for diagnostics and the fingerprint. Models do not keep their
-        data.
+        (X, y), or (x, t) or (x, t, u) for a Discovery, for diagnostics and the fingerprint: models do not keep it.
     title : str, optional
         Title of the page.
     level : float, default=0.95
@@ -107,14 +110,14 @@ def report_page(
     moving = hasattr(model, "simulate")
     left_over, drawings, remarks = (_of_motion if moving else _of_rows)(model, equations, data, level)
     figures, warned = _drawn(drawings)
-    names = doubts.listed([one.name for one in equations])
+    names = listed([one.name for one in equations])
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
         moving=moving,
         level=percent(level),
         equations=[_told(one, level) for one in equations],
-        doubts=[*doubts.of_model(model, equations, level, notes), *left_over],
+        doubts=[*doubts_of_model(model, equations, level, notes), *left_over],
         choice=chosen_how(model),
         path=_path(model),
         figures=figures,
@@ -157,7 +160,10 @@ def chosen_how(model: Any) -> str:
         )
     if model.strength_name is None:
         return "Plain ARD keeps about 32 % of the columns that explain nothing; SparseARD keeps few of them."
-    strength, columns = getattr(model, model.strength_name), model.n_features_in_
+    return _strength_told(model, getattr(model, model.strength_name), model.n_features_in_)
+
+
+def _strength_told(model: Any, strength: Any, columns: int) -> str:
     if model.strength_name != "false_terms" and not isinstance(strength, str):
         return f"At {model.strength_name} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
     chance = percent(float(f"{model.false_terms / columns:.2g}"))
@@ -173,7 +179,7 @@ def _path(model: Any) -> dict[str, Any] | None:
     rows = []
     for i, k in enumerate(path["k"]):
         varied = f", {path['varied'][i]} = {path['strength'][i]:.3g}" if path["varied"][i] else ""
-        kept = doubts.listed([names[j] for j in np.flatnonzero(path["support"][i])])
+        kept = listed([names[j] for j in np.flatnonzero(path["support"][i])])
         mark = "chosen" if i == best else "" if path["eligible"][i] else "too many terms: takes no part"
         rows.append([f"{path['method'][i]}{varied}", int(k), f"{path['score'][i]:.6g}", kept or "none", mark])
     return {"header": ["model", "terms", model.criterion, "which", "remark"], "rows": rows, "chosen": best}
@@ -185,19 +191,10 @@ def _path(model: Any) -> dict[str, Any] | None:
 def _of_rows(model: Any, equations: Any, data: Any, level: float) -> tuple[list[str], list[Drawing], list[str]]:
     """Return doubts from residuals, drawings and remarks about a regression."""
     names = [one.name for one in equations]
-    drawings: list[Drawing] = []
-    if any(one.terms for one in equations):
-        caption = "Terms with their intervals; the numbers are in the table of terms."
-        drawings.append(("coefficients", lambda: fits.plot_coefficients(model, level=level, targets=names), caption))
-    if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
-        caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
-        drawings.append(("path", lambda: paths.plot_path(model), caption))
-        caption = "Coefficients along the path; those of the chosen model are named."
-        drawings.append(("coefficient-path", lambda: paths.plot_path_coefficients(model), caption))
-    told = []
+    told, drawings = [], _of_terms(model, names, any(one.terms for one in equations), level)
     for target, name in enumerate(names if data is not None else []):
         observed, mean, std = fits.against_rows(model, data[0], data[1], target)
-        told += doubts.of_residuals((observed - mean) / std, name)
+        told += doubts_of_residuals((observed - mean) / std, name)
         if target < MOST_TARGETS:
             drawings += _against_rows(model, data, level, target, f" of {name}" if len(names) > 1 else "")
     if np.max(getattr(model, "best_estimator_", model).n_iter_) > 0:
@@ -206,7 +203,22 @@ def _of_rows(model: Any, equations: Any, data: Any, level: float) -> tuple[list[
     return told, drawings, [] if data is not None else ["Residuals need the data: pass them to the report."]
 
 
+def _of_terms(model: Any, names: Sequence[str], any_term: bool, level: float) -> list[Drawing]:
+    """Return drawings of the terms, and of the path that led to them."""
+    drawings: list[Drawing] = []
+    if any_term:
+        caption = "Terms with their intervals; the numbers are in the table of terms."
+        drawings.append(("coefficients", lambda: fits.plot_coefficients(model, level=level, targets=names), caption))
+    if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
+        caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
+        drawings.append(("path", lambda: fits.plot_path(model), caption))
+        caption = "Coefficients along the path; those of the chosen model are named."
+        drawings.append(("coefficient-path", lambda: fits.plot_path_coefficients(model), caption))
+    return drawings
+
+
 def _against_rows(model: Any, data: Any, level: float, target: int, of: str) -> list[Drawing]:
+    """Return drawings that compare a target with its predictions."""
     predicted = f"Observed against predicted values{of}; the band is where a new observation is expected."
     left_over = f"Residuals{of}: against predictions, against normal quantiles, and their autocorrelation in row order."
     return [
@@ -222,40 +234,34 @@ def _of_motion(model: Any, equations: Any, data: Any, level: float) -> tuple[lis
     told: list[str] = []
     if hasattr(model, "searched_"):
         for equation, residual in zip(equations, model.residuals(), strict=True):
-            told += doubts.of_far_rows(residual, equation.left.text)
+            told += far_rows(residual, equation.left.text)
         caption = "Whitened residuals of the equations, in order and against normal quantiles."
         drawings.append(("residuals", lambda: motion.plot_equation_residuals(model), caption))
     remarks = [unit] if (unit := model.unit_told()) else []
     if data is None:
         remarks.append("A comparison with the data needs the data: pass them to the report.")
     elif not motion.is_field(model):
-        runs = _runs(model, data, level)
+        drawings += (runs := _runs(model, data, level))
         remarks += [] if runs else ["The first row has a gap, so the equations were not run from it."]
-        drawings += runs
     return told, drawings, remarks
 
 
 def _runs(model: Any, data: Any, level: float) -> list[Drawing]:
     """Return the found equations run from the first row next to the data, where that row is whole."""
     x, t, u = (one[0] if isinstance(one, list | tuple) else one for one in (*data, None)[:3])
-    x = np.asarray(x, dtype=float)[:LONGEST_RUN]
+    x, t = np.asarray(x, dtype=float)[:LONGEST_RUN], np.asarray(t)
     if not np.all(np.isfinite(x[0])):
         return []
-    t = np.asarray(t)
     times = np.arange(len(x)) if model.discrete_time else t * np.arange(len(x)) if t.ndim == 0 else t[: len(x)]
     inputs = None if u is None else np.asarray(u)[: len(x)]
     noise = None if model.discrete_time else np.array([one.noise for one in model.equations_])
     settings: dict[str, Any] = {"x": x, "level": level, "random_state": 0}
-    caption = (
-        "The equations run from the first row, with bands from the uncertainty of coefficients and start (not the "
-        f"noise of a measurement), next to the first {len(x)} rows. A chaotic system leaves the data sooner or later; "
-        "the bands tell when."
-    )
-    run: dict[str, Any] = {"u": inputs, "n_samples": N_DRAWS, "x0_std": noise, **settings}
+    run = settings | {"u": inputs, "n_samples": N_DRAWS, "x0_std": noise}
+    caption = RUN_CAPTION.format(len(x))
     drawings: list[Drawing] = [("simulation", lambda: motion.plot_simulation(model, x[0], times, **run), caption)]
     if inputs is None:
         caption = "The same in the plane of two states (of one state: its equation), with runs from the posterior."
-        phase: dict[str, Any] = {"n_samples": N_PHASE_DRAWS, **settings}
+        phase = settings | {"n_samples": N_PHASE_DRAWS}
         drawings.append(("phase", lambda: motion.plot_phase(model, x[0], times, **phase), caption))
     return drawings
 
@@ -294,7 +300,7 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
             continue
         parts = given if isinstance(given, list | tuple) else [given]
         arrays = [np.ascontiguousarray(np.asarray(part, dtype=np.float64)) for part in parts]
-        yield [f"shape of {name}", doubts.listed([" × ".join(map(str, one.shape)) or "one number" for one in arrays])]
+        yield [f"shape of {name}", listed([" × ".join(map(str, one.shape)) or "one number" for one in arrays])]
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
@@ -309,20 +315,13 @@ def _program(model: Any, level: float, arguments: str) -> str:
     """Return a program that makes the model again and prints the formula and the numbers of the page."""
     settings = " ".join(model.__repr__(N_CHAR_MAX=10**6).split())
     called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
-    homes = {name: home for home in ("numpy", "ardea.dynamics", "ardea") for name in called if _has(home, name)}
-    return "\n".join(
-        [
-            "import numpy as np",
-            "import pandas as pd",
-            *(f"from {home} import {name}" for name, home in homes.items()),
-            "",
-            f"model = {settings}.fit({arguments})",
-            "for equation in model.equations_:",
-            "    print(equation.formula())",
-            f"    print(pd.DataFrame(equation.table({level:g})))",
-        ]
-    )
-
-
-def _has(module: str, name: str) -> bool:
-    return hasattr(import_module(module), name)
+    modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
+    homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
+    imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
+    return f"""import numpy as np
+import pandas as pd
+{imports}
+model = {settings}.fit({arguments})
+for equation in model.equations_:
+    print(equation.formula())
+    print(pd.DataFrame(equation.table({level:g})))"""
