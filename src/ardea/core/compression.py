@@ -335,6 +335,8 @@ def distinct_rows(X: Any, Y: Array, ranges: Array) -> int:
     >>> distinct_rows(X, np.zeros((3, 1)), ranges_of(X))
     2
     """
+    if X.shape[0] == 0:  # a block whose weights are all zero
+        return 0
     low, high = np.hstack([ranges, ranges_of(Y)])
     with np.errstate(over="ignore"):
         width = high - low
