@@ -119,6 +119,23 @@ def test_a_column_named_one_is_no_constant():
     assert re.search(r"\d 1( |$)", equation.formula())
 
 
+def test_an_equation_prints_as_its_formula():
+    (equation,) = CASES["plain"]().equations_
+    assert str(equation) == repr(equation) == equation.formula()
+
+
+def test_code_of_a_motion_takes_the_states_in_their_order():
+    words = Polynomials(2).vocabulary(["a", "b"])
+    equation = CASES["no intercept"]().equations_[0]
+    (last, first) = (words.names.index("b"), words.names.index("a^2"))
+    assert list(words.arguments([last, first])) == ["a", "b"]
+    assert equation.python().startswith("def predict(x")
+
+
+def test_small_numbers_and_their_errors_have_matching_digits():
+    assert (rounded(-1.2543e-07, 4.9634e-10), rounded(4.9634e-10, 4.9634e-10)) == ("-1.2543e-07", "5e-10")
+
+
 def test_left_sides():
     kinds = ("value", "rate", "next", "field")
     assert [Left("x", kind).text for kind in kinds] == ["x", "(x)'", "(x)[k+1]", "(x)_t"]

@@ -194,6 +194,9 @@ class Equation:
 
     # Writing
 
+    def __repr__(self) -> str:
+        return self.formula()
+
     def formula(self, precision: int | None = None) -> str:
         """Return the equation as text; see `right_hand_side`."""
         return f"{self.left.text} = {self.right_hand_side(precision)}"

@@ -121,11 +121,14 @@ class Wording:
         return str(self.terms[j].python(*self._plain))
 
     def arguments(self, support: Sequence[int]) -> dict[str, str]:
-        """Return the variables of these terms in Python, each with the name it stands for.
+        """Return the variables in Python, each with the name it stands for.
 
-        States keep their names if Python can read all of them, else they are x0, x1, …; derivatives of a field u are
-        variables of their own, u_x, u_xx, ….
+        All states, in their order: a row of the data can be given as it is. They keep their names if Python can read
+        all of them, else they are x0, x1, …. Of fields, those in these terms; derivatives are variables of their own,
+        u_x, u_xx, ….
         """
+        if len(self.spelling) == 1:
+            return dict(zip(self._plain[0], self.spelling[0], strict=True))
         pairs = [
             pair
             for j in support
@@ -174,7 +177,7 @@ def rounded(value: float, error: float) -> str:
     places = DIGITS_OF_ERROR - 1 - int(np.floor(np.log10(error)))
     if places > 9 or (value != 0 and abs(value) >= 1e7):
         own = places + int(np.floor(np.log10(abs(value)))) + 1 if value else DIGITS
-        return f"{value:.{max(DIGITS, own)}g}"
+        return f"{value:.{max(DIGITS_OF_ERROR, own)}g}"
     return f"{round(value, places):.{max(places, 0)}f}"
 
 

@@ -185,7 +185,7 @@ def test_terms_tell_their_structure():
     assert term.arguments == [0, 1]
     assert term.degree == 4
     assert term.name(["x", "y"]) == "x^2 y sin(y)"
-    assert term.latex(["x0", "wind"]) == r"x_{0}^{2} \mathrm{wind} \sin\left(\mathrm{wind}\right)"
+    assert term.latex(["x0", "wind"]) == r"x_{0}^{2}\, \mathrm{wind}\, \sin\left(\mathrm{wind}\right)"
 
 
 def test_leibniz_rule_on_products_of_terms():

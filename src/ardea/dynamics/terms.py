@@ -275,7 +275,7 @@ class Term:
             base = factor.written("latex", names)
             call = f"\\left({base}\\right)" if "\\left" in base and exponent > 1 else base
             parts.append(f"{call}^{{{exponent}}}" if exponent > 1 else base)
-        return " ".join(parts) or "1"
+        return "\\, ".join(parts) or "1"
 
     def sympy(self, names: Sequence[str]) -> Any:
         """Return the SymPy expression of symbols with these names."""
