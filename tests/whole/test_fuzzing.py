@@ -624,6 +624,7 @@ TEXT_CORPUS = {
         "cannot be read as text",
     ),
     "quotes that swallow the end of a line": ("t.csv", b'a,y\n1,"2\n",3\n', "3 columns"),
+    "a quote alone": ("t.csv", b'"', "has no column 'y'"),
     "a quote that is never closed": ("t.csv", b'a,y\n1,2\n3,"4\n5,6\n', "line 3"),
     "a number whose square is none": ("t.csv", b"a,y\n1,2\n1e200,3\n", "too large to be squared"),
     "digits that are no digits": ("t.csv", "a,y\n²,1\n2,2\n3,4\n".encode(), "not a number"),

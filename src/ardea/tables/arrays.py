@@ -105,7 +105,7 @@ def _npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise ValueError(f"it is of version {version[0]}.{version[1]}, which tables of numbers do not need")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, by_columns, dtype = read(file)
-    if dtype.hasobject or min(shape, default=0) < 0:
+    if dtype.hasobject or any(type(size) is not int or size < 0 for size in shape):
         raise ValueError("it holds objects, which could run code" if dtype.hasobject else f"its shape is {shape}")
     return shape, by_columns, dtype
 

@@ -279,6 +279,8 @@ def _separated(lines: list[str]) -> tuple[str | None, list[list[str]]]:
     for separator in SEPARATORS:
         rows = [[cell.strip() for cell in row] for row in fields_of(lines, separator)]
         rows = [row for row in rows if len(row) > 1 or any(row)]
+        if not rows:
+            continue
         width, count = Counter(map(len, rows)).most_common(1)[0]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
