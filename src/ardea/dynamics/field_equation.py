@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -159,32 +159,17 @@ class NoiseCovariance:
 
 @dataclass(frozen=True, eq=False)
 class FieldFit:
-    """An equation at one support.
-
-    Attributes
-    ----------
-    support : tuple of int
-        Terms.
-    coefficients : ndarray of shape (k,)
-        ξ on the support.
-    rss : float
-        ‖z − Aξ‖² where that is above its expectation N − k at the noise level s that smoothing found. Below, it counts
-        on the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms
-        that amplify noise (C grows with their coefficients), not better ones.
-    errors : dict
-        Per field, ê as spline coefficients on the thinned grid.
-    floor : float
-        RSS that the truncation error of sums and splines alone may leave; it matters for data without noise.
-    settled : bool
-        Whether another pass would hardly change it.
-    """
+    """An equation at one support, with ξ on it."""
 
     support: Support
     coefficients: Array
+    # ‖z − Aξ‖² where that is above its expectation N − k at the noise level s that smoothing found. Below, it counts on
+    # the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms that
+    # amplify noise (C grows with their coefficients), not better ones.
     rss: float
-    errors: Errors = field(repr=False)
-    floor: float = 0.0
-    settled: bool = False
+    errors: Errors  # on the thinned grid
+    floor: float = 0.0  # RSS that the truncation error of sums and splines alone may leave, if there is no noise
+    settled: bool = False  # whether another pass would hardly change it
 
 
 class FieldEquation:
@@ -213,8 +198,6 @@ class FieldEquation:
             raise ValueError(
                 f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
             )
-        if not 0 <= field < data.n_fields:
-            raise ValueError(f"field must lie between 0 and {data.n_fields - 1}, got {field}")
         self.data, self.library, self.field = data, library, field
         terms = library.terms(data.n_fields, len(data.space))
         self.n_terms, self.n_rows = len(terms), data.windows.n_functions
@@ -281,14 +264,16 @@ class FieldEquation:
     def _pass(self, fit: FieldFit) -> FieldFit:
         """Run one pass; it has settled where the fitted values moved by less than `SETTLED`."""
         A, z, factor, weights = self._whitened(fit, fit.support)
-        norms = _norms(A)
+        norms = np.linalg.norm(A, axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
         coefficients = np.linalg.lstsq(A / norms, z, rcond=None)[0] / norms
         residual = z - A @ coefficients
         moved = np.linalg.norm(A @ (coefficients - fit.coefficients))
         settled = bool(fit.errors) and bool(moved <= SETTLED * np.linalg.norm(A @ coefficients))
         pulled = linalg.solve_triangular(factor, residual, lower=True, trans="T", check_finite=False)
         errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
-        rss = _discounted(float(residual @ residual), self.n_rows - len(fit.support))
+        rss, expected = float(residual @ residual), self.n_rows - len(fit.support)
+        rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
         return FieldFit(fit.support, coefficients, rss, errors, self._floor, settled)
 
     def _whitened(self, fit: FieldFit, terms: Iterable[int]) -> tuple[Array, Array, Array, dict[int, Weights]]:
@@ -352,14 +337,3 @@ class FieldEquation:
 def _flat(matrices: Array) -> Array:
     """Return one matrix per time as one row per time."""
     return matrices.reshape(len(matrices), -1)
-
-
-def _discounted(rss: float, expected: float) -> float:
-    """Return the RSS, its logarithm raised towards that of its expectation where it is below."""
-    return max(rss, expected * (rss / expected) ** BELOW_NOISE)
-
-
-def _norms(A: Array) -> Array:
-    """Return the norms of the columns, 1 for zero columns."""
-    norms = np.linalg.norm(A, axis=0)
-    return np.where(norms > 0, norms, 1.0)

@@ -48,21 +48,11 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class FieldTerm:
-    """A monomial of the fields times one derivative of one field.
+    """A monomial of the fields times one derivative of one field."""
 
-    Attributes
-    ----------
-    exponents : tuple of int
-        Exponent of every field in the monomial.
-    field : int or None
-        Which field is differentiated; None: the factor is 1.
-    orders : tuple of int
-        Order of the derivative along every space axis; zeros when `field` is None.
-    """
-
-    exponents: tuple[int, ...]
-    field: int | None
-    orders: tuple[int, ...]
+    exponents: tuple[int, ...]  # of every field in the monomial
+    field: int | None  # the one differentiated; None: the factor is 1
+    orders: Orders  # of the derivative along every space axis; zeros when `field` is None
 
     def name(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
         """Return `1`, `u^2`, `u u_x`, `v u_xy`."""
@@ -161,12 +151,11 @@ class FieldTerms:
 
     def names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
         """Return the names of the terms: `1`, `u`, `u^2`, `u_x`, `u u_x`, `u^2 u_xxxx`."""
-        return self.vocabulary(field_names, axis_names).names
+        return self.vocabulary(checked_names(field_names), checked_names(axis_names)).names
 
     def vocabulary(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> Wording:
-        """Return how the terms are written for fields and space axes of these names."""
-        fields, axes = checked_names(field_names), checked_names(axis_names)
-        return Wording(self.terms(len(fields), len(axes)), (fields, axes))
+        """Return how the terms are written for fields and space axes of these names, which differ."""
+        return Wording(self.terms(len(field_names), len(axis_names)), (field_names, axis_names))
 
     def evaluate(
         self,
@@ -199,14 +188,15 @@ class FieldTerms:
         listed = self.terms(len(columns), n_axes)
         chosen = listed if terms is None else [listed[i] for i in terms]
         monomials = _monomial_values(columns, [term.exponents for term in chosen])
+        derivatives = {
+            (index, orders): np.ravel(derivative(index, orders))
+            for index, orders in dict.fromkeys((term.field, term.orders) for term in chosen)
+            if index is not None
+        }
         values = np.empty((len(chosen), columns.shape[1]))
-        rows: dict[tuple[int | None, tuple[int, ...]], list[int]] = {}
-        for row, term in enumerate(chosen):
-            rows.setdefault((term.field, term.orders), []).append(row)
-        for (field_index, orders), members in rows.items():
-            factor = 1.0 if field_index is None else np.ravel(derivative(field_index, orders))
-            for row in members:
-                np.multiply(monomials[chosen[row].exponents], factor, out=values[row])
+        for row, term in zip(values, chosen, strict=True):
+            factor = 1.0 if term.field is None else derivatives[term.field, term.orders]
+            np.multiply(monomials[term.exponents], factor, out=row)
         return values.T
 
 

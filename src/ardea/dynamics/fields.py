@@ -154,10 +154,7 @@ def place_windows(
 ) -> tuple[Windows, Windows, tuple[int, ...]]:
     """Return the test functions on the grid, on the thinned grid, and by how much every axis is thinned.
 
-    Parameters
-    ----------
-    shape, steps, radii : sequence
-        Samples along every axis, time last; their distances; and radii in samples.
+    Given are the samples along every axis, time last, their distances, and radii in samples.
 
     Examples
     --------
@@ -240,25 +237,10 @@ class Jets:
 class Fields:
     """Fields on a uniform grid: checked, smoothed, with test functions; shared by the equations of all fields.
 
-    Parameters
-    ----------
-    values : array-like
-        Shape (n_x, …, n_t) for one field, or with a last axis of fields.
-    space : sequence of array-like
-        Coordinates of every space axis, uniform.
-    t : array-like
-        Times, uniform.
-    names, axes : sequence of str, optional
-        Names of the fields and of the space axes.
-
-    Attributes
-    ----------
-    noise, reach, excitation : ndarray of shape (n_fields,)
-        Standard deviation s of the noise of every field, largest |u|, and how much u varies in units of s.
-    splines, errors : list of TensorSplines
-        Of û on the grid, and of its errors on the thinned grid, per field.
-    windows, thinned : Windows
-        Test functions on the grid and on the thinned grid, which has every d-th sample, d in `factors`.
+    `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Per field, `noise`, `reach` and
+    `excitation` are the standard deviation s of its noise, the largest |u|, and how much u varies in units of s;
+    `splines` are those of û on the grid, `errors` those of its errors on the thinned grid. `windows` and `thinned` are
+    the test functions on both; the thinned grid has every d-th sample, d in `factors`.
 
     Examples
     --------

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Support, model, neighbours
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library, RightHandSide
-from ardea.dynamics.search import SearchResult, scored
+from ardea.dynamics.search import SearchResult, scored, whitened
 from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, Left, Rival
@@ -167,13 +167,12 @@ Motion = StateModel | FieldModel
 # Equations and their doubts
 
 
-def rivals_of(result: SearchResult) -> list[tuple[Support, float]]:
+def _rivals(result: SearchResult, problem: Problem) -> list[tuple[Support, float]]:
     """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
 
     On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
     of its own, and so is the winner, as in the tournament.
     """
-    problem, _ = result.whitened
     chosen = model(problem, result.support)
     own = scored(result.rows, result.support, result.fit)
     compared = []
@@ -187,7 +186,7 @@ def rivals_of(result: SearchResult) -> list[tuple[Support, float]]:
 
 def equation_of(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
     """Return the equation that a search found: least squares on its whitened terms, and its rivals."""
-    support, (problem, unit) = np.array(result.support, dtype=np.intp), result.whitened
+    support, (problem, unit) = np.array(result.support, dtype=np.intp), whitened(result.rows, result.fit)
     kept = KeptTerms(
         active=support,
         problem=problem.restrict(support),
@@ -203,7 +202,7 @@ def equation_of(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equ
     def named(terms: Support) -> tuple[str, ...]:
         return tuple(vocabulary.names[j] for j in terms)
 
-    rivals = tuple(Rival(named(terms), excess) for terms, excess in rivals_of(result))
+    rivals = tuple(Rival(named(terms), excess) for terms, excess in _rivals(result, problem))
     return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
 
 
@@ -349,14 +348,6 @@ class EquationsOfMotion(ShowsMotion):
         return [equation.sympy() for equation in self.equations_]
 
     # Using the model
-
-    @property
-    def right_hand_side_(self) -> RightHandSide:
-        """The model of states as a function: `right_hand_side_.row(x)` takes microseconds."""
-        check_is_fitted(self)
-        if not isinstance(self.model_, StateModel):
-            raise AttributeError("right_hand_side_ is for models of states; fields have predict and simulate.")
-        return self.model_.right_hand_side
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return the right-hand side: x′ (for a map the next state) at every row, u_t on the grid of a field.

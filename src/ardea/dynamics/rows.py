@@ -19,14 +19,13 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.interpolate import make_interp_spline
 
+from ardea.core.problem import Array
 from ardea.dynamics.differences import SplineSmoother, bend_of, difference_matrix, spectral_derivative
 from ardea.dynamics.series import Series
 
-Array = NDArray[np.float64]
 Form = Literal["weak", "derivative"]
 Differentiation = Literal["finite", "smoothed", "spectral"]
 
@@ -55,21 +54,12 @@ NOISE_ORDERS = range(2, 11)
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """A stretch of a series without gaps, and its rows.
-
-    Attributes
-    ----------
-    data : Series
-        Times, states and inputs of its m samples.
-    V, D : ndarray of shape (N, m)
-        D x = VΘ(x)ξ.
-    truncation : ndarray of shape (n,), optional
-        Variance of the rows' own error, which noise in the states does not explain.
-    """
+    """A stretch of a series without gaps, m samples, and its N rows D x = VΘ(x)ξ."""
 
     data: Series
     V: Array
     D: Array
+    # Per state, the variance of the rows' own error, which noise in the states does not explain.
     truncation: Array | None = None
 
     @property
@@ -88,25 +78,18 @@ def corner_frequency(parts: Sequence[Series]) -> float:
 
     The bend is the middle point of the two-segment line from the first to the last point of the curve that fits it
     best. Parts of different length add up, each weighted by its rows.
-
-    Parameters
-    ----------
-    parts : sequence of Series
-        Stretches.
     """
-    corners, weights = [], []
+    corners = []
     for part in parts:
-        t, x = part.t, part.x
-        m = t.size
+        t, m = part.t, part.t.size
         even = np.linspace(t[0], t[-1], m)
-        values = np.column_stack([np.interp(even, t, column) for column in x.T])
+        values = np.column_stack([np.interp(even, t, column) for column in part.x.T])
         deviation = values.std(axis=0)
         values = (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
         spectrum = np.abs(np.fft.rfft(values * np.hanning(m)[:, None], axis=0)).mean(axis=1)[1:]
         step = (t[-1] - t[0]) / (m - 1)
         corners.append(2 * np.pi * (bend_of(np.cumsum(spectrum)) + 1) / (m * step))
-        weights.append(m)
-    return float(np.average(corners, weights=weights))
+    return float(np.average(corners, weights=[part.t.size for part in parts]))
 
 
 def window_radius(parts: Sequence[Series]) -> float:

@@ -114,11 +114,6 @@ class SearchResult:
     noise_unit: float = 1.0
     excitation: float = np.inf
 
-    @cached_property
-    def whitened(self) -> tuple[Problem, Array]:
-        """The problem of all candidate terms, whitened at the fit, and what one unit of each coefficient is worth."""
-        return whitened(self.rows, self.fit)
-
 
 def whitened(rows: Rows, fit: Any) -> tuple[Problem, Array]:
     """Return the problem of all candidate terms, whitened at a fit, and what one unit of each coefficient is worth."""
