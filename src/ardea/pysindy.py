@@ -103,22 +103,9 @@ class ARDOptimizer(BaseOptimizer):
         return self
 
     def fit(self, x_: Any, y: Any, sample_weight: ArrayLike | None = None, **reduce_kws: Any) -> ARDOptimizer:
-        """Fit every target; `pysindy.SINDy.fit` calls this.
+        """Fit every target; `pysindy.SINDy.fit` calls this, with library and derivatives in rows.
 
-        Parameters
-        ----------
-        x_ : array of shape (n_samples, n_features)
-            The library, Θ. Rows with NaN are left out.
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-            The derivatives.
-        sample_weight : float or array of shape (n_samples,), optional
-            Relative precision of every row.
-        **reduce_kws
-            None is known; PySINDy's signature has it.
-
-        Returns
-        -------
-        self
+        Rows with NaN are left out; `sample_weight` is the relative precision of every row, or one number.
         """
         _check_estimator(self._chosen())
         x, y = np.asarray(x_, dtype=float), np.asarray(y, dtype=float)
@@ -168,10 +155,10 @@ class ARDOptimizer(BaseOptimizer):
     def _set_uncertainty(self) -> None:
         """Set support, standard deviations and covariances in the user's units."""
         unit = 1 / np.linalg.norm(self.Theta_, axis=0) if self.normalize_columns else np.ones(self.Theta_.shape[1])
-        units = [unit[list(equation.support)] for equation in self.equations_]
-        self.coef_covariance_ = [
-            estimate.covariance * np.outer(one, one) for estimate, one in zip(self._estimates, units, strict=True)
-        ]
+        self.coef_covariance_ = []
+        for equation, estimate in zip(self.equations_, self._estimates, strict=True):
+            one = unit[list(equation.support)]
+            self.coef_covariance_.append(estimate.covariance * np.outer(one, one))
         pairs = zip(self.equations_, self.coef_covariance_, strict=True)
         self.coef_std_ = np.array([equation.spread(np.sqrt(one.diagonal())) for equation, one in pairs])
         self.ind_ = np.array([equation.spread(np.ones(len(equation.support))) > 0 for equation in self.equations_])

@@ -178,6 +178,14 @@ def test_a_simulation_at_dates_is_drawn_at_dates_and_names_its_unit_else():
     assert [axes[-1].get_xlabel() for axes in (by_date, by_number)] == ["t", "t (h)"]
 
 
+def test_a_map_is_drawn_for_a_number_of_steps():
+    _, n = systems.logistic_map().simulate()
+    model = Discovery(discrete_time=True).fit(n, 1.0)
+    (ax,) = model.plot_simulation(n[0], 20, 5, random_state=0)
+    np.testing.assert_array_equal(ax.lines[-1].get_xdata(), np.arange(20))
+    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), model.simulate(n[0], 20)[:, 0])
+
+
 def test_the_legend_leaves_room_for_the_power_of_ten_of_the_axis(motion):
     t, x, _ = motion
     model = Discovery(Polynomials(2)).fit(1e8 * x, t)
