@@ -83,8 +83,9 @@ def test_a_call_crosses_few_files(name, capsys):
     assert len(order) <= LONGEST[name], " → ".join(order)
 
 
-def test_a_fit_never_comes_back_to_a_file_above():
-    _, enters = regression()
+@pytest.mark.parametrize("make", [regression, field])
+def test_a_fit_never_comes_back_to_a_file_above(make):
+    _, enters = make()
     list(TopologicalSorter(enters).static_order())  # raises CycleError otherwise
 
 
