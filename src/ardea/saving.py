@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea import priors
 from ardea.core.compression import Compression
-from ardea.core.problem import DenseColumns, Problem
+from ardea.core.problem import DenseColumns, FlatColumns, Problem
 from ardea.core.result import Dropped, Trace
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
@@ -31,7 +31,7 @@ from ardea.equation import Equation, Left, Rival
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch, Path
-from ardea.methods.kept import FlatPart, KeptTerms
+from ardea.methods.kept import KeptTerms
 from ardea.names import ColumnNames, Vocabulary, default_names
 from ardea.tables.archive import (
     LARGEST_WHOLE,
@@ -250,7 +250,7 @@ def kept_from_record(part: Part, n_candidates: int, *, least_squares: bool = Fal
     gamma, noise, noise_known = None, None, False
     if least_squares:
         active = np.flatnonzero(part.array_of("support", (n_candidates,), "b"))
-        flat = FlatPart.empty(active.size)
+        flat = FlatColumns.empty(active.size)
         n_parameters = part.number("n_parameters", 0.0)
     else:
         every = part.array("prior_variance", (n_candidates,), 0.0, LARGEST_IN_PROBLEM)
@@ -263,12 +263,12 @@ def kept_from_record(part: Part, n_candidates: int, *, least_squares: bool = Fal
     return KeptTerms(active, problem, gamma, noise, noise_known, n_parameters, unit, target_unit, flat)
 
 
-def _flat_from_record(part: Part, active: Any, n_candidates: int) -> FlatPart:
+def _flat_from_record(part: Part, active: Any, n_candidates: int) -> FlatColumns:
     intercept, always = part.truth("intercept"), part.indices("always_kept", n_candidates)
     require(not np.intersect1d(active, always).size, part.where, "a model with one prior for every term")
     p = int(intercept) + always.size
     loadings, target_loadings = part.array("loadings", (p, active.size)), part.array("target_loadings", (p,))
-    return FlatPart(always, intercept, loadings, target_loadings, _covariance(part, "inverse_gram", p))
+    return FlatColumns(always, intercept, loadings, target_loadings, _covariance(part, "inverse_gram", p))
 
 
 def problem_from_record(part: Part, n_columns: int) -> Problem:

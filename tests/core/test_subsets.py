@@ -55,24 +55,22 @@ def test_the_best_move_is_the_best_of_all_neighbours(n, support):
 
 
 @pytest.mark.parametrize("support", [(), (3,), (6, 1, 4), (6, 1, 4, 9)])
-@pytest.mark.parametrize("among", [None, np.array([8, 4, 2])])
-def test_every_move_changes_rss_as_least_squares_does(support, among):
+def test_every_move_changes_rss_as_least_squares_does(support):
     A, z = drawn(9)
     A = np.column_stack([A, A[:, 1] - 1e3 * A[:, 4]])
-    change = moves(problem_of(A, z), support, among)
-    start, columns = rss_of(A, z, support), range(9) if among is None else among
-    for place, j in enumerate(columns):
+    change, start = moves(problem_of(A, z), support), rss_of(A, z, support)
+    for j in range(9):
         added = np.inf if j in support else rss_of(A, z, (*support, j)) - start
-        assert change.additions[place] == pytest.approx(added, rel=1e-8)
+        assert change.additions[j] == pytest.approx(added, rel=1e-8)
     if 9 in support:  # one of three dependent terms goes for nothing; its exchange is an addition
         assert (change.removals == 0).sum() == 1
         np.testing.assert_array_equal(change.exchanges[change.removals == 0][0], change.additions)
         return
-    for place, j in enumerate(columns):
+    for j in range(9):
         for i, term in enumerate(support):
             others = [one for one in support if one != term]
             exchanged = np.inf if j in support else rss_of(A, z, (*others, j)) - start
-            assert change.exchanges[i, place] == pytest.approx(exchanged, rel=1e-8)
+            assert change.exchanges[i, j] == pytest.approx(exchanged, rel=1e-8)
     removed = [rss_of(A, z, [one for one in support if one != term]) - start for term in support]
     np.testing.assert_allclose(change.removals, removed, rtol=1e-8)
 

@@ -797,25 +797,6 @@ GROUPS = {
         },
         0,
     ),
-    "version 1": (
-        MACHINE
-        | {
-            "proc/self/cgroup": "5:devices:/\n4:cpu,memory:/a\n",
-            "cgroup/memory/a/memory.limit_in_bytes": "2000000000",
-            "cgroup/memory/a/memory.usage_in_bytes": "500000000",
-            "cgroup/memory/a/memory.stat": "cache 9\ntotal_inactive_file 100000000\n",
-        },
-        1_600_000_000,
-    ),
-    "version 1 without limit": (
-        MACHINE
-        | {
-            "proc/self/cgroup": "4:memory:/\n",
-            "cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
-            "cgroup/memory/memory.usage_in_bytes": "500000000",
-        },
-        8_192_000_000,
-    ),
 }
 
 

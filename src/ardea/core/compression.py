@@ -209,8 +209,7 @@ class FlatRows:
 
     def flat(self, loadings: Array, target_loadings: Array) -> FlatColumns:
         """Return what the coordinates remember of F."""
-        rank = self.basis.shape[1]
-        return FlatColumns(self.kept, self.intercept, loadings, target_loadings, self.inverse_gram, rank)
+        return FlatColumns(self.kept, self.intercept, loadings, target_loadings, self.inverse_gram)
 
 
 def pose_dense(
@@ -248,9 +247,10 @@ def pose_dense(
     matrix[:, flat_rows.kept] = 0.0
     flat = flat_rows.flat(loadings, flat_rows.unload @ targets)
     rest_rows = np.empty((0, targets.shape[1])) if rest_rows is None else rest_rows
-    sizes = free_rows(total_weight, flat.rank), free_rows(n_distinct, flat.rank)
+    rank = flat_rows.basis.shape[1]
+    sizes = free_rows(total_weight, rank), free_rows(n_distinct, rank)
     problems, scales = one_per_target(DenseColumns(matrix), targets, flat_rows, rest_rows, sizes, share)
-    return problems, Coordinates(scale, scales, flat, total_weight, n_samples)
+    return problems, Coordinates(scale, scales, flat, rank, total_weight, n_samples)
 
 
 def pose_array(

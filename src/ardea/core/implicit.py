@@ -237,10 +237,10 @@ def pose_implicit(
     norms[kept] = 0.0
     unit = np.where(norms > 0, power_of_two(norms), 1.0)
     columns = ProjectedColumns(source, flat_rows.basis, loadings, (norms / unit) ** 2, unit)
-    total = float(root @ root)
-    sizes = free_rows(total, flat.rank), free_rows(m if n_distinct is None else n_distinct, flat.rank)
+    total, rank = float(root @ root), flat_rows.basis.shape[1]
+    sizes = free_rows(total, rank), free_rows(m if n_distinct is None else n_distinct, rank)
     problems, scales = one_per_target(columns, targets, flat_rows, np.empty((0, Y.shape[1])), sizes, rounding_share(m))
-    return problems, Coordinates(unit, scales, flat, total, m)
+    return problems, Coordinates(unit, scales, flat, rank, total, m)
 
 
 def _projected_norms(source: Source, flat_rows: FlatRows, loadings: Array) -> Array:

@@ -137,30 +137,14 @@ def _grown(rows: Array, room: int, used: int) -> Array:
 
 @dataclass(frozen=True)
 class Problem:
-    """One right-hand side after compression: minimise over γ (and σ²) with these alone.
+    """One right-hand side after compression: minimise over γ (and σ²) with these alone."""
 
-    Attributes
-    ----------
-    columns : Columns
-        r × d design A with AᵀA = ΘᵀΘ (flat columns projected out).
-    target : ndarray of shape (r,)
-        Part of y in the rows kept, z.
-    rest : float
-        Squared norm of y outside them.
-    n_rows : float
-        m: sum of the weights, less the number of flat directions projected out.
-    floor : float
-        Residual sum of squares that rounding or truncation leaves: nothing below it tells models apart.
-    distinct : float
-        Number of rows that differ, less the flat directions; infinity where they were not counted.
-    """
-
-    columns: Columns
-    target: Array
-    rest: float
-    n_rows: float
-    floor: float = 0.0
-    distinct: float = np.inf
+    columns: Columns  # r × d design A with AᵀA = ΘᵀΘ (flat columns projected out)
+    target: Array  # part of y in the rows kept, z
+    rest: float  # squared norm of y outside them
+    n_rows: float  # m: sum of the weights, less the number of flat directions projected out
+    floor: float = 0.0  # residual sum of squares that rounding or truncation leaves: nothing below tells models apart
+    distinct: float = np.inf  # number of rows that differ, less the flat directions; infinity where not counted
 
     @property
     def n_columns(self) -> int:
@@ -234,32 +218,27 @@ class Problem:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatColumns:
-    """The columns F with a flat prior (intercept first, then `always_keep`) and what they explain.
+    """The columns F with a flat prior (intercept first, then `always_keep`), and what they explain.
 
-    Attributes
-    ----------
-    kept : ndarray of int
-        Columns of Θ in F.
-    intercept : bool
-        Whether the first column of F is the constant one.
-    loadings : ndarray of shape (p, d)
-        Least-squares coefficients of Θ's columns on F; for the intercept alone, the column means.
-    target_loadings : ndarray of shape (p, n_targets)
-        The same for y.
-    inverse_gram : ndarray of shape (p, p)
-        (FᵀWF)⁻¹, a pseudo-inverse where F is rank deficient.
-    rank : int
-        Rank of F.
+    With H the loadings of the penalised columns on F, β | ξ ~ N(h − Hξ, σ²(FᵀF)⁻¹): centring, in general form.
     """
 
-    kept: Index
-    intercept: bool
-    loadings: Array
-    target_loadings: Array
-    inverse_gram: Array
-    rank: int
+    kept: Index  # columns of Θ in F
+    intercept: bool  # whether the first column of F is the constant one
+    loadings: Array  # H (p, d): least-squares coefficients of Θ's columns on F; for the intercept alone, their means
+    target_loadings: Array  # h (p, n_targets), the same for y; (p,) for one target
+    inverse_gram: Array  # (FᵀWF)⁻¹, a pseudo-inverse where F is rank deficient
+
+    @classmethod
+    def empty(cls, n_columns: int) -> FlatColumns:
+        """Return no flat columns beside so many penalised ones."""
+        return cls(np.empty(0, dtype=np.intp), False, np.empty((0, n_columns)), np.empty(0), np.empty((0, 0)))
+
+    def of(self, columns: Index, target: int) -> FlatColumns:
+        """Return what they explain of some columns and one target."""
+        return replace(self, loadings=self.loadings[:, columns], target_loadings=self.target_loadings[:, target])
 
 
 @dataclass(frozen=True)
@@ -273,6 +252,7 @@ class Coordinates:
     columns: Array
     targets: Array
     flat: FlatColumns
+    flat_rank: int
     total_weight: float
     n_samples: int
 

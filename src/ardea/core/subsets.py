@@ -53,36 +53,19 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What every move from a support does to the residual sum of squares.
+    """What every move from a support does to RSS; inf where a column is in the support, zero, or in its span."""
 
-    Attributes
-    ----------
-    additions : ndarray of shape (d,)
-        Change when a column is added; inf where it cannot be (in the support, zero, or in the span of the support).
-    removals : ndarray of shape (k,)
-        Change when a term is dropped.
-    exchanges : ndarray of shape (k, d)
-        Change when a term is exchanged for a column; inf where it cannot be.
-    """
-
-    additions: Array
-    removals: Array
-    exchanges: Array
+    additions: Array  # of each column (d,)
+    removals: Array  # of each term (k,)
+    exchanges: Array  # of each term for each column (k, d)
 
 
 def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> tuple[Problem, Array]:
     """Return the problem of some rows without flat columns, and what one unit of each coefficient is worth.
 
     Columns get unit norm. By QR where rows are many: a Gram matrix would lose the residual of data without noise.
-
-    Parameters
-    ----------
-    A, z : ndarray of shape (rows, d) and (rows,)
-        Columns and target.
-    n_rows : float, optional
-        Number of independent rows, where it is not that of A.
-    floor : float
-        Residual sum of squares that truncation error alone leaves.
+    `n_rows` is the number of independent rows where it is not that of A, `floor` the residual sum of squares that
+    truncation error alone leaves.
     """
     rows, d = A.shape
     m = float(rows if n_rows is None else n_rows)
@@ -219,41 +202,30 @@ def forward_path(problem: Problem, length: int) -> Support:
     return support
 
 
-def moves(problem: Problem, support: Sequence[int] | Index, among: Index | None = None) -> Moves:
-    """Return what every addition, removal and exchange does to RSS.
-
-    Parameters
-    ----------
-    problem : Problem
-        Columns and target.
-    support : sequence of int
-        Where to start from.
-    among : ndarray of int, optional
-        The columns to add or to exchange for; by default all.
-    """
+def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
+    """Return what every addition, removal and exchange does to RSS."""
     chosen = np.asarray(support, dtype=np.intp)
     q, triangle = _orthonormal(problem.columns.take(chosen))
     if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
-        return _independent_moves(problem, chosen, q, triangle, among)
+        return _independent_moves(problem, chosen, q, triangle)
     # A term in the span of others goes for nothing, and its exchange is an addition.
     kept, vectors = _independent(problem, chosen)
-    inner, needed = _independent_moves(problem, kept, *_orthonormal(vectors), among), np.isin(chosen, kept)
+    inner, needed = _independent_moves(problem, kept, *_orthonormal(vectors)), np.isin(chosen, kept)
     removals, exchanges = np.zeros(chosen.size), np.tile(inner.additions, (chosen.size, 1))
     removals[needed], exchanges[needed] = inner.removals, inner.exchanges
-    exchanges[:, chosen if among is None else np.isin(among, chosen)] = np.inf
+    exchanges[:, chosen] = np.inf
     return Moves(inner.additions, removals, exchanges)
 
 
-def _independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array, among: Index | None) -> Moves:
-    columns = problem.columns if among is None else problem.columns.restrict(among)
-    square = columns.square_norms
+def _independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array) -> Moves:
+    columns, square = problem.columns, problem.square_norms
     loads = columns.correlate(q).T
     outside = square - np.einsum("ij,ij->j", loads, loads)
     residual = problem.target - q @ (q.T @ problem.target)
     residual -= q @ (q.T @ residual)
     correlation = columns.correlate(residual)
     candidate = square > 0
-    candidate[chosen if among is None else np.isin(among, chosen)] = False
+    candidate[chosen] = False
     close = np.flatnonzero(candidate & (outside < CANCELLED * square))
     left = columns.take(close) - q @ loads[:, close]
     outside[close] = np.einsum("ij,ij->j", left, left)

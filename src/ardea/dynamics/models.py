@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.problem import Array, Problem
+from ardea.core.problem import Array, FlatColumns, Problem
 from ardea.core.subsets import Support, model, neighbours
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
@@ -23,7 +23,7 @@ from ardea.dynamics.search import SearchResult, scored, whitened
 from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, Left, Rival
-from ardea.methods.kept import FlatPart, KeptTerms
+from ardea.methods.kept import KeptTerms
 from ardea.names import Vocabulary, Wording, printable
 from ardea.show.notebook import ShowsMotion
 
@@ -196,7 +196,7 @@ def equation_of(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equ
         n_parameters=result.n_parameters,
         unit=unit[support],
         target_unit=result.noise_unit,
-        flat=FlatPart.empty(support.size),
+        flat=FlatColumns.empty(support.size),
     )
 
     def named(terms: Support) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ A prediction is looked at before it is made: values beyond the range of the rows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -112,8 +112,10 @@ def alternatives(problem: Problem, active: Index, correlation: Array, known_nois
     place, others = np.nonzero((np.abs(correlation) > ALTERNATIVE) & dropped)
     if others.size == 0:
         return []
-    candidates, where = np.unique(others, return_inverse=True)
-    change = moves(problem, active, candidates).exchanges[place, where]
+    looked_at = np.concatenate([active, np.unique(others)])
+    part = replace(problem, columns=problem.columns.restrict(looked_at))
+    where = active.size + np.searchsorted(looked_at[active.size :], others)
+    change = moves(part, np.arange(active.size)).exchanges[place, where]
     if known_noise is None:
         rss = max(problem.least_squares(active)[1], np.finfo(float).tiny)
         with np.errstate(divide="ignore"):
@@ -143,7 +145,7 @@ def fit_advice(
     """
     k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
     if fit.status.advice:
-        differ = problem.n_distinct + coordinates.flat.rank
+        differ = problem.n_distinct + coordinates.flat_rank
         rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
         text = fit.status.advice.format(gap=fit.kkt_gap, k=k, rows=rows, **limits)
         collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
@@ -165,7 +167,7 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
     degrees = problem.n_rows - fit.posterior.active.size
     if degrees >= FEW_DEGREES:
         return []
-    n_terms = fit.posterior.active.size + coordinates.flat.rank
+    n_terms = fit.posterior.active.size + coordinates.flat_rank
     text = (
         f"{n_terms} {'term leaves' if n_terms == 1 else 'terms leave'} {degrees:g} degrees of freedom for the noise "
         "variance: intervals and the number of false terms are guesses. Add rows, or give noise_variance "

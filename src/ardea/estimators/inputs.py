@@ -27,7 +27,7 @@ from ardea.core.compression import (
     ranges_of,
 )
 from ardea.core.implicit import Operator, SparseSource, pose_implicit
-from ardea.core.memory import LEAST, require
+from ardea.core.memory import require
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
@@ -39,30 +39,14 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Rows as a fit needs them: finite numbers that belong together; rows without weight are gone.
+    """Rows as a fit needs them: finite numbers that belong together; rows without weight are gone."""
 
-    Attributes
-    ----------
-    X : ndarray, sparse matrix, Operator or CompressedRows
-        The columns.
-    Y : ndarray of shape (m, n_targets)
-        The targets; empty where X is compressed.
-    weight : ndarray of shape (m,) or None
-        Counts.
-    ranges : ndarray of shape (2, d) or None
-        Least and greatest value of every column.
-    one_target : bool
-        Whether y had one axis.
-    used : boolean ndarray or None
-        Which of the rows given count, where not all do.
-    """
-
-    X: Any
-    Y: Array
-    weight: Array | None
-    ranges: Array | None
-    one_target: bool
-    used: NDArray[np.bool_] | None = None
+    X: Any  # ndarray, sparse matrix, Operator or CompressedRows
+    Y: Array  # one column per target; empty where X is compressed
+    weight: Array | None  # counts
+    ranges: Array | None  # least and greatest value of every column
+    one_target: bool  # whether y had one axis
+    used: NDArray[np.bool_] | None = None  # which of the rows given count, where not all do
 
     @property
     def n_columns(self) -> int:
@@ -92,20 +76,14 @@ class CheckedRows:
             return pose_implicit(X, Y, weight, intercept=intercept, keep=keep)
         # Peaks of memory as measured on several shapes; ill-conditioned columns may need half as much again.
         if isinstance(X, CompressedRows) or (m > d and d <= COMPRESSION_COLUMN_LIMIT):
-            _ask_for(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")
+            require(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")
             return self.compressed().pose(intercept=intercept, keep=keep)
         if sparse.issparse(X):
             different = distinct_rows(X, Y, ranges_of(X) if self.ranges is None else self.ranges)
             source = SparseSource(sparse.csc_array(X))
             return pose_implicit(source, Y, weight, intercept=intercept, keep=keep, n_distinct=different)
-        _ask_for(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
+        require(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
         return pose_array(X, Y, weight, intercept=intercept, keep=keep)
-
-
-def _ask_for(n_bytes: float, what: str) -> None:
-    """Refuse what does not fit into memory; small work is never looked at."""
-    if n_bytes >= LEAST:
-        require(n_bytes, what)
 
 
 def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CheckedRows:
@@ -134,7 +112,7 @@ def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, An
         _remember_columns(model, X.shape[1], None)
         return X, y, ranges
     if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
-        _ask_for(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
+        require(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
     with explained_where_unsound(X, y):
         X, y = validate_data(
             model,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg, special
 
 from ardea.core.evidence import Posterior, posterior, sharpened
-from ardea.core.problem import Array, Coordinates, DenseColumns, Index, Problem
+from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
 from ardea.core.result import Fit
 
 # Problems of so many numbers or fewer are kept as they are; larger ones are compressed to k + 1 rows. Measured: below,
@@ -65,72 +65,18 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class FlatPart:
-    """The columns F with a flat prior, intercept first, in the user's units, and what they explain.
-
-    With H the loadings of the penalised columns on F, β | ξ ~ N(h − Hξ, σ²(FᵀF)⁻¹): centring, in general form.
-
-    Attributes
-    ----------
-    kept : ndarray of int
-        Candidates that were always kept.
-    intercept : bool
-        Whether the first column of F is the constant one.
-    loadings : ndarray of shape (p, k)
-        H.
-    target_loadings : ndarray of shape (p,)
-        h, the same for y.
-    inverse_gram : ndarray of shape (p, p)
-        (FᵀWF)⁻¹.
-    """
-
-    kept: Index
-    intercept: bool
-    loadings: Array
-    target_loadings: Array
-    inverse_gram: Array
-
-    @classmethod
-    def empty(cls, n_terms: int) -> FlatPart:
-        """Return the part of an equation in which every term is penalised."""
-        return cls(np.empty(0, dtype=np.intp), False, np.empty((0, n_terms)), np.empty(0), np.empty((0, 0)))
-
-
-@dataclass(frozen=True, eq=False)
 class KeptTerms:
-    """The values from which all numbers of an equation are derived.
+    """The values from which all numbers of an equation are derived."""
 
-    Attributes
-    ----------
-    active : ndarray of int
-        Penalised candidates that were kept.
-    problem : Problem
-        The problem of these columns alone, dense and small, in normalised coordinates.
-    prior_variance : ndarray of shape (k,) or None
-        γ in these coordinates; None for least squares.
-    noise : float or None
-        σ² in these coordinates; None to take that of least squares.
-    noise_known : bool
-        Whether σ² was told.
-    n_parameters : float
-        Coefficients that were estimated from the same rows, for the degrees of freedom.
-    unit : ndarray of shape (k,)
-        What one unit of each coefficient is worth in the user's units.
-    target_unit : float
-        The same for the target.
-    flat : FlatPart
-        The terms with a flat prior.
-    """
-
-    active: Index
-    problem: Problem
-    prior_variance: Array | None
-    noise: float | None
-    noise_known: bool
-    n_parameters: float
-    unit: Array
-    target_unit: float
-    flat: FlatPart
+    active: Index  # penalised candidates that were kept
+    problem: Problem  # of these columns alone, dense and small, in normalised coordinates
+    prior_variance: Array | None  # γ in these coordinates; None for least squares
+    noise: float | None  # σ² in these coordinates; None to take that of least squares
+    noise_known: bool  # whether σ² was told
+    n_parameters: float  # coefficients that were estimated from the same rows, for the degrees of freedom
+    unit: Array  # what one unit of each coefficient is worth in the user's units
+    target_unit: float  # the same for the target
+    flat: FlatColumns  # the terms with a flat prior
 
     @cached_property
     def posterior(self) -> Estimate:
@@ -222,7 +168,7 @@ class KeptTerms:
 
 def kept_terms(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, *, noise_known: bool) -> KeptTerms:
     """Return what a fit keeps of one target's problem."""
-    active, flat = fit.posterior.active, coordinates.flat
+    active = fit.posterior.active
     k = active.size
     large = problem.columns.shape[0] * k > SMALL_BLOCK
     part = problem.restrict(active) if large else replace(problem, columns=problem.columns.restrict(active))
@@ -235,7 +181,5 @@ def kept_terms(problem: Problem, fit: Fit, coordinates: Coordinates, target: int
         n_parameters=k,
         unit=coordinates.coefficient_unit(target)[active],
         target_unit=float(coordinates.targets[target]),
-        flat=FlatPart(
-            flat.kept, flat.intercept, flat.loadings[:, active], flat.target_loadings[:, target], flat.inverse_gram
-        ),
+        flat=coordinates.flat.of(active, target),
     )

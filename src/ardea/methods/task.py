@@ -242,7 +242,7 @@ def tasks_of(
 ) -> list[Task]:
     """Return one task per target, or say why there is nothing to solve."""
     flat, m = coordinates.flat, coordinates.total_weight
-    if flat.kept.size and m <= flat.rank:
+    if flat.kept.size and m <= coordinates.flat_rank:
         raise ValueError(
             f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
             "nothing is left to learn from. Keep fewer columns, or add rows."
