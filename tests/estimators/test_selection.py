@@ -40,7 +40,7 @@ def test_every_model_of_the_path_is_the_one_fitted_alone(data, method):
     path = ARDSearch(model, strengths).fit(X, y).path_
     assert sorted(path["strength"]) == sorted(strengths)
     for i, strength in enumerate(path["strength"]):
-        alone = clone(model).set_params(**{model.strength_name: strength}).fit(X, y)
+        alone = clone(model).set_params(**{model.method.strength: strength}).fit(X, y)
         np.testing.assert_array_equal(path["support"][i], alone.support_)
         np.testing.assert_allclose(path["coef"][i], alone.coef_, rtol=1e-5, atol=1e-8 * np.abs(alone.coef_).max())
         assert path["log_evidence"][i] == pytest.approx(alone.log_evidence_, abs=1e-6)

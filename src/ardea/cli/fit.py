@@ -92,9 +92,9 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
             raise Failure("--method ard has no strength, so --false-terms means nothing: use --method sparse.")
         settings["false_terms"] = options.false_terms
     if options.strength is not None:
-        if kind.strength_name in (None, "false_terms") or options.false_terms is not None:
+        if kind.method.strength in (None, "false_terms") or options.false_terms is not None:
             raise Failure("--strength is alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms.")
-        settings[kind.strength_name] = options.strength
+        settings[kind.method.strength] = options.strength
     model = kind(**settings)
     if not options.search:
         return model

@@ -235,6 +235,19 @@ class Trace:
     n_terms: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     dropped: tuple[Dropped, ...] = ()
 
+    def in_units(self, n_rows: float, unit: Array, target_unit: float) -> Trace:
+        """Return the trace in the user's units, given those of the target and of the statistic of every column."""
+        dropped = tuple(
+            replace(
+                one,
+                statistic=float(one.statistic * unit[one.column]),
+                threshold=float(one.threshold * unit[one.column]),
+            )
+            for one in self.dropped
+        )
+        cost = self.cost + 2 * n_rows * np.log(target_unit)
+        return replace(self, cost=cost, noise_variance=self.noise_variance * target_unit**2, dropped=dropped)
+
     def then(self, later: Trace) -> Trace:
         """Return this trace followed by a later one."""
         return Trace(

@@ -1,28 +1,44 @@
-"""What a fitted model answers: predictions, intervals, draws, tables, pictures; all from its equations."""
+"""What all estimators share: how they are fitted and what a fitted model answers.
+
+Fitted (validate → pose → solve → attributes) whole or as a stream; predictions, intervals, draws, tables and pictures
+all come from the equations.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial, reduce
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ardea.core.compression import is_lazy, merged_ranges, ranges_of
+from ardea.core.compression import CompressedRows, Compression, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
-from ardea.core.problem import Array, Index
-from ardea.equation import Equation, IntervalKind, Summary, python_function
-from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice
-from ardea.estimators.fitting import Fitting
-from ardea.estimators.inputs import checked_positive, explained_where_unsound, refuse_masks_and_dates
+from ardea.core.problem import Array, Coordinates, Index, Problem
+from ardea.core.result import Fit, Trace
+from ardea.equation import Equation, IntervalKind, Left, Summary, python_function
+from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.estimators.inputs import (
+    CheckedRows,
+    checked_keep,
+    checked_positive,
+    checked_rows,
+    checked_wish,
+    explained_where_unsound,
+    refuse_masks_and_dates,
+)
+from ardea.methods.kept import kept_terms
+from ardea.methods.task import Method, Wish, tasks_of
+from ardea.names import ColumnNames, default_names
 from ardea.show.draws import to_arviz
 from ardea.show.notebook import ShowsFit
 
@@ -30,8 +46,229 @@ from ardea.show.notebook import ShowsFit
 PREDICTED_BYTES = 2**24
 
 
-class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitting):
-    """A model of few terms with its equations, one for every target."""
+def _solved_for(name: str, text: str) -> cached_property[Any]:
+    """Return a fitted attribute that the solver sets."""
+
+    def value(self: BaseARD) -> Any:
+        return self._solved(name)
+
+    value.__doc__ = text
+    return cached_property(value)
+
+
+def _of_each(function: Callable[[Equation], Any], text: str, *, stacked: bool = True) -> cached_property[Any]:
+    """Return a fitted attribute that follows from each equation: one value, or those of all targets."""
+
+    def value(self: BaseARD) -> Any:
+        values = [function(one) for one in self.equations_]
+        return self._stacked(values) if stacked or self._one_target else values
+
+    value.__doc__ = text
+    return cached_property(value)
+
+
+class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """A model of few terms with its equations, one for every target; a subclass declares parameters and method."""
+
+    method: ClassVar[Method]
+
+    def __init__(
+        self,
+        noise_variance: float | None,
+        fit_intercept: bool,
+        always_keep: Any,
+        max_iter: int,
+        tol: float,
+        verbose: int,
+    ) -> None:
+        self.noise_variance = noise_variance
+        self.fit_intercept = fit_intercept
+        self.always_keep = always_keep
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to all rows at once.
+
+        Parameters
+        ----------
+        X : array, data frame, sparse matrix, Dask collection or ardea.Operator of shape (n_samples, n_features)
+            The columns to choose from. Dask arrays and data frames are compressed where their blocks lie.
+        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_targets)
+            What they should explain. Several targets share one compression of X.
+        sample_weight : array-like or Dask collection of shape (n_samples,), optional
+            Counts: a row of weight 2 is a row given twice. m becomes the sum of the weights.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = checked_rows(self, X, y, sample_weight, first=True)
+        self._forget()
+        self._stream: Compression | None = None
+        self._ranges, self._one_target = rows.ranges, rows.one_target
+        self._solve(rows)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Add a block of rows to a stream; the model of all rows so far is solved when it is first asked for.
+
+        The result equals `fit` on all the rows together, in memory that does not grow with their number (above 5,000
+        columns the rows are kept). After `fit`,
+        a new stream begins, with a warning: `fit` keeps nothing that rows could be added to.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`; every block with the same columns.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        stream: Compression | None = self.__dict__.get("_stream")
+        if stream is None and "equations_" in self.__dict__:
+            warnings.warn(
+                "partial_fit begins a new stream: the rows given to fit() are not part of it. Pass them through "
+                "partial_fit too if they should be.",
+                UserWarning,
+                stacklevel=2,
+            )
+        rows = checked_rows(self, X, y, sample_weight, first=stream is None)
+        self._checked(rows.n_columns)
+        block = rows.compressed()
+        whole = block if stream is None else stream.merge(block)
+        self._stream, self._ranges = whole, whole.ranges
+        self._one_target = rows.one_target if stream is None else self._one_target
+        self._forget()
+        return self
+
+    def _solve(self, rows: CheckedRows) -> None:
+        """Pose, solve and adopt."""
+        keep, wish = self._checked(rows.n_columns)
+        problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
+        tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
+        self._adopt(problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
+
+    def _solved(self, name: str) -> Any:
+        """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""
+        stream: Compression | None = self.__dict__.get("_stream")
+        if stream is None:
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit or partial_fit first.")
+        self._check_parameters()
+        rows = CompressedRows(stream, None, self._one_target)
+        self._solve(CheckedRows(rows, np.empty((0, stream.n_targets)), None, stream.ranges, self._one_target))
+        return self.__dict__[name]
+
+    def _like(self, other: Any, rows: CheckedRows) -> None:
+        """Take over the columns of another model of the same rows."""
+        self.n_features_in_ = other.n_features_in_
+        if hasattr(other, "feature_names_in_"):
+            self.feature_names_in_ = other.feature_names_in_
+        self._stream, self._ranges, self._one_target = None, rows.ranges, True
+
+    def _forget(self) -> None:
+        for name in _fitted_names():
+            self.__dict__.pop(name, None)
+
+    # Fitted attributes: `fit` sets them all; after `partial_fit` the first one that is read solves for all of them.
+
+    equations_ = _solved_for("equations_", "One equation for every target.")
+    warnings_ = _solved_for("warnings_", "What the user was told.")
+    kkt_gap_ = _solved_for("kkt_gap_", "Certificate of every target.")
+    n_iter_ = _solved_for("n_iter_", "Steps of the outer loop.")
+    trace_ = _solved_for("trace_", "What happened on the way.")
+    coef_ = _of_each(lambda one: one.spread(one.coefficients), "Posterior means; exactly zero for dropped terms.")
+    intercept_ = _of_each(lambda one: one.intercept or 0.0, "Posterior mean of the constant.")
+    support_ = _of_each(lambda one: one.spread(np.ones(len(one.support))) > 0, "Which terms are kept.")
+    coef_std_ = _of_each(lambda one: one.spread(one.std), "Posterior standard deviations.")
+    covariance_ = _of_each(lambda one: one.covariance, "Posterior covariance of the kept terms.", stacked=False)
+    noise_variance_ = _of_each(lambda one: one.posterior.noise_variance, "Noise variance σ².")
+    prior_variance_ = _of_each(
+        lambda one: one.kept.prior_variances(one.n_candidates), "Prior variances γ; infinite for `always_keep`."
+    )
+    log_evidence_ = _of_each(lambda one: one.kept.log_evidence, "Logarithm of the evidence.")
+
+    def _stacked(self, values: list[Any]) -> Any:
+        return values[0] if self._one_target else np.array(values)
+
+    def _names(self) -> Sequence[str]:
+        """Return the names of the columns, x0, x1, … where there are none."""
+        names = getattr(self, "feature_names_in_", None)
+        return default_names(self.n_features_in_) if names is None else tuple(map(str, names))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "equations_" in self.__dict__ or self.__dict__.get("_stream") is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        if self.noise_variance is not None:
+            checked_positive("noise_variance", self.noise_variance)
+        checked_positive("max_iter", self.max_iter, whole=True)
+        checked_positive("tol", self.tol)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
+        if hasattr(self, "false_terms"):
+            checked_positive("false_terms", self.false_terms)
+
+    def _checked(self, n_columns: int) -> tuple[list[int], Wish]:
+        """Return the columns to keep and what is asked of the method, for so many columns."""
+        keep = checked_keep(self.always_keep, n_columns, getattr(self, "feature_names_in_", None))
+        return keep, checked_wish(self.get_params(deep=False), self.method, n_columns)
+
+    def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
+        """Take the fits for this model's own: warnings, then attributes."""
+        self.warnings_ = []
+        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
+            self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
+        lefts = ["y"] if self._one_target else default_names(len(fits), "y")
+        equations, traces = [], []
+        for t, (left, problem, fit) in enumerate(zip(lefts, problems, fits, strict=True)):
+            kept = kept_terms(problem, fit, coordinates, t, noise_known=self.noise_variance is not None)
+            equations.append(Equation(Left(left), ColumnNames(self._names()), kept))
+            unit = coordinates.coefficient_unit(t) ** self.method.unit_power
+            traces.append(fit.trace.in_units(problem.n_rows, unit, float(coordinates.targets[t])))
+        self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces)
+
+    def _set_attributes(
+        self, equations: list[Equation], gaps: list[float], counts: list[int], traces: list[Trace]
+    ) -> None:
+        """Set the fitted attributes of one or several targets."""
+        _check_units(equations, self._names())
+        self.equations_ = equations
+        self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
+        self.trace_ = traces[0] if self._one_target else traces
+        for name in _fitted_names():
+            getattr(self, name)
+
+    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, where: str) -> None:
+        """Turn what a user should know of a fit into warnings; print where asked."""
+        told = fit_advice(
+            problem,
+            fit,
+            coordinates,
+            known_noise=self.noise_variance is not None,
+            limits={"max_iter": self.max_iter, "tol": self.tol},
+            names=self._names(),
+        )
+        for text, category in told:
+            self.warnings_.append(where + text)
+            warnings.warn(where + text, category, stacklevel=5)
+        if self.verbose:
+            k = fit.posterior.active.size + coordinates.flat.kept.size
+            print(
+                f"{where or type(self).__name__ + ': '}{fit.n_iter} steps, {k} terms, kkt_gap {fit.kkt_gap:.1e}, "
+                f"{fit.status.value}"
+            )
+
+    # Answers
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
@@ -174,6 +411,10 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, Fitting
         return python_function(self.equations_, name)
 
 
+def _fitted_names() -> list[str]:
+    return [name for name, part in vars(BaseARD).items() if isinstance(part, cached_property)]
+
+
 def _check_interval(level: Any, kind: Any) -> None:
     if not isinstance(level, Real) or not 0 < float(level) < 1:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
@@ -205,3 +446,16 @@ def _columns(X: Any, index: Index) -> Any:
 
 def _dense(block: Any) -> Array:
     return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
+
+
+def _check_units(equations: Sequence[Equation], names: Sequence[str]) -> None:
+    """Refuse coefficients whose variance is no number, rather than report a standard deviation of zero."""
+    for kept in (equation.kept for equation in equations):
+        variance = kept.posterior.covariance.diagonal()
+        lost = ~np.isfinite(variance) | (variance == 0)
+        if lost.any() and kept.posterior.noise_variance > 0:
+            listed = ", ".join(names[int(j)] for j in kept.active[lost][:3])
+            raise ValueError(
+                f"The variance of the coefficients of {listed} overflows: give these columns, or y, in another unit "
+                "(numbers within 1e±150 of each other)."
+            )

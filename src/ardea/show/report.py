@@ -153,19 +153,19 @@ def chosen_how(model: Any) -> str:
     if hasattr(model, "path_"):
         at = f": {model.path_['varied'][model.best_index_]} = {model.best_strength_:.3g}" if model.best_params_ else ""
         return f"Chosen among {len(model.path_['k'])} models by the smallest “{model.criterion}”{at}."
-    if not hasattr(model, "strength_name"):
+    if not hasattr(model, "method"):
         return (
             "Sets of terms from several starts were compared by a criterion (EBIC2) that weighs misfit against the "
             "number of terms and of candidates. A difference of 6 or more is clear: odds above 20 to 1."
         )
-    if model.strength_name is None:
+    if model.method.strength is None:
         return "Plain ARD keeps about 32 % of the columns that explain nothing; SparseARD keeps few of them."
-    return _strength_told(model, getattr(model, model.strength_name), model.n_features_in_)
+    return _strength_told(model, getattr(model, model.method.strength), model.n_features_in_)
 
 
 def _strength_told(model: Any, strength: Any, columns: int) -> str:
-    if model.strength_name != "false_terms" and not isinstance(strength, str):
-        return f"At {model.strength_name} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
+    if model.method.strength != "false_terms" and not isinstance(strength, str):
+        return f"At {model.method.strength} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
     chance = percent(float(f"{model.false_terms / columns:.2g}"))
     kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
     return f"If none of the {columns} columns mattered, {kept}."
