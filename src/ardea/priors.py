@@ -30,15 +30,21 @@ __all__ = [
 ]
 
 
-def _check_strength_and_width(lam: ArrayLike, eta: ArrayLike) -> None:
-    """Refuse a slope that is negative or not finite, and a width that is not positive."""
-    strength, width = np.asarray(lam, dtype=float), np.asarray(eta, dtype=float)
-    if not np.all(np.isfinite(strength) & (strength >= 0)) or not np.all(width > 0):
-        raise ValueError(f"A prior needs a finite lam >= 0 and an eta > 0; got lam={lam!r}, eta={eta!r}.")
+@dataclass(frozen=True, eq=False)
+class _Penalty(Prior):
+    """A concave g of a slope and a width."""
+
+    lam: ArrayLike
+    eta: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        strength, width = np.asarray(self.lam, dtype=float), np.asarray(self.eta, dtype=float)
+        if not np.all(np.isfinite(strength) & (strength >= 0)) or not np.all(width > 0):
+            raise ValueError(f"A prior needs a finite lam >= 0 and an eta > 0; got lam={self.lam!r}, eta={self.eta!r}.")
 
 
 @dataclass(frozen=True, eq=False)
-class CappedLinear(Prior):
+class CappedLinear(_Penalty):
     """g(γ) = lam·min(γ, eta), or (lam/σ²)·min(γ, eta) as in the paper's experiments (`over_noise=True`).
 
     Examples
@@ -48,12 +54,8 @@ class CappedLinear(Prior):
     array([2., 6.])
     """
 
-    lam: ArrayLike
     eta: ArrayLike = np.inf
     over_noise: bool = False
-
-    def __post_init__(self) -> None:
-        _check_strength_and_width(self.lam, self.eta)
 
     @property
     def scales_with_noise(self) -> bool:
@@ -80,7 +82,6 @@ class CappedLinear(Prior):
         return np.zeros_like(gamma)
 
 
-@dataclass(frozen=True, eq=False)
 class Linear(CappedLinear):
     """g(γ) = lam·γ: exponential prior on γ, hence a Laplace prior on ξ (Sec. 3.2)."""
 
@@ -88,15 +89,8 @@ class Linear(CappedLinear):
         super().__init__(lam, np.inf, over_noise)
 
 
-@dataclass(frozen=True, eq=False)
-class Tanh(Prior):
+class Tanh(_Penalty):
     """g(γ) = lam·tanh(γ/eta): slope lam/eta at zero, flat beyond a few eta."""
-
-    lam: ArrayLike
-    eta: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        _check_strength_and_width(self.lam, self.eta)
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
@@ -107,15 +101,8 @@ class Tanh(Prior):
         return np.asarray(self.lam) / np.asarray(self.eta) * (1 - np.tanh(gamma / np.asarray(self.eta)) ** 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Log(Prior):
+class Log(_Penalty):
     """g(γ) = lam·ln(1 + γ/eta), a smooth stand-in for counting terms."""
-
-    lam: ArrayLike
-    eta: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        _check_strength_and_width(self.lam, self.eta)
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""

@@ -44,20 +44,7 @@ FOLDED_WIDTH = 2048
 
 @dataclass(frozen=True)
 class Compression:
-    """R-factor of √w·[1 Θ Y], or those rows themselves while they are fewer than its columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(1000, 3)), rng.normal(size=(1000, 1))
-    >>> whole = Compression.from_arrays(X, y)
-    >>> halves = Compression.from_arrays(X[:300], y[:300]).merge(Compression.from_arrays(X[300:], y[300:]))
-    >>> whole.factor.shape, halves.n_samples
-    ((5, 5), 1000)
-    >>> bool(np.allclose(whole.factor.T @ whole.factor, halves.factor.T @ halves.factor))
-    True
-    """
+    """R-factor of √w·[1 Θ Y], or those rows themselves while they are fewer than its columns."""
 
     factor: Array
     n_features: int
@@ -79,12 +66,10 @@ class Compression:
         total = float(m if weight is None else weight.sum())
         rows = Rows(X, Y, weight)
         ranges = ranges_of(X) if ranges is None else ranges
-        factor = None
         if d > COMPRESSION_COLUMN_LIMIT or m <= rows.width:
-            factor = rows.weighted(slice(None), np.zeros(rows.width - 1))
-            return cls(factor, d, total, m, ranges, distinct_rows(X, Y, ranges))
-        if m > GRAM_HEIGHT * rows.width:
-            factor = factor_by_gram(rows)
+            whole = rows.weighted(slice(None), np.zeros(rows.width - 1))
+            return cls(whole, d, total, m, ranges, distinct_rows(X, Y, ranges))
+        factor = factor_by_gram(rows) if m > GRAM_HEIGHT * rows.width else None
         if factor is not None:
             return cls(factor, d, total, m, ranges, m)
         factor = factor_by_qr(rows)
@@ -153,20 +138,11 @@ class CompressedRows:
     """Rows that exist only as their compression: stands in for X, with None for y.
 
     Made by `ardea.distributed.compress` (Dask collections), `ardea.tables` (files) and `ardea.estimators.projections`.
-
-    Attributes
-    ----------
-    compression : Compression
-        The factor of [1 X Y].
-    names : tuple of str or None
-        Columns of X.
-    one_target : bool
-        Whether y had one axis.
     """
 
-    compression: Compression
-    names: tuple[str, ...] | None = None
-    one_target: bool = True
+    compression: Compression  # the factor of [1 X Y]
+    names: tuple[str, ...] | None = None  # columns of X
+    one_target: bool = True  # whether y had one axis
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -303,14 +279,7 @@ def one_per_target(
 
 
 def ranges_of(X: Any) -> Array:
-    """Return the least and the greatest value of every column, shape (2, d); (∞, −∞) without rows.
-
-    Examples
-    --------
-    >>> ranges_of(np.array([[1.0, 5.0], [3.0, -2.0]]))
-    array([[ 1., -2.],
-           [ 3.,  5.]])
-    """
+    """Return the least and the greatest value of every column, shape (2, d); (∞, −∞) without rows."""
     m, d = X.shape
     if m == 0:
         return np.stack([np.full(d, np.inf), np.full(d, -np.inf)])
@@ -327,14 +296,7 @@ def ranges_of(X: Any) -> Array:
 
 
 def distinct_rows(X: Any, Y: Array, ranges: Array) -> int:
-    """Return how many rows of [X Y] differ: how many values one random combination of their entries takes.
-
-    Examples
-    --------
-    >>> X = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
-    >>> distinct_rows(X, np.zeros((3, 1)), ranges_of(X))
-    2
-    """
+    """Return how many rows of [X Y] differ: how many values one random combination of their entries takes."""
     if X.shape[0] == 0:  # a block whose weights are all zero
         return 0
     low, high = np.hstack([ranges, ranges_of(Y)])

@@ -64,14 +64,6 @@ def weighted_lasso(
 
     A weight may be zero (the coefficient is then free) or infinite (it stays zero); a zero column stays at zero;
     of several equal columns one is used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ardea.core.problem import DenseColumns
-    >>> problem = Problem(DenseColumns(np.eye(3)), np.array([3.0, -2.0, 0.5]), 0.0, 3)
-    >>> weighted_lasso(problem, np.array([1.0, 0.5, 1.0])).coefficients
-    array([ 2. , -1.5,  0. ])
     """
     search = _ActiveSet(problem, weights, ridge, shift)
     if start is not None:

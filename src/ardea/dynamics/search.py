@@ -156,7 +156,7 @@ def _ard_support(problem: Problem, inflation: float, noise_share: float | None) 
     target, rest = problem.target / np.sqrt(problem.total), problem.rest / problem.total
     normalised = Problem(problem.columns, target, rest, problem.n_rows)
     task = Task(normalised, np.ones(d), 1.0, noise, ARD_STEPS, ARD_TOLERANCE)
-    gamma = task.run_once(inflation=np.full(d, inflation)).gamma
+    gamma = task.run(inflation=np.full(d, inflation), once=True).gamma
     return tuple(np.flatnonzero(gamma).tolist())
 
 

@@ -87,16 +87,7 @@ def correlations(problem: Problem, active: Index) -> Array:
 
 
 def near_duplicates(correlation: Array, active: Index) -> list[Pair]:
-    """Return the pairs of kept columns that are nearly the same, the closest first.
-
-    Examples
-    --------
-    >>> from ardea.core.problem import DenseColumns
-    >>> columns = np.eye(3)[:, [0, 1, 0]] + [[0, 0, 0], [0, 0, 0.01], [0, 0, 0]]
-    >>> problem = Problem(DenseColumns(columns), np.ones(3), 0.0, 3)
-    >>> [(pair.kept, pair.other) for pair in near_duplicates(correlations(problem, np.arange(3)), np.arange(3))]
-    [(0, 2)]
-    """
+    """Return the pairs of kept columns that are nearly the same, the closest first."""
     among = correlation[:, active]
     first, second = np.nonzero(np.triu(np.abs(among) > NEAR_DUPLICATE, 1))
     pairs = [
@@ -206,13 +197,6 @@ def _listed(pairs: Sequence[Pair], names: Sequence[str]) -> str:
 
 def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str | None:
     """Return what to say of ranges met in prediction that lie far outside those fitted; None where none does.
-
-    Parameters
-    ----------
-    fitted, met : ndarray of shape (2, k)
-        Least and greatest value of every kept column.
-    names : sequence of str
-        Names of the kept columns.
 
     Examples
     --------

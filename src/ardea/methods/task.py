@@ -53,27 +53,13 @@ MOST_CALIBRATIONS = 20
 
 @dataclass(frozen=True)
 class Task:
-    """One target's problem and what every method needs to solve it.
+    """One target's problem and what every method needs to solve it."""
 
-    Attributes
-    ----------
-    problem : Problem
-        In normalised coordinates.
-    unit : ndarray of shape (d,)
-        What one unit of each coefficient is worth in the user's units.
-    noise_unit : float
-        The same for σ².
-    noise_variance : float or None
-        Known σ², in the user's units.
-    max_iter, tol : int, float
-        Limits of the outer loop.
-    """
-
-    problem: Problem
-    unit: Array
-    noise_unit: float
-    noise_variance: float | None
-    max_iter: int
+    problem: Problem  # in normalised coordinates
+    unit: Array  # what one unit of each coefficient is worth in the user's units
+    noise_unit: float  # the same for σ²
+    noise_variance: float | None  # known σ², in the user's units
+    max_iter: int  # limits of the outer loop
     tol: float
     _screened: dict[float, Fit] = field(default_factory=dict, init=False, repr=False)
 
@@ -102,31 +88,23 @@ class Task:
         prior: Prior | None = None,
         inflation: Array | None = None,
         start: Array | None = None,
+        once: bool = False,
     ) -> Fit:
-        """Run the outer loop, without a prior also from least squares where the data refute the first result."""
-        problem = self.problem if problem is None else problem
-        fit = self.run_once(problem, noise, prior=prior, inflation=inflation, start=start)
-        return self._not_refuted(problem, fit, inflation) if prior is None else fit
+        """Run the outer loop: once, or also from least squares where the data refute a first result without a prior.
 
-    def run_once(
-        self,
-        problem: Problem | None = None,
-        noise: float | None = None,
-        *,
-        prior: Prior | None = None,
-        inflation: Array | None = None,
-        start: Array | None = None,
-    ) -> Fit:
-        """Run the outer loop; where inflation meets a collapse, once more with the noise rule at the inflated noise."""
+        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise.
+        """
         problem = self.problem if problem is None else problem
         alpha = np.ones(problem.n_columns) if inflation is None else inflation
         setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
-        fit = self._off_the_floor(setting, solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol))
+        fit = self._off_the_floor(setting, self._solved(setting, start))
         if fit.status is Status.COLLAPSED and inflation is not None:
-            setting = replace(setting, noise_scale=np.ones(problem.n_columns))
-            again = solve_wide(setting, max_iter=self.max_iter, tol=self.tol)
+            again = self._solved(replace(setting, noise_scale=np.ones(problem.n_columns)))
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
-        return fit
+        return fit if once or prior is not None else self._not_refuted(problem, fit, inflation)
+
+    def _solved(self, setting: Setting, start: Array | None = None) -> Fit:
+        return solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol)
 
     def _noise_rule(self, initial: float | None) -> NoiseRule:
         if self.noise_variance is None:
@@ -145,7 +123,7 @@ class Task:
         if not at_floor(setting, fit) or not problem.wide or problem.too_many(fit.posterior.active.size):
             return fit
         lower = replace(setting, noise_rule=Learned(fit.noise, low_floor=True))
-        again = solve_wide(lower, start=fit.gamma, max_iter=self.max_iter, tol=self.tol)
+        again = self._solved(lower, fit.gamma)
         return fit if problem.too_many(again.posterior.active.size) else again.after(fit)
 
     def _not_refuted(self, problem: Problem, fit: Fit, inflation: Array | None) -> Fit:
@@ -173,7 +151,7 @@ class Task:
         if chance > REFUTED:
             return fit
         coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
-        again = self.run_once(problem, noise, inflation=inflation, start=coefficients**2)
+        again = self.run(problem, noise, inflation=inflation, start=coefficients**2, once=True)
         if again.status is Status.COLLAPSED or not again.trace.cost[-1] < fit.trace.cost[-1]:
             return fit
         return again.after(fit)
@@ -259,27 +237,13 @@ def tasks_of(
 
 @dataclass(frozen=True)
 class Wish:
-    """What a user asks of a method, checked: one strength per column, or the expected number of false terms.
+    """What a user asks of a method, checked: one strength per column, or the expected number of false terms."""
 
-    Attributes
-    ----------
-    strength : ndarray of shape (d,) or None
-        α, λ or τ in the user's units; None where it is to be calibrated.
-    false_terms : float
-        Expected number of false terms, for a calibrated strength.
-    width : ndarray of shape (d,) or None
-        η of ARDr.
-    prior : Prior, Convex or None
-        Of ARDr, in place of λ and η.
-    search : str
-        Of MAPSTSBL.
-    """
-
-    strength: Array | None = None
-    false_terms: float = 1.0
-    width: Array | None = None
-    prior: Prior | Convex | None = None
-    search: Search = "diagonal"
+    strength: Array | None = None  # α, λ or τ of every column in the user's units; None where it is to be calibrated
+    false_terms: float = 1.0  # expected number of false terms, for a calibrated strength
+    width: Array | None = None  # η of ARDr
+    prior: Prior | Convex | None = None  # of ARDr, in place of λ and η
+    search: Search = "diagonal"  # of MAPSTSBL
 
     @property
     def calibrated(self) -> bool:
@@ -301,28 +265,14 @@ class Wish:
 
 @dataclass(frozen=True)
 class Method:
-    """What an estimator is: how it is solved, and the name and range of its strength.
+    """What an estimator is: how it is solved, and the name and range of its strength."""
 
-    Attributes
-    ----------
-    solve : callable
-        (task, wish, fit of a strength nearby or None) → fit.
-    strength : str or None
-        Name of the parameter that decides how many terms are kept.
-    zero_allowed, infinity_allowed : bool
-        Which extreme strengths make sense.
-    sparse_first : bool
-        Whether small strengths keep few terms.
-    unit_power : int
-        How the statistics of its threshold change with the unit of a coefficient.
-    """
-
-    solve: Callable[[Task, Wish, Fit | None], Fit]
-    strength: str | None = None
-    zero_allowed: bool = True
+    solve: Callable[[Task, Wish, Fit | None], Fit]  # from a task, a wish, and the fit of a strength nearby or None
+    strength: str | None = None  # name of the parameter that decides how many terms are kept
+    zero_allowed: bool = True  # which extreme strengths make sense
     infinity_allowed: bool = False
-    sparse_first: bool = False
-    unit_power: int = 0
+    sparse_first: bool = False  # whether small strengths keep few terms
+    unit_power: int = 0  # how the statistics of its threshold change with the unit of a coefficient
 
 
 def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:

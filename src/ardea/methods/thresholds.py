@@ -7,7 +7,7 @@ how both change with the unit of a coefficient: magnitudes with its first power,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,6 @@ class Verdict:
     drop: NDArray[np.bool_]
     statistic: Array
     threshold: Array
-
-
-class Strength(Protocol):
-    """A threshold per column, possibly a function of the posterior."""
-
-    def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
-        """Return the strengths of the active columns, given their numbers in the whole problem and their ρ."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +66,8 @@ class Calibrated:
         return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision)
 
 
-class Rule(Protocol):
-    """Posterior → verdict."""
-
-    @property
-    def unit_power(self) -> int:
-        """Power of the coefficient's unit in the statistic."""
-
-    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        """Judge the active columns, given their ρ and their numbers in the whole problem."""
+# A threshold per active column, given their numbers in the whole problem, the posterior and their ρ.
+Strength = Given | Calibrated
 
 
 @dataclass(frozen=True)
@@ -146,12 +132,6 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
 
     Removing j conditions the posterior on ξ_j = 0: with v = Σ_:j, μ ← μ − vμ_j/v_j and Σ ← Σ − vvᵀ/v_j. The cost
     ½μ_j²/Σ_jj is the fall of the log-posterior when all other coordinates are free to follow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> backward_elimination(np.array([3.0, 0.1]), np.eye(2), np.ones(2)).drop
-    array([False,  True])
     """
     mean, covariance = mean.copy(), covariance.copy()
     statistic = np.zeros(mean.size)
@@ -175,7 +155,8 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
 
 def _grown_removal(post: Posterior, threshold: Array, *, backward: bool) -> Verdict:
     """Grow S greedily on the paper's criterion, Στ_S − ½μ_SᵀP_SSμ_S with the kept coordinates frozen at μ."""
-    precision = _precision(post)
+    half = post.triangle / post.root[:, None]
+    precision = half @ half.T / post.noise  # Σ⁻¹ = Γ^{-1/2}BΓ^{-1/2}/σ²
     scaled = precision * np.outer(post.mean, post.mean)  # ½·sum over S×S of this is the cost of removing S
     removed = np.zeros(post.mean.size, dtype=bool)
     statistic = 0.5 * scaled.diagonal()
@@ -198,8 +179,4 @@ def _grown_removal(post: Posterior, threshold: Array, *, backward: bool) -> Verd
     return Verdict(removed, statistic, threshold)
 
 
-def _precision(post: Posterior) -> Array:
-    """Return Σ⁻¹ = Γ^{-1/2}BΓ^{-1/2}/σ² of the active coefficients."""
-    half = post.triangle / post.root[:, None]
-    product: Array = half @ half.T / post.noise
-    return product
+Rule = Magnitude | Likelihood | MaximumAPosteriori
