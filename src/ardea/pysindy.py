@@ -15,11 +15,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ardea.core.problem import Array
-from ardea.equation import Equation
+from ardea.equation import Equation, Estimate
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import SparseARD
 from ardea.estimators.search import ARDSearch
-from ardea.methods.kept import Estimate
 
 try:
     from pysindy.optimizers import BaseOptimizer

@@ -27,11 +27,10 @@ from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.series import SECONDS
-from ardea.equation import Equation, Left, Rival
+from ardea.equation import Equation, KeptTerms, Left, Rival
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch, Path
-from ardea.methods.kept import KeptTerms
 from ardea.names import ColumnNames, Vocabulary, default_names
 from ardea.tables.archive import (
     LARGEST_WHOLE,

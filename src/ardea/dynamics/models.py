@@ -22,8 +22,7 @@ from ardea.dynamics.libraries import Library, RightHandSide
 from ardea.dynamics.search import SearchResult, scored, whitened
 from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
-from ardea.equation import CLOSE, Equation, Left, Rival
-from ardea.methods.kept import KeptTerms
+from ardea.equation import CLOSE, Equation, KeptTerms, Left, Rival
 from ardea.names import Vocabulary, Wording, printable
 from ardea.show.notebook import ShowsMotion
 

@@ -25,7 +25,7 @@ from ardea.core.compression import CompressedRows, Compression, is_lazy, merged_
 from ardea.core.implicit import Operator
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.result import Fit, Trace
-from ardea.equation import Equation, IntervalKind, Left, Summary, python_function
+from ardea.equation import Equation, IntervalKind, Left, Summary, kept_terms, python_function
 from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice, fit_advice
 from ardea.estimators.inputs import (
     CheckedRows,
@@ -36,7 +36,6 @@ from ardea.estimators.inputs import (
     explained_where_unsound,
     refuse_masks_and_dates,
 )
-from ardea.methods.kept import kept_terms
 from ardea.methods.task import Method, Wish, tasks_of
 from ardea.names import ColumnNames, default_names
 from ardea.show.draws import to_arviz

@@ -43,10 +43,9 @@ from ardea.core.implicit import Operator
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.subsets import Criterion, misfit, penalty
-from ardea.equation import Equation, Left
+from ardea.equation import Equation, Left, kept_terms
 from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
-from ardea.methods.kept import kept_terms
 from ardea.methods.task import Task, tasks_of
 from ardea.names import ColumnNames, default_names
 from ardea.show import fits

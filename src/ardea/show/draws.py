@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ardea.core.problem import Array
-from ardea.equation import Equation
-from ardea.methods.kept import KeptTerms
+from ardea.equation import Equation, KeptTerms
 
 
 def to_arviz(equations: Sequence[Equation], n_draws: int = 1000, random_state: Any = None) -> Any:
