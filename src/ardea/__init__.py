@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD, advice
     from ardea.estimators.advice import CollapseWarning
     from ardea.saving import ModelFileError, load, save
-    from ardea.versions import __version__, show_versions
+
+    __version__: str
 
 __all__ = [
     "ARD",
@@ -46,12 +47,15 @@ _HOMES = {
     "ardea.estimators.advice": ("CollapseWarning",),
     "ardea.core.implicit": ("Operator",),
     "ardea.saving": ("ModelFileError", "load", "save"),
-    "ardea.versions": ("__version__", "show_versions"),
 }
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("ardea")
         for home, names in _HOMES.items():
             if name in names:
                 found = import_module(f"{home}.{name}") if home == "ardea" else getattr(import_module(home), name)
@@ -62,3 +66,28 @@ if not TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def show_versions() -> None:
+    """Print the versions of Ardea, Python and the packages it can use, and which outer loop is in use.
+
+    Examples
+    --------
+    >>> import ardea
+    >>> ardea.show_versions()  # doctest: +ELLIPSIS
+    python        ...
+    ardea         ...
+    """
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from ardea.core.loop import loop_in_use
+
+    print(f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}")
+    for name in ("ardea", "numpy", "scipy", "scikit-learn", "pandas", "polars"):
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            installed = "not installed"
+        print(f"{name:<14}{installed}")
+    print(f"{'outer loop':<14}{loop_in_use()}")

@@ -8,36 +8,12 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 # Convention: an error is shown with two digits, a number without an error with five.
 DIGITS_OF_ERROR, DIGITS = 2, 5
-
-
-class Vocabulary(Protocol):
-    """How the candidate terms are written: in text, LaTeX, SymPy and Python."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of all candidates."""
-
-    @property
-    def constant(self) -> int | None:
-        """Which candidate is the constant 1; None where there is none."""
-
-    def latex(self, j: int) -> str:
-        """Return a candidate in LaTeX."""
-
-    def sympy(self, j: int) -> Any:
-        """Return a candidate as a SymPy expression."""
-
-    def python(self, j: int) -> str:
-        """Return a candidate as a Python expression in the names of `arguments`."""
-
-    def arguments(self, support: Sequence[int]) -> dict[str, str]:
-        """Return the Python names of the variables in these terms, each with the name it stands for."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +122,10 @@ class Wording:
             else default_names(len(names), letter)
             for names, letter in zip(self.spelling, ("x", "a"), strict=False)
         ]
+
+
+# How the candidate terms of an equation are written.
+Vocabulary = ColumnNames | Wording
 
 
 def checked_names(names: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ USUAL_FUNCTION, USUAL_SHARE = 18, 0.9
 # The rooms from the bottom up: when a module is loaded, it imports from its own room and from those below. A module at
 # the top of the package is a room too.
 ROOMS = [
-    {"core", "names", "versions"},
+    {"core", "names"},
     {"rates", "priors"},
     {"methods"},
     {"equation"},

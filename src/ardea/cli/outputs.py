@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ardea import __version__
 from ardea.cli.console import Failure, print_json, print_warnings, visible
 from ardea.equation import Equation
 from ardea.saving import save
@@ -17,7 +18,6 @@ from ardea.show.fits import equations_of
 from ardea.tables.columns import TableError, joined_names, level_names
 from ardea.tables.reading import Table, open_table
 from ardea.tables.writing import write_whole
-from ardea.versions import __version__
 
 FIGURE_FORMATS = ("png", "svg")
 # Options that stand at these are not part of the command that does the same again.

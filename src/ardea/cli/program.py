@@ -16,9 +16,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ardea import __version__
 from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable
 from ardea.paper.runner import add_parser as add_reproduce
-from ardea.versions import __version__
 
 # Numbers beyond these have squares that are no numbers, and nobody counts further (derived: double precision).
 SMALLEST, LARGEST, MOST = 1e-150, 1e150, 10**15

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,28 +19,6 @@ CANCELLED_SHARE = 1e-4
 # Columns of an operator that are made dense together, to measure them: a convention.
 COLUMNS_AT_ONCE = 256
 _NONE: Index = np.empty(0, dtype=np.intp)
-
-
-class Source(Protocol):
-    """A Θ that is never made dense: a sparse matrix or a linear operator."""
-
-    shape: tuple[int, int]
-
-    @property
-    def norms(self) -> Array:
-        """Norm of every column."""
-
-    def weighted(self, root: Array) -> Source:
-        """Return the same with every row multiplied by its root weight."""
-
-    def take(self, index: Index) -> Array:
-        """Return the chosen columns as a dense array."""
-
-    def correlate(self, vectors: Array) -> Array:
-        """Return Θᵀ vectors."""
-
-    def restrict(self, index: Index) -> Source:
-        """Return the chosen columns only."""
 
 
 class ProjectedColumns:
@@ -214,6 +192,9 @@ class Operator:
         """Return the chosen columns only."""
         chosen = sparse.csr_array(sparse.eye_array(self.shape[1], format="csc")[:, index])
         return self._derived(self.op @ aslinearoperator(chosen), self.column_norms[index])
+
+
+Source = SparseSource | Operator
 
 
 def pose_implicit(

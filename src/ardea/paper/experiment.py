@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ardea.versions import __version__
+from ardea import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame

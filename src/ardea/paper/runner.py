@@ -27,9 +27,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ardea import __version__
 from ardea.paper.experiment import FLOAT_FORMAT, SCALES, VARIANTS, Experiment, Row, Settings, duration
 from ardea.tables.writing import write_whole
-from ardea.versions import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame

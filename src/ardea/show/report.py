@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ardea import __version__
 from ardea.equation import Equation
 from ardea.show import fits, motion
 from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, percent, render, svg, term_rows
 from ardea.tables.writing import write_whole
-from ardea.versions import __version__
 
 # A convention: so many targets have figures of their own.
 MOST_TARGETS = 5

@@ -34,8 +34,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
+from ardea import __version__
 from ardea.tables.writing import whole_file
-from ardea.versions import __version__
 
 FORMAT, FORMAT_VERSION = "ardea model", 1
 HEADER_NAME, ARRAY_NAME = "header.json", "arrays/{}.npy"
