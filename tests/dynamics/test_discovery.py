@@ -493,3 +493,52 @@ def test_progress_is_shown_on_request_only(lorenz, capsys):
     assert capsys.readouterr().err == ""
     Discovery(Polynomials(2), verbose=1, n_jobs=1).fit(x, t)
     assert "3/3" in capsys.readouterr().err
+
+
+# Frames by name, masks, maps
+
+
+@pytest.fixture(scope="module")
+def oscillator():
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    frame = pd.DataFrame(x, columns=["q", "p"])
+    return t, frame, Discovery().fit(frame, t)
+
+
+def test_columns_of_frames_are_found_by_name(oscillator):
+    t, frame, found = oscillator
+    swapped = frame[["p", "q"]]
+    np.testing.assert_array_equal(found.predict(swapped), found.predict(frame))
+    assert found.score(swapped, t) == found.score(frame, t)
+    half = len(t) // 2
+    both = Discovery().fit([frame[:half], swapped[half:]], [t[:half], t[half:]])
+    same = Discovery().fit([frame[:half], frame[half:]], [t[:half], t[half:]])
+    np.testing.assert_array_equal(both.coef_, same.coef_)
+    np.testing.assert_array_equal(found.simulate(frame.loc[0, ["p", "q"]], t[:5]), found.simulate(frame.loc[0], t[:5]))
+
+
+def test_columns_that_the_model_does_not_know_are_refused(oscillator):
+    _, frame, found = oscillator
+    with pytest.raises(ValueError, match="zzz, p, but the model is of q, p"):
+        found.predict(frame.rename(columns={"q": "zzz"}))
+    np.testing.assert_array_equal(found.predict(frame.set_axis(["a", "b"], axis=1)), found.predict(frame))
+
+
+def test_masked_rows_are_predicted_as_missing(oscillator):
+    _, frame, found = oscillator
+    rows = np.ma.masked_array(frame.to_numpy()[:3].copy(), mask=False)
+    rows[1] = np.ma.masked
+    assert np.isnan(found.predict(rows)[1]).all()
+    np.testing.assert_array_equal(found.predict(rows)[[0, 2]], found.predict(frame)[[0, 2]])
+
+
+def test_a_map_needs_no_times():
+    _, x = systems.henon_map().noisy(0.0, seed=0)
+    model = Discovery(discrete_time=True)
+    np.testing.assert_array_equal(model.fit(x).coef_, Discovery(discrete_time=True).fit(x, 1.0).coef_)
+
+
+def test_inputs_bring_their_names():
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    force = pd.DataFrame({"force": np.sin(t)})
+    assert "force" in Discovery(Polynomials(1)).fit(x, t, u=force).get_feature_names()

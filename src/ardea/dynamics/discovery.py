@@ -220,6 +220,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _found_states(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
     ) -> tuple[list[SearchResult], StateModel, str | None]:
+        t = 1.0 if t is None and self.discrete_time else t  # the steps of a map are its time
         series, all_names, unit = checked_series(x, t, x_dot, u, names, time_unit)
         library: Library = default_library(len(all_names)) if self.library is None else self.library
         rows, d = sum(len(one.x) for one in series), library.n_terms(len(all_names))
@@ -254,7 +255,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(self.model_, StateModel):
             raise NotImplementedError("score() is for models of states; compare predict(u) with u_t for fields.")
-        series, *_ = checked_series(x, self.elapsed(t), x_dot, u, self.model_.names)
+        trajectories = [self._ordered(one) for one in x] if isinstance(x, list | tuple) else self._ordered(x)
+        series, *_ = checked_series(trajectories, self.elapsed(t), x_dot, u, self.model_.names)
         if x_dot is not None:
             pairs = [(one.x_dot, self._slopes(one)) for one in series]
         else:

@@ -20,7 +20,7 @@ from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library, RightHandSide
 from ardea.dynamics.search import SearchResult, scored, whitened
-from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times
+from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times, in_order
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, KeptTerms, Left, Rival
 from ardea.names import Vocabulary, Wording, printable
@@ -359,7 +359,16 @@ class EquationsOfMotion(ShowsMotion):
             Inputs.
         """
         check_is_fitted(self)
-        return self.model_.predict(x, u)
+        return self.model_.predict(self._ordered(x), self._ordered(u, inputs=True))
+
+    def _ordered(self, values: Any, *, inputs: bool = False) -> Any:
+        """Return states, or inputs, in the order of the model: columns of a frame by name, masked values as NaN."""
+        if values is None or callable(values):
+            return values
+        if isinstance(self.model_, FieldModel):
+            return values
+        names = self.model_.names[len(self.equations_) :] if inputs else self.feature_names_
+        return in_order(values, names, "u" if inputs else "x")
 
     def sample(self, n: int, random_state: Any = None) -> Array:
         """Draw coefficients from their Gaussian posterior, shape (n, equations, terms); zeros stay zero."""
@@ -406,7 +415,7 @@ class EquationsOfMotion(ShowsMotion):
             are taken as periodic in space.
         """
         check_is_fitted(self)
-        t = self.elapsed(t)
+        t, x0, u = self.elapsed(t), self._ordered(x0), self._ordered(u, inputs=True)
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")

@@ -77,15 +77,20 @@ def checked_series(
     states = list(x) if several else [x]
     if not states:
         raise ValueError("x is an empty list: give at least one trajectory.")
-    columns = [str(name) for name in states[0].columns] if hasattr(states[0], "columns") else None
     one_step = np.isscalar(t) or isinstance(t, timedelta)
     given: dict[str, list[Any]] = {"t": [t] * len(states) if one_step or not several else list(t)}
     for name, one in (("x_dot", x_dot), ("u", u)):
         given[name] = [None] * len(states) if one is None else list(one) if several else [one]
     for name, values in given.items():
         if len(values) != len(states):
-            raise ValueError(f"{name} has {len(values)} trajectories, x has {len(states)}.")
+            what = "one array of times for each of them" if name == "t" else "one for each of them"
+            raise ValueError(
+                f"x has {len(states)} trajectories and {name} {len(values)} entries: give {what} in a list."
+            )
     times, unit = as_numbers(given["t"], time_unit)
+    columns = labels_of(states[0])
+    if columns is not None:
+        states = [in_order(one, columns, "x") for one in states]
     series = []
     for number, (one, time, slope, control) in enumerate(zip(states, times, given["x_dot"], given["u"], strict=True)):
         where = f" of trajectory {number}" if several else ""
@@ -93,7 +98,29 @@ def checked_series(
     widths = {(one.x.shape[1], one.inputs.shape[1]) for one in series}
     if len(widths) > 1:
         raise ValueError("All trajectories must have the same states and inputs.")
-    return series, _names(feature_names, columns, *widths.pop()), unit
+    return series, _names(feature_names, columns, labels_of(given["u"][0]), *widths.pop()), unit
+
+
+def labels_of(values: Any) -> list[str] | None:
+    """Return the names of a frame's columns, or of a series' entries; None for what has no names."""
+    labels = values.columns if hasattr(values, "columns") else getattr(values, "index", None)
+    return None if labels is None or callable(labels) else [str(label) for label in labels]
+
+
+def in_order(values: Any, names: Sequence[str], what: str) -> Any:
+    """Return numbers in the order of the names of a model, masked ones as NaN.
+
+    A frame's columns (a series' entries) are found by name, whatever their order; if none of its names is known, they
+    are taken as they stand, like those of an array.
+    """
+    labels = labels_of(values)
+    if labels is not None and set(labels) & set(names):
+        if set(labels) != set(names) or len(labels) != len(names):
+            raise ValueError(
+                f"{what} has {', '.join(labels)}, but the model is of {', '.join(names)}: rename or choose."
+            )
+        return np.asarray(values)[..., [labels.index(name) for name in names]]
+    return values.astype(float).filled(np.nan) if isinstance(values, np.ma.MaskedArray) else values
 
 
 def _rows(values: Any, name: str) -> Array:
@@ -152,17 +179,18 @@ def _checked_times(t: Any, m: int, where: str) -> Array:
     return times
 
 
-def _names(given: Sequence[str] | None, frame: list[str] | None, n_states: int, n_inputs: int) -> list[str]:
-    inputs = list(default_names(n_inputs, "u"))
+def _names(
+    given: Sequence[str] | None, frame: list[str] | None, input_frame: list[str] | None, n_states: int, n_inputs: int
+) -> list[str]:
+    inputs = input_frame or list(default_names(n_inputs, "u"))
     if given is None:
         return (frame or list(default_names(n_states))) + inputs
     names = [str(name) for name in given]
     if len(names) == n_states:
         names += inputs
     if len(names) != n_states + n_inputs or len(set(names)) != len(names):
-        raise ValueError(
-            f"feature_names must be {n_states} different names (or {n_states + n_inputs} with the inputs), got {names}."
-        )
+        with_inputs = f" ({n_states + n_inputs} with the inputs)" if n_inputs else ""
+        raise ValueError(f"feature_names must be {n_states} different names{with_inputs}, got {names}.")
     return names
 
 

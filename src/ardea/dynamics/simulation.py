@@ -358,7 +358,7 @@ def checked_start(x0: ArrayLike, limit: float | Array) -> Array:
 def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool) -> Inputs | None:
     """Return u as a function of time: the user's, a spline through rows, or (for maps) the row of each time."""
     if (inputs is None) != (n_inputs == 0):
-        raise ValueError(f"the equations have {n_inputs} inputs; give `inputs` if there are any, and only then")
+        raise ValueError(f"the equations have {n_inputs} inputs; give them as `u` if there are any, and only then")
     if inputs is None:
         return None
     if callable(inputs):
