@@ -65,62 +65,54 @@ def run_compiled(
     setting: Setting, delta: Array, noise: float, *, started: bool, max_iter: int, tol: float
 ) -> Fit | None:
     """Run the compiled loop from δ = `delta`; None where it is not in use, or the setting needs the twin."""
-    problem, rule = setting.problem, setting.noise_rule
-    prior = setting.prior.capped_linear()
-    columns = problem.columns
-    if not isinstance(columns, DenseColumns) or prior is None:
-        return None
-    if min(columns.shape) == 0 or problem.total == 0 or loop_in_use() != "compiled":
-        return None
-    d = problem.n_columns
-    lam, eta = np.zeros(d), np.full(d, np.inf)
-    lam[:], eta[:] = prior[0], prior[1]
-    loop = _built(
-        columns.matrix,
-        np.ascontiguousarray(problem.target),
-        problem.rest,
-        problem.n_rows,
-        problem.square_norms,
-        problem.correlations,
-        problem.total,
-        np.ascontiguousarray(setting.inflation, dtype=float),
-        lam,
-        eta,
-        bool(lam.any()),
-        prior[2],
-        rule.learned,
-        rule.floor(problem) if isinstance(rule, Learned) else 0.0,
-        np.ascontiguousarray(setting.noise_factors, dtype=float),
-        setting.has_cost,
-        setting.newton,
-        CONSTANTS,
-    )
+    loop = _built(setting) if loop_in_use() == "compiled" else None
     if loop is None:
         return None
     most_steps = min(max_iter, MOST_STEPS)
     outcome, delta, noise, gap, n_iter, steps = loop.run(np.ascontiguousarray(delta), noise, started, most_steps, tol)
     if outcome == compiled.Outcome.FALLBACK:
         return None
-    status = {
-        compiled.Outcome.CONVERGED: Status.CONVERGED,
-        compiled.Outcome.MAX_ITER: Status.MAX_ITER,
-        compiled.Outcome.STALLED: Status.STALLED,
-    }[compiled.Outcome(outcome)]
     gamma = setting.inflation * delta
     if np.all(setting.inflation == 1):
         active, root, triangle, w, residual, rss, log_determinant = loop.posterior_parts()
         post = Posterior(active, root, noise, triangle, w, residual, rss, log_determinant)
     else:
-        post = posterior(problem, gamma, noise)
+        post = posterior(setting.problem, gamma, noise)
     cost, noises, terms = steps
-    return Fit(gamma, noise, sharpened(problem, post), gap, n_iter, status, Trace(cost, noises, terms.astype(int)))
+    status, trace = Status[compiled.Outcome(outcome).name], Trace(cost, noises, terms.astype(int))
+    return Fit(gamma, noise, sharpened(setting.problem, post), gap, n_iter, status, trace)
 
 
-def _built(*arguments: Any) -> Any:
-    """Return the loop with its work space, or None where that cannot be had: the twin asks for less at once."""
+def _built(setting: Setting) -> Any:
+    """Return the loop with its work space; None where it cannot take the setting, or gets no memory."""
+    problem, rule, prior = setting.problem, setting.noise_rule, setting.prior.capped_linear()
+    columns, d = problem.columns, problem.n_columns
+    if not isinstance(columns, DenseColumns) or prior is None or min(columns.shape) == 0 or problem.total == 0:
+        return None
+    lam, eta = np.zeros(d), np.full(d, np.inf)
+    lam[:], eta[:] = prior[0], prior[1]
     try:
-        return compiled.Loop(*arguments)
-    except MemoryError:
+        return compiled.Loop(
+            columns.matrix,
+            np.ascontiguousarray(problem.target),
+            problem.rest,
+            problem.n_rows,
+            problem.square_norms,
+            problem.correlations,
+            problem.total,
+            np.ascontiguousarray(setting.inflation, dtype=float),
+            lam,
+            eta,
+            bool(lam.any()),
+            prior[2],
+            rule.learned,
+            rule.floor(problem) if isinstance(rule, Learned) else 0.0,
+            np.ascontiguousarray(setting.noise_factors, dtype=float),
+            setting.has_cost,
+            setting.newton,
+            CONSTANTS,
+        )
+    except MemoryError:  # the twin asks for less at once
         return None
 
 

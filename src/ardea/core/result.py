@@ -146,15 +146,15 @@ class Setting:
 
 
 class Status(Enum):
-    """How a fit ended; `advice` is the text of the warning (empty where none is needed)."""
+    """How a fit ended, the gravest last; `advice` is the text of the warning (empty where none is needed)."""
 
-    CONVERGED = "converged"
     EMPTY_TARGET = "empty target"
-    MAX_ITER = "max_iter reached"
-    STALLED = "stalled at rounding error"
-    COLLAPSED = "collapsed"
-    RESCUED = "rescued from a collapse"
+    CONVERGED = "converged"
     OVERSHRUNK = "noise inflated by shrinkage"
+    RESCUED = "rescued from a collapse"
+    STALLED = "stalled at rounding error"
+    MAX_ITER = "max_iter reached"
+    COLLAPSED = "collapsed"
 
     @property
     def advice(self) -> str:
@@ -164,18 +164,9 @@ class Status(Enum):
 
 def worst(*statuses: Status) -> Status:
     """Return the status of several stages that the user most needs to hear of."""
-    return max(statuses, key=_GRAVITY.index)
+    return max(statuses, key=list(Status).index)
 
 
-_GRAVITY = [
-    Status.EMPTY_TARGET,
-    Status.CONVERGED,
-    Status.OVERSHRUNK,
-    Status.RESCUED,
-    Status.STALLED,
-    Status.MAX_ITER,
-    Status.COLLAPSED,
-]
 _ADVICE = {
     Status.MAX_ITER: (
         "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
