@@ -120,7 +120,8 @@ def in_order(values: Any, names: Sequence[str], what: str) -> Any:
                 f"{what} has {', '.join(labels)}, but the model is of {', '.join(names)}: rename or choose."
             )
         return np.asarray(values)[..., [labels.index(name) for name in names]]
-    return values.astype(float).filled(np.nan) if isinstance(values, np.ma.MaskedArray) else values
+    masked = isinstance(values, np.ma.MaskedArray)
+    return np.ma.filled(values.astype(float), np.nan) if masked else values
 
 
 def _rows(values: Any, name: str) -> Array:
