@@ -458,6 +458,13 @@ def test_a_reader_that_leaves_is_no_error_with_traceback(folder):
     assert "Broken" not in done.stderr
 
 
+def test_a_reader_that_leaves_early_costs_no_file(folder, tmp_path):
+    program = f'"{sys.executable}" -c "import sys; from ardea.cli import main; sys.exit(main())"'
+    command = f'{program} fit "{folder / "table.csv"}" --target y --out "{tmp_path / "run"}" | true'
+    subprocess.run(command, shell=True, capture_output=True, timeout=120, check=False)
+    assert {"model.ardea", "coefficients.csv", "report.html"} <= {one.name for one in (tmp_path / "run").iterdir()}
+
+
 # Completion
 
 

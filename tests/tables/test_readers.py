@@ -702,3 +702,45 @@ def test_encodings(tmp_path):
     path.write_bytes(b"\x81\x8d,y\n1,2\n")
     with pytest.raises(ValueError, match="neither UTF-8 nor Windows-1252"):
         open_rows(path, "y")
+
+
+# Marks in numbers that other columns decide
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("p;y\n1.775;17,7\n612;6,1\n2.000.000;1,5\n", [1775, 612, 2000000]),
+        ("p;y\n100.444;17,7\n100.604;6,1\n", [100444, 100604]),
+        ("p;y\n1.5;17,7\n2.775;6,1\n", [1.5, 2.775]),  # 1.5 is no thousand
+        ("p;y\n1,775;17.7\n1,612;6.1\n", [1775, 1612]),
+        ('p,y\n"1,775",17.7\n612,6.1\n', [1775, 612]),
+        ("p;y\n1 775;17,7\n12 345,5;6,1\n7;1,5\n", [1775, 12345.5, 7]),
+        ("p,y\n1\u202f775,17.7\n12\u00a0345.5,6.1\n", [1775, 12345.5]),
+    ],
+)
+def test_marks_in_numbers_are_decided_by_the_file_and_said(tmp_path, text, numbers):
+    rows = open_rows(text_file(tmp_path, text), "y")
+    np.testing.assert_array_equal(rows.arrays()[0].ravel(), numbers)
+    assert any("column 'p'" in one for one in rows.remarks) or numbers[0] == 1.5
+
+
+def test_marks_that_stay_in_doubt_name_the_option(tmp_path):
+    path = text_file(tmp_path, "p;y\n1.775;1\n612;2\n3.100;3\n")
+    rows = open_rows(path, "y")
+    assert rows.arrays()[0][0, 0] == 1.775
+    assert any("dots in column 'p' were read as decimal points (1.775)" in one for one in rows.remarks)
+    assert any("--decimal ," in one for one in rows.remarks)
+    assert open_rows(path, "y", decimal=",").arrays()[0][0, 0] == 1775
+    path = text_file(tmp_path, "p;y\n1,775;1\n3,100;3\n")
+    rows = open_rows(path, "y")
+    assert any("commas in column 'p' stand before decimals; if not, give --decimal ." in one for one in rows.remarks)
+    assert not open_rows(text_file(tmp_path, "p,y\n1.775,1\n3.100,3\n"), "y").remarks  # commas separate
+
+
+def test_a_name_of_two_columns_is_no_target(tmp_path):
+    path = text_file(tmp_path, "a,y,y\n1,2,3\n4,5,7\n")
+    with pytest.raises(ValueError, match=r"columns 1 and 2 \(counted from 0\) are both named 'y'"):
+        open_rows(path, "y")
+    assert open_rows(path, 2).names == ("a", "y")
+    assert open_rows(path, "a").names == ("y", "y.2")

@@ -15,7 +15,8 @@ from ardea.equation import Summary
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.show.fits import equations_of
 from ardea.show.report import chosen_how
-from ardea.tables.columns import level_names, listed, named
+from ardea.tables.columns import level_names
+from ardea.tables.naming import listed
 from ardea.tables.rows import Rows
 
 KINDS: dict[str, Any] = {"sparse": SparseARD, "ard": ARD, "vi": ARDvi, "r": ARDr}
@@ -44,7 +45,7 @@ def read_rows(options: argparse.Namespace) -> Rows:
     working(f"Reading {options.data}")
     table = table_of(options.data, options)
     where = f"{table.path} has no column"
-    target = named(options.target, table.names, where)
+    target = table.target(options.target)
     dropped = {*listed(options.drop, table.names, where), target}
     columns = [name for name in listed(options.columns, table.names, where) or table.names if name not in dropped]
     if not columns:

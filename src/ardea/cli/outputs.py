@@ -15,7 +15,8 @@ from ardea.equation import Equation
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
 from ardea.show.fits import equations_of
-from ardea.tables.columns import TableError, joined_names, level_names
+from ardea.tables.columns import TableError, level_names
+from ardea.tables.naming import joined_names
 from ardea.tables.reading import Table, open_table
 from ardea.tables.writing import write_whole
 
@@ -88,14 +89,16 @@ def check_folder(folder: Path | None) -> None:
 def print_found(
     text: str, record: dict[str, Any], notes: list[str], json: bool, write: Callable[[], list[Path]]
 ) -> None:
-    """Print what was found, write files, and say which: for a person, or all of it at once for machines."""
-    if not json:
-        print(text)
-        print_warnings(notes)
+    """Write files, print what was found, and say which files: for a person, or all of it at once for machines.
+
+    Files come first: a reader that leaves early (`| head`) ends the program.
+    """
     files = write()
     if json:
         print_json({**record, "warnings": notes, "files": [str(file) for file in files]})
         return
+    print(text)
+    print_warnings(notes)
     for file in files:
         print(visible(f"wrote {file}"))
 

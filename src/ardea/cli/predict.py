@@ -13,7 +13,8 @@ from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.outputs import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
 from ardea.saving import load
-from ardea.tables.columns import Columns, unknown
+from ardea.tables.columns import Columns
+from ardea.tables.naming import unknown
 from ardea.tables.reading import Table
 from ardea.tables.writing import write_whole
 

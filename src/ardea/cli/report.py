@@ -10,7 +10,6 @@ from ardea.cli.console import Failure, kept_warnings, print_warnings
 from ardea.cli.outputs import columns_of, command_line, helped, table_notes, table_of
 from ardea.saving import load
 from ardea.show import write_report
-from ardea.tables.columns import named
 from ardea.tables.reading import KNOWN, PACKED
 from ardea.tables.rows import Rows
 
@@ -63,7 +62,7 @@ def _loaded(options: argparse.Namespace) -> tuple[Any, Any, list[str] | None, li
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
     table = table_of(options.data, options)
-    target = named(options.target, table.names, f"{table.path} has no column")
+    target = table.target(options.target)
     levels = table_notes(model)["levels"]
     names = list(model.equations_[0].vocabulary.names)
     columns = list(dict.fromkeys(columns_of(names, levels)))

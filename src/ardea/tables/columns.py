@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.names import printable
+from ardea.tables.naming import safe_name
 
 # What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
 # "Na" is not among them: it is sodium.
@@ -25,14 +22,19 @@ MISSING = (
 MOST_LEVELS = 20
 # So many problems of a file are listed; one more tells that there are others.
 MOST_PROBLEMS = 10
-# Names that a message lists, and that are compared letter by letter with a wrong one (conventions: a line, a second).
-SHOWN_NAMES, MOST_COMPARED = 20, 5000
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
-PLAIN = rf"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+){_EXPONENT}|[+-]?(?:inf|infinity|INF|Infinity|Inf)"
+_INFINITE = "[+-]?(?:inf|infinity|INF|Infinity|Inf)"
+PLAIN = rf"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+){_EXPONENT}|{_INFINITE}"
 # 1,5 and 1.234,5: the comma stands before decimals. 1,234 and 1,234.5: it groups thousands. 1,234 alone may be either.
 DECIMAL_COMMA = rf"[+-]?(?:[0-9]+,[0-9]*|,[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?:,[0-9]*)?){_EXPONENT}"
 THOUSANDS = rf"[+-]?[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})+(?:\.[0-9]*)?{_EXPONENT}"
-ANY_NUMBER = re.compile(f"(?:{PLAIN}|{DECIMAL_COMMA}|{THOUSANDS})")
+# 1.775: a number as it stands, or thousands where the comma stands before decimals.
+DOTTED = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"
+# 1 234 567,8 with blanks, narrow or not to be broken, between thousands.
+_BLANK = "[ \u00a0\u2009\u202f]"
+SPACED = rf"[+-]?[1-9][0-9]{{0,2}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?"
+ANY_NUMBER = re.compile(f"(?:{PLAIN}|{DECIMAL_COMMA}|{THOUSANDS}|{SPACED})")
+SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
 WHOLE_NUMBER = re.compile("[+-]?[0-9]+")
 NUMERIC = "fiub"
 Kind = Literal["numbers", "dates", "texts", "many different texts"]
@@ -72,6 +74,9 @@ def stripped(column: Any, na: Iterable[str]) -> Any:
     if is_numeric(column):  # codes: 1 and 1.0 are the same text
         column = column.map(lambda value: f"{value:.17g}", na_action="ignore")
     texts = column.astype("string").str.strip().str.replace("−", "-")
+    spaced = texts.str.fullmatch(SPACED).fillna(False)
+    if spaced.any():
+        texts = texts.mask(spaced, texts.str.replace(_BLANK, "", regex=True))
     return texts.mask(texts.isin([*MISSING, *na]))
 
 
@@ -121,7 +126,7 @@ def as_numbers(column: Any, mark: str | None, na: Iterable[str]) -> tuple[Array,
     if is_numeric(column):
         return column.to_numpy(dtype=float), np.zeros(len(column), dtype=bool)
     texts = stripped(column, na)
-    notations = {None: PLAIN, ".": f"{PLAIN}|{THOUSANDS}", ",": f"{DECIMAL_COMMA}|[+-]?[0-9]+{_EXPONENT}"}
+    notations = {None: PLAIN, ".": f"{PLAIN}|{THOUSANDS}", ",": f"{DECIMAL_COMMA}|[+-]?[0-9]+{_EXPONENT}|{_INFINITE}"}
     notation = notations[mark]
     sound = texts.str.fullmatch(notation).fillna(False).to_numpy(dtype=bool)
     if mark == ",":
@@ -154,20 +159,88 @@ def indicators(column: Any, levels: Sequence[str], na: Iterable[str]) -> tuple[A
     return found[:, 1:], bad
 
 
+class Notation:
+    """What commas and dots in numbers were seen to be.
+
+    Attributes
+    ----------
+    decimal, thousands, either : bool
+        Commas that can only stand before decimals, that can only group thousands, that could do both.
+    points, dots : bool
+        Dots that can only stand before decimals, that could also group thousands.
+    """
+
+    def __init__(self) -> None:
+        self.decimal = self.thousands = self.either = self.points = self.dots = False
+        self.largest_whole = np.nan
+
+    def add(self, cell: str) -> None:
+        """Look at one number; a cell that is none says nothing."""
+        cell = re.sub(_BLANK, "", cell) if re.fullmatch(SPACED, cell) else cell
+        if WHOLE_NUMBER.fullmatch(cell):
+            self.largest_whole = np.fmax(self.largest_whole, abs(float(cell)))
+        elif re.fullmatch(PLAIN, cell):
+            thousands = bool(re.fullmatch(DOTTED, cell))
+            self.dots |= thousands
+            self.points |= "." in cell and not thousands
+        else:
+            decimal, grouped = bool(re.fullmatch(DECIMAL_COMMA, cell)), bool(re.fullmatch(THOUSANDS, cell))
+            self.decimal |= decimal and not grouped
+            self.thousands |= grouped and not decimal
+            self.either |= decimal and grouped
+
+    @property
+    def decided(self) -> str | None:
+        """What stands before decimals, None where nothing or both can."""
+        point = self.thousands or self.points
+        return None if self.decimal == point else "," if self.decimal else "."
+
+    def mark(self, of_file: str | None, separator: str | None) -> str:
+        """Return what stands before decimals in a column.
+
+        What can only be one of the two decides, then what other columns of the file say. Else 12,345 beside 999 is a
+        thousand, since in a column of decimals some would have other than three digits; and else commas stand before
+        decimals, unless they also separate the columns.
+        """
+        if self.decimal != self.thousands:
+            return "," if self.decimal else "."
+        if self.points or not (self.either or self.dots):
+            return "."
+        if of_file or not self.either:
+            return of_file or "."
+        return "." if self.largest_whole < 1000 or separator == "," else ","
+
+    def said(self, name: str, mark: str, of_file: str | None) -> list[str]:
+        """Return how commas and dots in a column were read, as far as it is not a matter of course."""
+        found = []
+        if self.decimal or self.thousands or self.either:
+            doubt = self.either and not (self.decimal or self.thousands or self.points or of_file)
+            other = f"; if not, give --decimal {'.' if mark == ',' else ','}" if doubt else ""
+            found.append(f"commas in column {name!r} {_role(mark == ',')}{other}")
+        if self.dots and (mark == "," or of_file == ","):
+            found.append(f"dots in column {name!r} {_role(mark == '.')}, since commas stand before decimals elsewhere")
+        return found
+
+
+def _role(decimal: bool) -> str:
+    return "stand before decimals" if decimal else "group thousands"
+
+
 class Seen:
     """What was seen of one column that is not of numbers only, over all blocks."""
 
     def __init__(self, numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
         self.numbers, self.texts, self._most = numbers, 0, most_levels
         self.levels: set[str] = set()
-        self.dates, self._dotted = True, False
-        # Commas that can only stand before decimals, that can only group thousands, that could do both.
-        self.decimal = self.thousands = self.either = False
-        self._largest_whole = np.nan
+        self.dates, self.spaced, self.signed = True, "", ""
+        self.notation = Notation()
 
     def add(self, column: Any, na: Iterable[str]) -> None:
         """Count the cells of one block."""
         counts = stripped(column, na).value_counts()
+        if not self.spaced and not is_numeric(column):
+            raw = column.astype("string").str.strip()
+            self.spaced = next(iter(raw[raw.str.fullmatch(SPACED).fillna(False)].head(1)), "")
         cells = [str(cell) for cell in counts.index]
         numbers = [ANY_NUMBER.fullmatch(cell) is not None for cell in cells]
         texts = [cell for cell, number in zip(cells, numbers, strict=True) if not number]
@@ -179,18 +252,7 @@ class Seen:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
         for cell, number in zip(cells, numbers, strict=True):
             if number:
-                self._add_number(cell)
-
-    def _add_number(self, cell: str) -> None:
-        if not re.fullmatch(PLAIN, cell):
-            decimal, grouped = bool(re.fullmatch(DECIMAL_COMMA, cell)), bool(re.fullmatch(THOUSANDS, cell))
-            self.decimal |= decimal and not grouped
-            self.thousands |= grouped and not decimal
-            self.either |= decimal and grouped
-        elif WHOLE_NUMBER.fullmatch(cell):
-            self._largest_whole = np.fmax(self._largest_whole, abs(float(cell)))
-        else:
-            self._dotted |= "." in cell
+                self.notation.add(cell)
 
     @property
     def kind(self) -> Kind:
@@ -200,19 +262,6 @@ class Seen:
         if self.dates and not self.numbers:
             return "dates"
         return "texts" if len(self.levels) <= self._most else "many different texts"
-
-    def mark(self, of_file: str | None, separator: str | None) -> str:
-        """Return what stands before decimals in the column.
-
-        What can only be one of the two decides, then what other columns of the file say. Else 12,345 beside 999 is a
-        thousand, since in a column of decimals some would have other than three digits; and else commas stand before
-        decimals, unless they also separate the columns.
-        """
-        if self.decimal != self.thousands:
-            return "," if self.decimal else "."
-        if self._dotted or not self.either:
-            return "."
-        return of_file or ("." if self._largest_whole < 1000 or separator == "," else ",")
 
 
 class Columns:
@@ -286,13 +335,14 @@ class Columns:
         self.remarks.append(f"column {name!r} holds {len(texts)} texts: encoded as {shown}, against {texts[0]!r}")
 
     def _settle_commas(self, seen: dict[str, Seen]) -> None:
-        strict = {"," if one.decimal else "." for one in seen.values() if one.decimal != one.thousands}
+        strict = {one.notation.decided for one in seen.values()} - {None}
         of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)
         for name, one in seen.items():
-            self._marks[name] = self._table.told_decimal or one.mark(of_file, self._table.separator)
-            if one.decimal or one.thousands or one.either:
-                read = "stand before decimals" if self._marks[name] == "," else "group thousands"
-                self.remarks.append(f"commas in column {name!r} {read}")
+            mark = self._table.told_decimal or one.notation.mark(of_file, self._table.separator)
+            self._marks[name] = mark
+            self.remarks += one.notation.said(name, mark, self._table.told_decimal or of_file)
+            if one.spaced:
+                self.remarks.append(f"blanks in column {name!r} group thousands ({one.spaced})")
 
     def names_of(self, column: str) -> list[str]:
         """Return the names of the columns of numbers that one column gives."""
@@ -342,121 +392,3 @@ def placed(table: Any, cells: list[tuple[int, str, str]]) -> list[str]:
     shown = sorted(cells)[: MOST_PROBLEMS + 1]
     places = table.places([row for row, _, _ in shown])
     return [f"{place}, column {name!r}: {trouble}" for place, (_, name, trouble) in zip(places, shown, strict=True)]
-
-
-# Columns by name -----------------------------------------------------------------------------------------------------
-
-
-def safe_name(name: str) -> str:
-    r"""Return a name in one line that a terminal can print: control characters are written as escapes.
-
-    Examples
-    --------
-    >>> safe_name("Temp\n (°C)"), safe_name("a\x1b[31m")
-    ('Temp (°C)', 'a\\x1b[31m')
-    """
-    return printable(" ".join(name.split()))
-
-
-def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return names that are there, printable and different, and what had to be changed.
-
-    Examples
-    --------
-    >>> sound_names(["a", "", "a"])[0]
-    ['a', 'x1', 'a.2']
-    """
-    remarks, names, taken, used = [], [], set(fields), set[str]()
-    for j, given in enumerate(fields):
-        name = safe_name(given) or f"x{j}"
-        if name in used or (name != given and name in taken):
-            name = next(f"{name}.{n}" for n in range(2, len(fields) + 2) if f"{name}.{n}" not in taken)
-        names.append(name)
-        used.add(name)
-        taken.add(name)
-        if name != given.strip():
-            remarks.append(f"column {j + 1} is named {name!r} in place of {given!r}")
-    if len(remarks) > 3:  # a convention: more lines would bury the rest
-        remarks = [f"{len(remarks)} columns without a usable name were renamed, such as {remarks[0]}"]
-    return names, remarks
-
-
-def named(entry: str | int, names: Sequence[str], where: str) -> str:
-    """Return a column given by name, or by number (from 0; −1 is the last) where no column bears it as a name.
-
-    Examples
-    --------
-    >>> named("price", ["area", "price"], "a.csv has no column"), named("-2", ["area", "price"], "")
-    ('price', 'area')
-    """
-    if entry in names:
-        return str(entry)
-    if not isinstance(entry, bool) and re.fullmatch("-?[0-9]{1,9}", str(entry)):
-        number = int(entry)
-        if -len(names) <= number < len(names):
-            return names[number]
-    raise unknown(entry, names, where)
-
-
-def split_names(text: str) -> list[str]:
-    """Return the names in a list with commas between them; quotes keep a name with commas together.
-
-    Examples
-    --------
-    >>> split_names('x, "Residence time, s",z')
-    ['x', 'Residence time, s', 'z']
-    """
-    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
-
-
-def joined_names(names: Iterable[str]) -> str:
-    """Return names as one list that `split_names` takes apart again.
-
-    Examples
-    --------
-    >>> joined_names(["Date", "Residence time, s"])
-    'Date,"Residence time, s"'
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
-    return text.getvalue()
-
-
-def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
-    """Return the columns that lists name; a text that is a column's name as a whole is that column.
-
-    Examples
-    --------
-    >>> listed(["time, s", "b,-1"], ["time, s", "b", "c"], "")
-    ['time, s', 'b', 'c']
-    """
-    found: list[str] = []
-    for text in texts or []:
-        parts = [text] if text in names else split_names(text)
-        found += [named(part, names, where) for part in parts]
-    return found
-
-
-def unknown(name: str | int, known: Iterable[str], where: str) -> ValueError:
-    """Return the error of a name that a file does not have, with the names that come closest.
-
-    Examples
-    --------
-    >>> str(unknown("prize", ["price", "area"], "a.csv has no column"))
-    "a.csv has no column 'prize'. Did you mean 'price'? There are price, area."
-    """
-    names = list(known)
-    close = _closest(str(name), names)
-    meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
-    return ValueError(f"{where} {name!r}.{meant} There are {shown or 'none'}.")
-
-
-def _closest(name: str, names: Sequence[str]) -> list[str]:
-    """Return up to three names that differ in case only, or contain it or lie in it, or are spelt much alike."""
-    small = name.strip().lower()
-    same = [one for one in names if one.lower() == small]
-    part = [one for one in names if small and (small in one.lower() or one.lower() in small)]
-    lowered = {one.lower(): one for one in reversed(names)}
-    alike = [lowered[one] for one in get_close_matches(small, list(lowered)[:MOST_COMPARED], 3)]
-    return same or list(dict.fromkeys([*(part if len(small) > 1 else []), *alike]))[:3]

@@ -16,7 +16,8 @@ import numpy as np
 
 from ardea.core.memory import require
 from ardea.tables.arrays import IN_PARTS, NPY_DAMAGE, NamedArray, read_arrays
-from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing, sound_names
+from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing
+from ardea.tables.naming import named, sound_names
 from ardea.tables.text import SPREADSHEETS, Header, TextSource, numbered_rows, text_format
 
 PARQUET, ARRAYS = (".parquet", ".pq"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
@@ -89,9 +90,21 @@ class Table(ABC):
     def __init__(self, path: Path, names: list[str], remarks: Sequence[str] = (), na: Sequence[str] = ()) -> None:
         self.path, self.names, self.remarks, self.na = path, names, list(remarks), tuple(na)
         self.bytes_per_row = 16.0 * len(names)
+        self.given = names
         self.separator: str | None = None
         self.decimal: str | None = None
         self.told_decimal: str | None = None
+
+    def target(self, entry: str | int) -> str:
+        """Return the column to explain, by name or number; refuse a name that several columns bear."""
+        places = [str(j) for j, name in enumerate(self.given) if name == entry]
+        if len(places) > 1:
+            numbers = f"{', '.join(places[:-1])} and {places[-1]}"
+            raise ValueError(
+                f"{self.path}: columns {numbers} (counted from 0) are both named {entry!r}. Give the number of the one "
+                "that is meant, or rename one."
+            )
+        return named(entry, self.names, f"{self.path} has no column")
 
     @abstractmethod
     def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
@@ -175,6 +188,7 @@ class TextTable(Table):
             raise
         super().__init__(path, self.written.names, self.written.remarks, na)
         self.headed, self.separator, self.decimal = self.written.headed, self.written.separator, self.written.decimal
+        self.given = self.written.given
         # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
         self.bytes_per_row = 2.0 * self.written.line_bytes + 48 * self.written.width
         self.once, self.told_decimal = not path.is_file(), decimal

@@ -12,7 +12,8 @@ import numpy as np
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
 from ardea.core.problem import Array
-from ardea.tables.columns import MOST_PROBLEMS, Columns, TableError, compact_dates, named
+from ardea.tables.columns import MOST_PROBLEMS, Columns, TableError, compact_dates
+from ardea.tables.naming import named
 from ardea.tables.reading import BYTES_PER_NUMBER, BYTES_PER_TEXT, DEFAULT_MEMORY, Table, bytes_of, open_table
 from ardea.tables.text import Header
 
@@ -296,7 +297,7 @@ def open_rows(
     table = open_table(path, header=header, decimal=decimal, na=na)
     where = f"{table.path} has no column"
     given: Any = target if isinstance(target, list | tuple) else [target]
-    targets = [named(one, table.names, where) for one in given]
+    targets = [table.target(one) for one in given]
     chosen = table.names if columns is None else [named(one, table.names, where) for one in columns]
     if columns is None:
         chosen = [name for name in chosen if name not in set(targets)]

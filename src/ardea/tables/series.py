@@ -20,12 +20,10 @@ from ardea.tables.columns import (
     as_numbers,
     compact_dates,
     is_numeric,
-    listed,
-    named,
     placed,
     stripped,
-    unknown,
 )
+from ardea.tables.naming import listed, named, unknown
 from ardea.tables.reading import ARRAYS, BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, bytes_of, ending_of, open_table
 
 TIME_NAMES = re.compile("t|times?|date|datetime|days?|hours?|years?|month|zeit")

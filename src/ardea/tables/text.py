@@ -21,7 +21,8 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import ANY_NUMBER, DECIMAL_COMMA, THOUSANDS, WHOLE_NUMBER, is_missing, sound_names
+from ardea.tables.columns import ANY_NUMBER, DOTTED, WHOLE_NUMBER, Notation, is_missing
+from ardea.tables.naming import sound_names
 
 # So much is looked at to tell the encoding, and of that so many lines to tell separators; beyond two lines no more
 # letters than that (conventions: a screenful of rows tells a person, too).
@@ -54,8 +55,8 @@ class TextFormat:
         Of letters, and between fields (None: blanks).
     decimal : str or None
         What stands before decimals, where the beginning leaves no doubt.
-    names : list of str
-        Of the columns.
+    names, given : list of str
+        Of the columns; and as they stand in the file, where they may be doubled.
     headed : bool
         Whether they come from the file.
     width : int
@@ -72,6 +73,7 @@ class TextFormat:
     separator: str | None
     decimal: str | None
     names: list[str]
+    given: list[str]
     headed: bool
     width: int
     skipped: int
@@ -218,13 +220,15 @@ def text_format(
     heading = heading_of(rows, comments, separator, header, na)
     body = rows[heading.rows :]
     fields, closed = _closed(heading, body)
-    names, renamed = sound_names(fields[:-1] if closed else fields)
+    given = fields[:-1] if closed else fields
+    names, renamed = sound_names(given)
     remarks = [*([ENCODED[encoding]] if encoding in ENCODED else []), *heading.remarks, *renamed]
     if closed:
         remarks.append("every row ends in a separator, after which no column was read")
     mark, skipped = decimal or _decimal_of(body), _lines_of(lines, separator, heading.rows)
+    remarks += _doubtful_dots(body, names, separator) if mark is None else []
     longest = max(map(len, lines))
-    return TextFormat(encoding, separator, mark, names, heading.headed, len(fields), skipped, longest, remarks)
+    return TextFormat(encoding, separator, mark, names, given, heading.headed, len(fields), skipped, longest, remarks)
 
 
 def _closed(heading: Heading, body: list[list[str]]) -> tuple[list[str], bool]:
@@ -311,11 +315,25 @@ def _lines_of(lines: list[str], separator: str | None, rows: int) -> int:
 
 
 def _decimal_of(rows: list[list[str]]) -> str | None:
-    """Return what stands before decimals in the first rows, None where commas could also group thousands."""
-    cells = {cell for row in rows for cell in row if "," in cell}
-    decimal = any(re.fullmatch(DECIMAL_COMMA, cell) and not re.fullmatch(THOUSANDS, cell) for cell in cells)
-    grouped = any(re.fullmatch(THOUSANDS, cell) and not re.fullmatch(DECIMAL_COMMA, cell) for cell in cells)
-    return "," if decimal and not grouped else None
+    """Return what stands before decimals in the first rows, None where it could also group thousands, or both do."""
+    seen = Notation()
+    for cell in {cell for row in rows for cell in row if "," in cell or "." in cell}:
+        seen.add(cell)
+    return seen.decided
+
+
+def _doubtful_dots(rows: list[list[str]], names: list[str], separator: str | None) -> list[str]:
+    """Tell of columns in which every dot has one to three digits before and three behind, as thousands have.
+
+    Where commas separate columns they hardly stand before decimals, so that dots do.
+    """
+    remarks = []
+    for j, name in enumerate(names if separator != "," else []):
+        dots = [row[j] for row in rows if j < len(row) and "." in row[j]]
+        if dots and all(re.fullmatch(DOTTED, cell) for cell in dots):
+            read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
+            remarks.append(f"{read}; if they group thousands, give --decimal ,")
+    return remarks
 
 
 @dataclass(frozen=True)
