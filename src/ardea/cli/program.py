@@ -18,7 +18,7 @@ from typing import Any
 
 from ardea import __version__
 from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable
-from ardea.paper.runner import add_parser as add_reproduce
+from ardea.paper.runner import add_options as _reproduce
 
 # Numbers beyond these have squares that are no numbers, and nobody counts further (derived: double precision).
 SMALLEST, LARGEST, MOST = 1e-150, 1e150, 10**15
@@ -377,12 +377,13 @@ COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
     "simulate": (_simulate, "run saved equations of motion from a start"),
     "rates": (_rates, "what a strength means: expected false and missed terms"),
     "report": (_report, "write one HTML page about a model"),
+    "reproduce": (_reproduce, "make the tables and figures of the paper, as published or corrected"),
     "completion": (_completion, "completion of commands and options for bash (and zsh)"),
 }
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands.
+def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands, with the options of one command where that is asked for, else of all.
 
     Examples
     --------
@@ -390,24 +391,29 @@ def build_parser() -> argparse.ArgumentParser:
     >>> options.command, options.target
     ('fit', 'y')
     """
-    return _parser_and_commands()[0]
+    return _parser_and_commands(asked)[0]
 
 
-def _parser_and_commands() -> tuple[argparse.ArgumentParser, Any]:
+def _parser_and_commands(asked: str | None) -> tuple[argparse.ArgumentParser, Any]:
     description = "Sparse Bayesian regression and equations of motion: few terms, honest error bars."
     parser = argparse.ArgumentParser("ardea", None, description, EPILOGS["ardea"], formatter_class=HelpFormatter)
     parser.add_argument("--version", action="version", version=f"ardea {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name, (add_options, what) in COMMANDS.items():
-        told: dict[str, Any] = {"help": what, "description": f"{what[0].upper()}{what[1:]}.", "epilog": EPILOGS[name]}
-        add_options(commands.add_parser(name, formatter_class=HelpFormatter, **told))
-    add_reproduce(commands, HelpFormatter)
+        told: dict[str, Any] = {
+            "help": what,
+            "description": f"{what[0].upper()}{what[1:]}.",
+            "epilog": EPILOGS.get(name),
+        }
+        command = commands.add_parser(name, formatter_class=HelpFormatter, **told)
+        if asked in {None, name}:
+            add_options(command)
     return parser, commands
 
 
 def completion() -> str:
     """Return a script for bash: commands first, then options after a dash, else files."""
-    _, commands = _parser_and_commands()
+    _, commands = _parser_and_commands(None)
     options = {
         name: dict.fromkeys(re.findall("--[a-z-]+", one.format_help())) for name, one in commands.choices.items()
     }
@@ -442,7 +448,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make_writable()
     command = ""
     try:
-        options = build_parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        asked = given[0] if given and given[0] in COMMANDS else None
+        options = build_parser(asked).parse_args(given)
         command = options.command
         run = getattr(options, "run", None) or _run_of(command)
         code = int(run(options) or 0)

@@ -241,17 +241,9 @@ def _environment(experiment: Experiment, settings: Settings, seconds: float, com
 # The command.
 
 
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], formatter_class: Any
-) -> argparse.ArgumentParser:
-    """Add ``reproduce`` to a command line and return its parser; :func:`reproduce` does what it asks for."""
-    parser = subparsers.add_parser(
-        "reproduce",
-        help="make the tables and figures of the paper, as published or corrected",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=formatter_class,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of ``reproduce``; :func:`reproduce` does what they ask for."""
+    parser.description, parser.epilog = DESCRIPTION, EPILOG
     add = parser.add_argument
     add("name", help="an experiment, or: all, list (what there is), report (page from all results)")
     add("--scale", choices=SCALES, default="paper", help="quick: seconds (default: paper)")
@@ -263,7 +255,6 @@ def add_parser(
     add("--authors", type=Path, metavar="CSV", help="report: the authors' per-trial results, to compare")
     add("--seed", type=int, default=0, help="seed of the data (default 0, the authors'); corrected only")
     parser.set_defaults(run=reproduce)
-    return parser
 
 
 def reproduce(options: argparse.Namespace) -> int:
