@@ -740,8 +740,17 @@ def test_texts_are_encoded_by_fit_and_again_by_predict(tmp_path, capsys, search)
     assert predictions[2] is None
     np.testing.assert_allclose(predictions[3], model.intercept_ + a + model.coef_[0])
     new.write_text("a,colour\n1,red\n1,pink\n", encoding="utf-8")
+    found = record(capsys, "predict", out / "model.ardea", new)
+    assert [one is None for one in found["predictions"]["prediction"]] == [False, True]
+    assert any("column 'colour' (1 row): unknown text 'pink'" in one for one in found["warnings"])
+    new.write_text("a,colour\n1,RED\n1,RED\n", encoding="utf-8")
+    (said,) = (one for one in record(capsys, "predict", out / "model.ardea", new)["warnings"] if "RED" in one)
+    assert "(2 rows)" in said
+    assert "Did you mean 'red'?" in said
+    new.write_text("1.5,red\n2.5,blue\n", encoding="utf-8")
     said = fails(capsys, "predict", out / "model.ardea", new)
-    assert "line 3, column 'colour': 'pink' is none of the texts that are known: blue, green, red" in said
+    assert "no header was found" in said
+    assert "1.5" in said
     page = tmp_path / "page.html"
     assert main(["report", str(out / "model.ardea"), "--data", str(path), "--target", "y", "--out", str(page)]) == 0
 
@@ -774,6 +783,44 @@ def test_files_without_header_are_matched_by_position_and_number_of_columns(tmp_
     assert "has 3 columns, but the model was fitted to a file of 4, the target x1 among them" in said
     (tmp_path / "new.csv").write_text("a,b,c,d\n1,2,3,4\n", encoding="utf-8")
     assert "x3" in fails(capsys, "predict", out / "model.ardea", tmp_path / "new.csv")
+
+
+@pytest.mark.parametrize("target", [0, 3])
+def test_files_without_header_may_lack_a_target_at_the_edge(tmp_path, capsys, target):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(60, 3))
+    y = 3 * X[:, 2] + 0.1 * rng.normal(size=60)
+    np.savetxt(tmp_path / "t.csv", np.insert(X, target, y, axis=1), delimiter=",")
+    out, new = tmp_path / "run", tmp_path / "new.csv"
+    assert main(["fit", str(tmp_path / "t.csv"), "--target", str(target), "--out", str(out)]) == 0
+    capsys.readouterr()
+    np.savetxt(new, X[:5], delimiter=",")
+    found = record(capsys, "predict", out / "model.ardea", new)
+    np.testing.assert_allclose(found["predictions"]["prediction"], y[:5], atol=0.5)
+    assert any("is not there" in one for one in found["warnings"])
+    empty = "\n".join(f",{line}" if target == 0 else f"{line}," for line in new.read_text().splitlines())
+    new.write_text(empty, encoding="utf-8")
+    again = record(capsys, "predict", out / "model.ardea", new)
+    np.testing.assert_array_equal(again["predictions"]["prediction"], found["predictions"]["prediction"])
+    new.write_text("a,b,c\n1,2,3\n", encoding="utf-8")
+    assert "fitted to a file without names" in fails(capsys, "predict", out / "model.ardea", new)
+
+
+def test_few_wrong_cells_do_not_cost_a_column(tmp_path, capsys):
+    rng = np.random.default_rng(8)
+    lines = [f"{a!r},{3 * a + 0.1 * b!r}" for a, b in rng.normal(size=(60, 2)).tolist()]
+    path = tmp_path / "t.csv"
+    for token in ("<0.5", "inf", "-inf"):
+        path.write_text("\n".join(["a,y", *lines, f"{token},1"]), encoding="utf-8")
+        said = fails(capsys, "fit", path, "--target", "y")
+        assert "Correct these lines" in said
+        assert "--drop" not in said
+        assert main(shlex.split(said.split("as empty: ")[1])[1:]) == 0
+        capsys.readouterr()
+    for sign in ("{}%", "${}", "{} €"):
+        path.write_text("\n".join(["a,y", *(f"{sign.format(i % 7)},{i}" for i in range(50))]), encoding="utf-8")
+        said = fails(capsys, "fit", path, "--target", "y")
+        assert f"such as '{sign.format(0)}': remove the sign" in said
 
 
 def test_predictions_keep_their_places(tmp_path, capsys):

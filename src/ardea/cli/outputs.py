@@ -20,6 +20,8 @@ from ardea.tables.naming import joined_names
 from ardea.tables.reading import Table, open_table
 from ardea.tables.writing import write_whole
 
+# Different cells that a command takes as empty, each by an option (a convention: a line).
+MOST_TOKENS = 5
 FIGURE_FORMATS = ("png", "svg")
 # Options that stand at these are not part of the command that does the same again.
 USUAL = {
@@ -67,6 +69,8 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     except TableError as error:
         if not error.columns:
             raise
+        if error.tokens:
+            raise Failure(f"{error}\n  {_without_tokens(error.tokens, options)}") from error
         target = getattr(options, "target", None)
         if target in error.columns:
             raise Failure(f"{error}\n  The target {target!r} must hold numbers.") from error
@@ -75,6 +79,14 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
             changed = {"states": [joined_names(error.others) or "A,B"]}
         tried = argparse.Namespace(**{**vars(options), **changed})
         raise Failure(f"{error}\n  Try: {command_line(tried)}") from error
+
+
+def _without_tokens(tokens: Sequence[str], options: argparse.Namespace) -> str:
+    """Return what to do about few cells that are no numbers."""
+    if len(tokens) > MOST_TOKENS:
+        return "Correct these lines."
+    tried = argparse.Namespace(**{**vars(options), "na": [*(options.na or []), *tokens]})
+    return f"Correct these lines, or take such cells as empty: {command_line(tried)}"
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
@@ -128,7 +140,9 @@ def command_line(options: argparse.Namespace) -> str:
         if value is None or value is False or USUAL.get(name) == value or name in NOT_REPEATED or value == first:
             continue
         for one in value if isinstance(value, list) else [value]:
-            parts += ["--" + name.replace("_", "-"), *([] if one is True else [str(one)])]
+            option = "--" + name.replace("_", "-")
+            dashed = str(one).startswith("-")  # would be taken for an option
+            parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
     return shlex.join(parts)
 
 

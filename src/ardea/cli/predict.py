@@ -13,9 +13,9 @@ from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.outputs import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
 from ardea.saving import load
-from ardea.tables.columns import Columns
+from ardea.tables.columns import ANY_NUMBER, Columns
 from ardea.tables.naming import unknown
-from ardea.tables.reading import Table
+from ardea.tables.reading import Table, TextTable
 from ardea.tables.writing import write_whole
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
@@ -91,8 +91,9 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     """Return the columns that a model has kept, encoded as they were when it was fitted."""
     notes = table_notes(model)
     used = list(dict.fromkeys(columns_of(kept, notes["levels"]))) or table.names[:1]
+    remarks = _matched_by_position(table, notes)
     _check_columns(table, used if kept else [], notes)
-    columns = Columns(table, used, categorical=(), levels=notes["levels"])
+    columns = Columns(table, used, categorical=(), levels=notes["levels"], skip_unknown=True)
     frames = [*table.frames(ROWS, used)]
     for frame in frames:
         columns.look(frame)
@@ -101,7 +102,25 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     places = [columns.names.index(name) for name in kept]
     first = np.cumsum([0, *map(len, frames)]).tolist()
     blocks = [columns.numbers(frame, row)[:, places] for row, frame in zip(first, frames, strict=False) if kept]
-    return np.vstack([np.empty((0 if kept else first[-1], len(kept))), *blocks]), columns.remarks
+    return np.vstack([np.empty((0 if kept else first[-1], len(kept))), *blocks]), [
+        *remarks,
+        *columns.remarks,
+        *columns.unknown_texts(),
+    ]
+
+
+def _matched_by_position(table: Table, notes: dict[str, Any]) -> list[str]:
+    """Take a file without names that lacks just the target, as the first or last column, by position; and say so."""
+    if notes["header"] or table.headed or len(table.names) != notes["columns"] - 1:
+        return []
+    if notes["target"] == f"x{len(table.names)}":
+        notes["columns"] -= 1
+        return [f"the last column of the model's file, its target {notes['target']}, is not there: as expected"]
+    if notes["target"] == "x0" and isinstance(table, TextTable):
+        notes["columns"] -= 1
+        table.names = [f"x{j + 1}" for j in range(len(table.names))]
+        return ["the first column of the model's file, its target x0, is not there: columns are counted from x1"]
+    return []
 
 
 def _check_columns(table: Table, needed: list[str], notes: dict[str, Any]) -> None:
@@ -114,7 +133,18 @@ def _check_columns(table: Table, needed: list[str], notes: dict[str, Any]) -> No
             "a file with all columns (the target's may be empty), or put names above both."
         )
     if missing and not table.headed:
-        raise Failure(f"{table.path} has no header, and the model needs {', '.join(missing)}: put names above it.")
+        said = f"no header was found in {table.path}, and the model needs {', '.join(missing)}"
+        raise Failure(f"{said}: put names above it.")
+    if missing and not notes["header"]:
+        raise Failure(
+            f"The model was fitted to a file without names, and needs {', '.join(missing)} (counted from x0); "
+            f"{table.path} has names ({', '.join(table.names[:5])}): remove them, or name its columns so."
+        )
+    if len(missing) == len(needed) and (data := [name for name in table.names if ANY_NUMBER.fullmatch(name)]):
+        raise Failure(
+            f"no header was found in {table.path}: its first line holds numbers such as {data[0]}. The model needs "
+            f"{', '.join(missing)}: put names above it."
+        )
     if len(missing) == 1:
         raise unknown(missing[0], table.names, f"{table.path} has no column")
     if missing:

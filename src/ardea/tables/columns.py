@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.naming import safe_name
+from ardea.tables.naming import safe_name, unknown
 
 # What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
 # "Na" is not among them: it is sodium.
@@ -20,6 +21,8 @@ MISSING = (
 )
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
+# Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
+FEW = 0.1
 # So many problems of a file are listed; one more tells that there are others.
 MOST_PROBLEMS = 10
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
@@ -47,16 +50,23 @@ class TableError(ValueError):
     ----------
     columns, others : tuple of str
         Columns that cannot be used as they are, so that leaving them out helps; and those that can.
+    tokens : tuple of str
+        What stands in the few cells that are wrong, where taking them as empty helps.
     """
 
     def __init__(
-        self, path: Any, problems: Sequence[str], columns: Iterable[str] = (), others: Iterable[str] = ()
+        self,
+        path: Any,
+        problems: Sequence[str],
+        columns: Iterable[str] = (),
+        others: Iterable[str] = (),
+        tokens: Iterable[str] = (),
     ) -> None:
         shown = list(problems[:MOST_PROBLEMS])
         if len(problems) > MOST_PROBLEMS:
             shown.append("and more")
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
-        self.columns, self.others = tuple(dict.fromkeys(columns)), tuple(others)
+        self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
 
 
 def is_missing(cell: str, na: Iterable[str] = ()) -> bool:
@@ -232,7 +242,8 @@ class Seen:
     def __init__(self, numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
         self.numbers, self.texts, self._most = numbers, 0, most_levels
         self.levels: set[str] = set()
-        self.dates, self.spaced, self.signed = True, "", ""
+        self.dates, self.spaced, self.signed, self.n_signed = True, "", "", 0
+        self.tokens: dict[str, None] = {}
         self.notation = Notation()
 
     def add(self, column: Any, na: Iterable[str]) -> None:
@@ -247,12 +258,26 @@ class Seen:
         n_numbers = int(counts.to_numpy()[numbers].sum())
         self.numbers += n_numbers
         self.texts += int(counts.sum()) - n_numbers
+        signed = [cell for cell in texts if SIGNED.fullmatch(cell)]
+        self.n_signed += int(counts[signed].sum())
+        self.signed = self.signed or next(iter(signed), "")
+        self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and not np.isnat(as_dates(texts)).any()
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
         for cell, number in zip(cells, numbers, strict=True):
             if number:
                 self.notation.add(cell)
+
+    @property
+    def few_wrong(self) -> bool:
+        """Whether so few cells are no numbers that they are slips."""
+        return self.texts <= max(1, FEW * (self.texts + self.numbers))
+
+    @property
+    def has_signs(self) -> bool:
+        """Whether most texts are numbers with a sign of percent or of money."""
+        return 2 * self.n_signed > self.texts + self.numbers
 
     @property
     def kind(self) -> Kind:
@@ -277,6 +302,8 @@ class Columns:
         Columns to encode. By default those of at most 20 different texts.
     levels : dict of str to list of str, optional
         Texts of columns that were encoded before.
+    skip_unknown : bool, default=False
+        Whether another text than these is a gap, which is counted, instead of an error.
 
     Attributes
     ----------
@@ -294,8 +321,11 @@ class Columns:
         used: Sequence[str],
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
+        skip_unknown: bool = False,
     ) -> None:
         self._table, self._used, self._categorical = table, list(used), categorical
+        self._skip_unknown = skip_unknown
+        self._unknown: Counter[tuple[str, str]] = Counter()
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Seen(most_levels=np.inf) for name in categorical or ()}
         self._marks: dict[str, str] = {}
@@ -315,16 +345,24 @@ class Columns:
         """Decide what every column is; raise TableError where some cannot be used."""
         unusable = []
         for name, one in self.seen.items():
-            wanted = one.kind == "texts" if self._categorical is None else name in self._categorical
+            encodable = one.kind == "texts" and not one.has_signs
+            wanted = encodable if self._categorical is None else name in self._categorical
             if wanted and name not in self.levels:
                 self.levels[name] = sorted(one.levels)
                 self._remark_on_texts(name)
             elif name not in self.levels and one.kind != "numbers":
                 unusable.append(name)
         if unusable:
-            said = [f"column {name!r} holds {self.seen[name].kind}, not numbers" for name in unusable]
+            said = [f"column {name!r} holds {self._contents(name)}" for name in unusable]
             raise TableError(self._table.path, said, unusable, [one for one in self._used if one not in unusable])
         self._settle_commas({name: one for name, one in self.seen.items() if name not in self.levels})
+
+    def _contents(self, name: str) -> str:
+        """Return what a column holds in place of numbers."""
+        one = self.seen[name]
+        if one.has_signs:
+            return f"numbers with a sign, such as {one.signed!r}: remove the sign"
+        return f"{one.kind}, not numbers"
 
     def _remark_on_texts(self, name: str) -> None:
         texts, names = self.levels[name], self.names_of(name)
@@ -361,6 +399,9 @@ class Columns:
         parts, problems = [], []
         for name in self._used:
             values, bad = self._converted(frame[name], name)
+            if self._skip_unknown and name in self.levels:
+                self._unknown.update((name, str(cell).strip()) for cell in frame[name][bad])
+                values[bad], bad = np.nan, np.zeros_like(bad)
             parts.append(values)
             for row in np.flatnonzero(bad):
                 problems.append((first + int(row), name, f"{str(frame[name].iloc[row])!r} is {self._trouble(name)}"))
@@ -373,6 +414,14 @@ class Columns:
             return indicators(column, self.levels[name], self._table.na)
         return as_numbers(column, self._marks.get(name), self._table.na)
 
+    def unknown_texts(self) -> list[str]:
+        """Return what was skipped: every text with its number of rows, and what it may have meant."""
+        said = []
+        for (name, text), count in self._unknown.items():
+            error = unknown(text, self.levels[name], f"column {name!r} ({count} row{'s' * (count > 1)}): unknown text")
+            said.append(f"{error} No prediction there.")
+        return said
+
     def _trouble(self, name: str) -> str:
         known = ", ".join(self.levels.get(name, []))
         return f"none of the texts that are known: {known}" if known else "not a number"
@@ -384,7 +433,11 @@ class Columns:
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
             found = self._table.problems([name for name in self._used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
-        return TableError(self._table.path, listed, columns, [name for name in self._used if name not in columns])
+        others = [name for name in self._used if name not in columns]
+        seen = [self.seen.get(name) for name in columns]
+        few = all(one is not None and one.few_wrong for one in seen)
+        tokens = {token: None for one in seen if few and one is not None for token in one.tokens}
+        return TableError(self._table.path, listed, columns, others, tokens)
 
 
 def placed(table: Any, cells: list[tuple[int, str, str]]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
 from ardea.core.problem import Array
-from ardea.tables.columns import MOST_PROBLEMS, Columns, TableError, compact_dates
+from ardea.tables.columns import FEW, MOST_PROBLEMS, Columns, TableError, compact_dates
 from ardea.tables.naming import named
 from ardea.tables.reading import BYTES_PER_NUMBER, BYTES_PER_TEXT, DEFAULT_MEMORY, Table, bytes_of, open_table
 from ardea.tables.text import Header
@@ -152,7 +152,10 @@ class Rows:
         owners = [column for column in self._used for _ in self._columns.names_of(column)]
         if bad.any():
             cells = np.argwhere(bad)[: MOST_PROBLEMS + 1]
-            raise self._columns.wrong([(self.n_read + int(i), owners[j], _trouble(block[i, j])) for i, j in cells])
+            error = self._columns.wrong([(self.n_read + int(i), owners[j], _trouble(block[i, j])) for i, j in cells])
+            if np.isinf(block[bad]).all() and bad.sum(axis=0).max() <= max(1, FEW * len(block)):
+                error.tokens = tuple(sorted({str(value) for value in block[bad].tolist()}))
+            raise error
         # Columns of one owner are empty together.
         for name, count in dict(zip(owners, empty.sum(axis=0).tolist(), strict=True)).items():
             if count:
