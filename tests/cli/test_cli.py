@@ -373,7 +373,7 @@ def test_bad_files_fail_in_one_line(folder, capsys, tmp_path):
     fit = lambda path, target="y": fails(capsys, "fit", path, "--target", target)  # noqa: E731
     assert "no file" in fit(tmp_path / "missing.csv")
     assert "line 3, column 'b': 'oops' is not a number" in fit(file("a.csv", "a,b,y\n1,2,3\n4,oops,6\n"))
-    assert "--drop" in fit(file("a.csv", "a,b,y\n1,2,3\n4,oops,6\n"))
+    assert "--na oops" in fit(file("a.csv", "a,b,y\n1,2,3\n4,oops,6\n"))
     assert "no column 'z'. There are a, b, y" in fit(file("b.csv", "a,b,y\n1,2,3\n"), "z")
     assert "line 3" in fit(file("c.csv", "a,b,y\n1,2,3\n4,5\n"))
     assert "empty" in fit(file("d.csv", ""))

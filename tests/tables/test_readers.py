@@ -222,6 +222,7 @@ def test_spreadsheets_are_read_like_text(tmp_path, monkeypatch):
     ]
     monkeypatch.setattr("ardea.tables.text.find_spec", lambda name: True)
     monkeypatch.setattr(pd, "read_excel", lambda path, **_: pd.DataFrame(cells, dtype=object))
+    monkeypatch.setattr("ardea.tables.reading.sheet_names", lambda path: ["Sheet1"])
     rows = open_rows(text_file(tmp_path, "", "t.xlsx"), "y", missing="drop")
     ((X, y),) = rows.blocks()
     np.testing.assert_array_equal(np.column_stack([X, y]), [[1, 1, 2.5], [5, 0, 6]])
@@ -744,3 +745,44 @@ def test_a_name_of_two_columns_is_no_target(tmp_path):
         open_rows(path, "y")
     assert open_rows(path, 2).names == ("a", "y")
     assert open_rows(path, "a").names == ("y", "y.2")
+
+
+def test_what_was_inferred_is_said(tmp_path):
+    def said(text, **settings):
+        rows = open_rows(text_file(tmp_path, text), -1, missing="drop", **settings)
+        rows.arrays()
+        return "; ".join(rows.remarks)
+
+    assert "separated by semicolons; commas stand before decimals" in said("a;y\n1,5;2\n2,5;4\n")
+    assert "no header was found: columns are named x0, x1" in said("1.5,2\n2.5,4\n")
+    assert "true and false in column 'a' were read as 1 and 0" in said("a,y\ntrue,2\nfalse,4\n")
+    assert "the same in every row, so that nothing can be said of it: a" in said("a,b,y\n7,1,2\n7,2,4\n")
+    assert "'NA' was taken as empty (1 cell; --na none: not)" in said("a,y\nEU,2\nNA,4\nUS,3\n")
+    assert "encoded as a=NA, a=US" in said("a,y\nEU,2\nNA,4\nUS,3\n", na=["none"])
+    assert "column 't' looks like dates (2024033105)" in said("t,y\n2024033105,2\n2024033106,4\n")
+    assert not said("a,y\n1,2\n2,4\n")
+
+
+def test_a_column_without_any_value_is_left_out(tmp_path):
+    path = text_file(tmp_path, "a,b,y\n1,,2\n2,NA,4\n,,5\n")
+    rows = open_rows(path, "y", missing="drop")
+    np.testing.assert_array_equal(rows.arrays()[0], [[1], [2]])
+    assert "column 'b' is empty in every row and was left out" in rows.remarks
+    with pytest.raises(TableError, match="'when' holds dates"):
+        open_rows(text_file(tmp_path, "when,y\n31.01.2024,1\n1.2.2024,2\n"), "y")
+
+
+def test_sheets_are_chosen_by_name_or_number(tmp_path):
+    path = tmp_path / "t.xlsx"
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"note": ["read me"]}).to_excel(book, sheet_name="about", index=False)
+        pd.DataFrame({"a": [1, 2], "y": [3, 5]}).to_excel(book, sheet_name="data", index=False)
+    for sheet in ("data", "1"):
+        np.testing.assert_array_equal(cells_of(path, sheet=sheet), [[1, 3], [2, 5]])
+    with pytest.raises(ValueError, match="no sheet 'date': there are about, data"):
+        open_table(path, sheet="date")
+    with pytest.raises(ValueError, match=r"no column 'y'.*Other sheets \(--sheet\) are data"):
+        open_rows(path, "y")
+    with pytest.raises(ValueError, match="is no spreadsheet"):
+        open_table(text_file(tmp_path, "a,y\n1,2\n"), sheet="1")

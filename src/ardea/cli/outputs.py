@@ -47,7 +47,8 @@ def table_of(path: Path, options: argparse.Namespace) -> Table:
 
 def text_settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return how a table is written, by the options."""
-    return {"header": options.header, "decimal": options.decimal, "na": tuple(options.na or ())}
+    told = {"header": options.header, "decimal": options.decimal, "na": tuple(options.na or ())}
+    return {**told, "sheet": options.sheet}
 
 
 def table_notes(model: Any) -> dict[str, Any]:

@@ -284,8 +284,12 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help="whether it begins with names")
     group.add_argument("--decimal", choices=(",", "."), metavar=", or .", help="what stands before decimals")
     group.add_argument(
-        "--na", action="append", metavar="TEXT", help="what stands in empty cells, besides NA, nan, -, …"
+        "--na",
+        action="append",
+        metavar="TEXT",
+        help="what stands in empty cells, besides NA, nan, -, … (none: not these)",
     )
+    group.add_argument("--sheet", metavar="NAME", help="of an Excel file: its name, or its number from 0 (the first)")
     group.add_argument("--memory", default="1 GB", metavar="SIZE", help="larger tables are read in parts (1 GB)")
 
 

@@ -38,6 +38,7 @@ _BLANK = "[ \u00a0\u2009\u202f]"
 SPACED = rf"[+-]?[1-9][0-9]{{0,2}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?"
 ANY_NUMBER = re.compile(f"(?:{PLAIN}|{DECIMAL_COMMA}|{THOUSANDS}|{SPACED})")
 SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
+DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
 WHOLE_NUMBER = re.compile("[+-]?[0-9]+")
 NUMERIC = "fiub"
 Kind = Literal["numbers", "dates", "texts", "many different texts"]
@@ -69,9 +70,21 @@ class TableError(ValueError):
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
 
 
+def empty_tokens(na: Iterable[str]) -> tuple[str, ...]:
+    """Return what stands in cells that hold nothing: the usual and what is told; "none" turns the usual off.
+
+    Examples
+    --------
+    >>> empty_tokens(["none", "-999"])
+    ('', '-999')
+    """
+    told = tuple(na)
+    return ("", *(one for one in told if one != "none")) if "none" in told else (*MISSING, *told)
+
+
 def is_missing(cell: str, na: Iterable[str] = ()) -> bool:
     """Whether a cell holds nothing."""
-    return cell in MISSING or cell in na
+    return cell in empty_tokens(na)
 
 
 def is_numeric(column: Any) -> bool:
@@ -87,7 +100,7 @@ def stripped(column: Any, na: Iterable[str]) -> Any:
     spaced = texts.str.fullmatch(SPACED).fillna(False)
     if spaced.any():
         texts = texts.mask(spaced, texts.str.replace(_BLANK, "", regex=True))
-    return texts.mask(texts.isin([*MISSING, *na]))
+    return texts.mask(texts.isin(empty_tokens(na)))
 
 
 def as_dates(cells: Any) -> NDArray[Any]:
@@ -126,6 +139,18 @@ def compact_dates(values: Any) -> NDArray[Any] | None:
     if not same[known].all():
         return None
     return np.where(known, dates, np.datetime64("NaT")).astype("M8[s]")
+
+
+def looks_like_dates(values: Array) -> bool:
+    """Whether all are numbers such as 20240331, or 2024033105 with the hour.
+
+    Examples
+    --------
+    >>> looks_like_dates(np.array([2024033123.0])), looks_like_dates(np.array([2024033124.0]))
+    (True, False)
+    """
+    days, hours = np.divmod(values, 100)
+    return compact_dates(values) is not None or (bool(np.all(hours < 24)) and compact_dates(days) is not None)
 
 
 def as_numbers(column: Any, mark: str | None, na: Iterable[str]) -> tuple[Array, NDArray[np.bool_]]:
@@ -262,7 +287,7 @@ class Seen:
         self.n_signed += int(counts[signed].sum())
         self.signed = self.signed or next(iter(signed), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
-        self.dates = self.dates and not np.isnat(as_dates(texts)).any()
+        self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
         for cell, number in zip(cells, numbers, strict=True):
@@ -330,6 +355,7 @@ class Columns:
         self.seen = {name: Seen(most_levels=np.inf) for name in categorical or ()}
         self._marks: dict[str, str] = {}
         self._n_seen = 0
+        self.empty = set(used)
         self.remarks: list[str] = []
 
     def look(self, frame: Any) -> None:
@@ -337,9 +363,20 @@ class Columns:
         for name, kind in zip(self._used, frame.dtypes.to_numpy(), strict=True):
             if name not in self.seen and kind.kind not in NUMERIC:
                 self.seen[name] = Seen(self._n_seen)
+        self.empty -= {name for name in self.empty if frame[name].notna().any()}
+        for name, kind in zip(self._used, frame.dtypes.to_numpy(), strict=True):
+            if kind.kind == "b" and self._n_seen == 0:
+                self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
         for name, one in self.seen.items():
             one.add(frame[name], self._table.na)
         self._n_seen += len(frame)
+
+    def leave_out(self, names: Sequence[str]) -> None:
+        """Use columns no more that hold nothing, and say so."""
+        for name in names:
+            self._used.remove(name)
+            self.seen.pop(name, None)
+            self.remarks.append(f"column {name!r} is empty in every row and was left out")
 
     def settle(self) -> None:
         """Decide what every column is; raise TableError where some cannot be used."""
@@ -393,6 +430,7 @@ class Columns:
 
     def numbers(self, frame: Any, first: int = 0) -> Array:
         """Return a block that begins at row `first` as numbers, gaps as NaN; raise TableError for other cells."""
+        frame = frame if frame.shape[1] == len(self._used) else frame[self._used]
         texts = any(kind.kind not in NUMERIC for kind in frame.dtypes.to_numpy())
         if not texts and not self.levels:
             return np.asarray(frame.to_numpy(dtype=float))

@@ -6,6 +6,7 @@ import math
 import re
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -16,9 +17,9 @@ import numpy as np
 
 from ardea.core.memory import require
 from ardea.tables.arrays import IN_PARTS, NPY_DAMAGE, NamedArray, read_arrays
-from ardea.tables.columns import ANY_NUMBER, MISSING, MOST_PROBLEMS, TableError, is_missing
+from ardea.tables.columns import ANY_NUMBER, MOST_PROBLEMS, TableError, empty_tokens, is_missing
 from ardea.tables.naming import named, sound_names
-from ardea.tables.text import SPREADSHEETS, Header, TextSource, numbered_rows, text_format
+from ardea.tables.text import SPREADSHEETS, Header, TextSource, numbered_rows, sheet_names, text_format
 
 PARQUET, ARRAYS = (".parquet", ".pq"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
 TEXT, PACKED = (".csv", ".tsv", ".txt", ".dat"), (".gz", ".bz2", ".xz")
@@ -82,10 +83,13 @@ class Table(ABC):
         What was inferred about the file.
     na : tuple of str
         What else stands in cells that hold nothing.
+    other_sheets : sequence of str
+        Sheets of a spreadsheet that were not read.
     """
 
     headed, stored_rows, stored_bytes, once = True, 1, 0, False
     n_rows: int | None = None
+    other_sheets: Sequence[str] = ()
 
     def __init__(self, path: Path, names: list[str], remarks: Sequence[str] = (), na: Sequence[str] = ()) -> None:
         self.path, self.names, self.remarks, self.na = path, names, list(remarks), tuple(na)
@@ -104,7 +108,12 @@ class Table(ABC):
                 f"{self.path}: columns {numbers} (counted from 0) are both named {entry!r}. Give the number of the one "
                 "that is meant, or rename one."
             )
-        return named(entry, self.names, f"{self.path} has no column")
+        try:
+            return named(entry, self.names, f"{self.path} has no column")
+        except ValueError as error:
+            if not self.other_sheets:
+                raise
+            raise ValueError(f"{error} Other sheets (--sheet) are {', '.join(self.other_sheets)}.") from error
 
     @abstractmethod
     def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
@@ -118,9 +127,18 @@ class Table(ABC):
         """Return what is wrong with the rows as they are stored."""
         return []
 
+    def taken_as_empty(self, names: Sequence[str]) -> list[str]:
+        """Return which texts in columns were taken as empty."""
+        return []
+
 
 def open_table(
-    path: str | Path, *, header: Header = "auto", decimal: str | None = None, na: Sequence[str] = ()
+    path: str | Path,
+    *,
+    header: Header = "auto",
+    decimal: str | None = None,
+    na: Sequence[str] = (),
+    sheet: str | None = None,
 ) -> Table:
     r"""Open a table of any format and read its names.
 
@@ -133,7 +151,9 @@ def open_table(
     decimal : {".", ","}, optional
         What stands before the decimals in a text; inferred by default.
     na : sequence of str
-        Cells that hold nothing, besides the usual ones (empty, NA, nan, null, -, ? and so on).
+        Cells that hold nothing, besides the usual ones (empty, NA, nan, null, -, ? and so on); "none" turns these off.
+    sheet : str, optional
+        Which sheet of a spreadsheet, by name or number from 0; the first by default.
 
     Returns
     -------
@@ -151,11 +171,13 @@ def open_table(
     """
     path = Path(path)
     ending = ending_of(path)
+    if sheet is not None and ending not in SPREADSHEETS:
+        raise ValueError(f"{path} is no spreadsheet: leave out --sheet.")
     if ending in (".npy", *ARRAYS):
         return ArrayTable(path, read_arrays(path))
     if ending in PARQUET:
         return ParquetTable(path)
-    return TextTable(path, header, decimal, na)
+    return TextTable(path, header, decimal, na, sheet)
 
 
 def ending_of(path: Path) -> str:
@@ -179,8 +201,10 @@ def ending_of(path: Path) -> str:
 class TextTable(Table):
     """Text with one row a line."""
 
-    def __init__(self, path: Path, header: Header, decimal: str | None, na: Sequence[str]) -> None:
-        source = TextSource(path)
+    def __init__(
+        self, path: Path, header: Header, decimal: str | None, na: Sequence[str], sheet: str | None = None
+    ) -> None:
+        source = TextSource(path, sheet)
         try:
             self.written = text_format(source, header=header, decimal=decimal, na=na)
         except BaseException:
@@ -189,6 +213,9 @@ class TextTable(Table):
         super().__init__(path, self.written.names, self.written.remarks, na)
         self.headed, self.separator, self.decimal = self.written.headed, self.written.separator, self.written.decimal
         self.given = self.written.given
+        if path.suffix.lower() in SPREADSHEETS and sheet is None and len(sheets := sheet_names(path)) > 1:
+            self.other_sheets = sheets[1:]
+            self.remarks.append(f"the first of {len(sheets)} sheets was read; --sheet reads {', '.join(sheets[1:])}")
         # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
         self.bytes_per_row = 2.0 * self.written.line_bytes + 48 * self.written.width
         self.once, self.told_decimal = not path.is_file(), decimal
@@ -207,7 +234,7 @@ class TextTable(Table):
 
         if self.once and self._source is None:
             raise ValueError(f"{self.path} is a pipe, which can be read only once: save it to a file first.")
-        source, self._source = self._source or TextSource(self.path), None
+        source, self._source = self._source or TextSource(self.path, self.written.sheet), None
         n_read, gap_at_end = 0, False
         try:
             for frame in self._parsed(source, rows):
@@ -244,7 +271,11 @@ class TextTable(Table):
 
         names = [*self.names, *(f"\0{j}" for j in range(self.written.width - len(self.names)))]
         settings: dict[str, Any] = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names}
-        settings |= {"na_values": [*MISSING, *self.na], "skip_blank_lines": self.written.width > 1, **AS_THEY_ARE}
+        settings |= {
+            "na_values": list(empty_tokens(self.na)),
+            "skip_blank_lines": self.written.width > 1,
+            **AS_THEY_ARE,
+        }
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         return settings
@@ -273,6 +304,20 @@ class TextTable(Table):
                     texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
         found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
         return [said for _, said in sorted(found)]
+
+    def taken_as_empty(self, names: Sequence[str]) -> list[str]:
+        """Return which texts in columns were taken as empty, and how many cells; read again, so for messages only."""
+        if self.once:
+            return []
+        used, found = [self.names.index(name) for name in names], Counter[str]()
+        for _, row in numbered_rows(self.path, self.written):
+            found.update(row[j] for j in used if j < len(row) and row[j] and is_missing(row[j], self.na))
+        return [
+            f"{token!r} was taken as empty ({count} cell{'s' * (count > 1)}"
+            + ("" if token in self.na else "; --na none: not")
+            + ")"
+            for token, count in found.most_common(5)
+        ]
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Return the lines of rows: looked for only when there is something to say about them."""

@@ -12,7 +12,7 @@ import numpy as np
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
 from ardea.core.problem import Array
-from ardea.tables.columns import FEW, MOST_PROBLEMS, Columns, TableError, compact_dates
+from ardea.tables.columns import FEW, MOST_PROBLEMS, Columns, TableError, looks_like_dates
 from ardea.tables.naming import named
 from ardea.tables.reading import BYTES_PER_NUMBER, BYTES_PER_TEXT, DEFAULT_MEMORY, Table, bytes_of, open_table
 from ardea.tables.text import Header
@@ -23,6 +23,8 @@ LARGEST_NUMBER = 1e150
 LARGEST_BLOCK = 64 * 2**20
 # Unless memory is short: a frame of 100,000 columns takes pandas seconds, however few its rows (measured).
 LEAST_ROWS = 256
+# Tables of more cells are not read once more to count the texts in empty cells (a convention: a second).
+MOST_CELLS = 10**6
 Missing = Literal["refuse", "drop"]
 
 
@@ -67,7 +69,7 @@ class Rows:
                 f"{table.path}: the columns to explain with must be at least one, once each, and not the target."
             )
         self.table, self.targets, self.memory, self._missing = table, tuple(targets), bytes_of(memory), missing
-        self._used = [*columns, *targets]
+        self._used, self._may_leave_out = [*columns, *targets], levels is None
         self._columns = Columns(table, self._used, categorical, levels)
         self.n_read = self.n_left_out = 0
         self.gaps: dict[str, int] = {}
@@ -105,6 +107,10 @@ class Rows:
                 self._head.clear()
         self.fits = size <= self.memory
         self._rest = None
+        empty = [name for name in self._used if name in self._columns.empty and name not in self.targets]
+        if empty and self._n_rows and self._may_leave_out:
+            self._columns.leave_out(empty)
+            self._used = [name for name in self._used if name not in empty]
         self._columns.settle()
 
     def _refuse_pipe(self) -> None:
@@ -190,10 +196,18 @@ class Rows:
             stop = start + len(block)
             X[start:stop], y[start:stop] = block[:, :split], block[:, split:]
             start = stop
-        for name, column in zip(self.names, X[:start].T, strict=True):
-            if column[0] >= 17000101 and compact_dates(column) is not None:
-                self.remarks.append(f"column {name!r} looks like dates ({column[0]:.0f}) but is used as a number")
+        self._remark_on(X[:start])
         return X[:start], y[:start, 0] if len(self.targets) == 1 else y[:start]
+
+    def _remark_on(self, X: Array) -> None:
+        """Tell of columns that look like dates, that never change, and of texts that were taken as empty."""
+        for name, column in zip(self.names, X.T, strict=True):
+            if column[0] >= 17000101 and looks_like_dates(column):
+                self.remarks.append(f"column {name!r} looks like dates ({column[0]:.0f}) but is used as a number")
+        if len(X) > 1 and (same := [self.names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]):
+            self.remarks.append(f"the same in every row, so that nothing can be said of it: {', '.join(same[:5])}")
+        if self.n_left_out and self.n_read * len(self._used) <= MOST_CELLS:
+            self.remarks += self.table.taken_as_empty(list(self.gaps))
 
     def compressed(self, progress: bool | None = None) -> CompressedRows:
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""

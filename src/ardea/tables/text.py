@@ -41,6 +41,9 @@ ENCODED = {
     "cp1252": "the file is not UTF-8; it was read as Windows-1252 (cp1252)",
     "utf-16": "the file is not UTF-8; it was read as UTF-16",
 }
+ENDINGS = (".gz", ".bz2", ".xz")
+SAID = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", None: "blanks"}
+NO_HEADER = "no header was found: the column is named x0"
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 Header = Literal["auto", "yes", "no"]
 
@@ -67,6 +70,8 @@ class TextFormat:
         Length of the longest line seen.
     remarks : list of str
         What was inferred.
+    sheet : str or None
+        Of a spreadsheet: which, by name or number.
     """
 
     encoding: str
@@ -79,6 +84,7 @@ class TextFormat:
     skipped: int
     line_bytes: int
     remarks: list[str]
+    sheet: str | None = None
 
 
 class TextSource:
@@ -92,11 +98,11 @@ class TextSource:
         How many were handed on so far, outside quotes.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, sheet: str | None = None) -> None:
+        self.path, self.sheet = path, sheet
         try:
             self._closing = ExitStack()
-            self._file = self._closing.enter_context(unpacked(path))
+            self._file = self._closing.enter_context(unpacked(path, sheet))
             self.head = self._whole_head()
         except UNREADABLE as error:
             self._closing.close()
@@ -177,10 +183,10 @@ class TextSource:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[IO[bytes]]:
+def unpacked(path: Path, sheet: str | None = None) -> Iterator[IO[bytes]]:
     """Open a file, which may be a pipe; one that is packed by its first bytes is unpacked, a spreadsheet is turned."""
     if path.suffix.lower() in SPREADSHEETS:
-        yield io.BytesIO(_spreadsheet(path))
+        yield io.BytesIO(_spreadsheet(path, sheet))
         return
     with path.open("rb") as raw:
         first = raw.peek(6)
@@ -189,17 +195,34 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _spreadsheet(path: Path) -> bytes:
-    """Return the first sheet of an Excel file as CSV; numbers keep all digits, and lines are its rows."""
+def _spreadsheet(path: Path, sheet: str | None) -> bytes:
+    """Return a sheet of an Excel file (else the first) as CSV; numbers keep all digits, and lines are its rows."""
     import pandas as pd
 
     if find_spec("openpyxl") is None:
         raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl. Or save it as CSV.")
+    chosen: str | int = 0
+    if sheet is not None:
+        sheets = sheet_names(path)
+        if sheet not in sheets and not (sheet.isdigit() and int(sheet) < len(sheets)):
+            raise ValueError(f"{path} has no sheet {sheet!r}: there are {', '.join(sheets)} (or numbers from 0).")
+        chosen = sheet if sheet in sheets else int(sheet)
     try:
-        cells = pd.read_excel(path, header=None, dtype=object, na_filter=False)
+        cells = pd.read_excel(path, sheet_name=chosen, header=None, dtype=object, na_filter=False)
     except Exception as error:  # the packages behind it raise errors of many kinds
         raise ValueError(f"{path} cannot be read as a spreadsheet: {error}") from error
     return str(cells.to_csv(index=False, header=False)).encode()
+
+
+def sheet_names(path: Path) -> list[str]:
+    """Return the sheets of an Excel file."""
+    import pandas as pd
+
+    try:
+        with pd.ExcelFile(path) as book:
+            return [str(name) for name in book.sheet_names]
+    except Exception as error:  # the packages behind it raise errors of many kinds
+        raise ValueError(f"{path} cannot be read as a spreadsheet: {error}") from error
 
 
 def text_format(
@@ -226,9 +249,26 @@ def text_format(
     if closed:
         remarks.append("every row ends in a separator, after which no column was read")
     mark, skipped = decimal or _decimal_of(body), _lines_of(lines, separator, heading.rows)
+    remarks += _told(path, separator) if len(names) > 1 else []
+    if mark == "," and decimal is None:
+        remarks.append("commas stand before decimals")
+    if header == "auto" and not heading.headed and not heading.remarks:
+        remarks.append(
+            f"no header was found: columns are named {names[0]}, {names[1]}, …" if len(names) > 1 else NO_HEADER
+        )
     remarks += _doubtful_dots(body, names, separator) if mark is None else []
     longest = max(map(len, lines))
-    return TextFormat(encoding, separator, mark, names, given, heading.headed, len(fields), skipped, longest, remarks)
+    return TextFormat(
+        encoding, separator, mark, names, given, heading.headed, len(fields), skipped, longest, remarks, source.sheet
+    )
+
+
+def _told(path: Path, separator: str | None) -> list[str]:
+    """Say what separates columns where the ending of the file lets expect something else."""
+    usual = {".csv": ",", ".tsv": "\t"}.get((path.with_suffix("") if path.suffix in ENDINGS else path).suffix.lower())
+    if usual in (None, separator):
+        return []
+    return [f"columns are separated by {SAID[separator]}"]
 
 
 def _closed(heading: Heading, body: list[list[str]]) -> tuple[list[str], bool]:
@@ -407,7 +447,7 @@ def _is_units(row: list[str], below: list[list[str]], na: Sequence[str]) -> bool
 def numbered_rows(path: Path, written: TextFormat) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows below the names, each with the number of its first line: slow, for messages."""
     places = [0]
-    with unpacked(path) as file, io.TextIOWrapper(file, written.encoding, errors="replace") as text:
+    with unpacked(path, written.sheet) as file, io.TextIOWrapper(file, written.encoding, errors="replace") as text:
 
         def lines() -> Iterator[str]:
             for number, line in enumerate(text, 1):
