@@ -65,8 +65,9 @@ examples:
     "predict": """\
 DATA is a table of any kind that `ardea fit` reads. Its columns are found by name: their order does not matter, others
 are ignored, and only those that the model has kept need to be there. Files without a header must have as many columns
-as the one that the model was fitted to. A row with an empty cell among them has an empty prediction, so that rows keep
-their places. The standard deviation is that of a new observation.
+as the one that the model was fitted to; only the target may be lacking, if it was the first or last. A row with an
+empty cell, or a text that the model does not know, has an empty prediction, so that rows keep their places. The
+standard deviation is that of a new observation.
 
 examples:
   ardea predict run/model.ardea new.csv                          CSV to standard output
