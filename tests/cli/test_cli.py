@@ -802,6 +802,9 @@ def test_files_without_header_may_lack_a_target_at_the_edge(tmp_path, capsys, ta
     new.write_text(empty, encoding="utf-8")
     again = record(capsys, "predict", out / "model.ardea", new)
     np.testing.assert_array_equal(again["predictions"]["prediction"], found["predictions"]["prediction"])
+    if target == 0:  # all columns are there, the last of them empty: nothing is moved
+        new.write_text("\n".join(f"1.5,{a!r},{b!r}," for a, b in X[:5, :2].tolist()), encoding="utf-8")
+        assert "needs x3" in fails(capsys, "predict", out / "model.ardea", new)
     new.write_text("a,b,c\n1,2,3\n", encoding="utf-8")
     assert "fitted to a file without names" in fails(capsys, "predict", out / "model.ardea", new)
 

@@ -37,7 +37,9 @@ def run(options: argparse.Namespace) -> None:
     notes[:0] = [*table.remarks, *remarks]
     first = next(iter(columns.values()))
     if empty := int(np.isnan(first).sum()):
-        notes.append(f"{empty} of {len(first)} rows have empty cells in columns of the model: no prediction.")
+        notes.append(
+            f"{empty} of {len(first)} rows have empty cells or unknown texts in columns of the model: no prediction."
+        )
     if not options.json:
         print_or_write(as_csv(columns), options.out)
         print_warnings(notes)
@@ -112,6 +114,9 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
 def _matched_by_position(table: Table, notes: dict[str, Any]) -> list[str]:
     """Take a file without names that lacks just the target, as the first or last column, by position; and say so."""
     if notes["header"] or table.headed or len(table.names) != notes["columns"] - 1:
+        return []
+    if isinstance(table, TextTable) and table.written.width == notes["columns"]:  # the last column is there, but empty
+        notes["columns"] -= 1
         return []
     if notes["target"] == f"x{len(table.names)}":
         notes["columns"] -= 1
