@@ -456,12 +456,7 @@ def _python_sum(equation: Equation) -> str:
 class Summary:
     """The kept terms as a table: prints as text, `to_frame()` for pandas.
 
-    Attributes
-    ----------
-    columns : dict of str to list
-        One list per column of the table.
-    caption : str
-        One line on the whole fit.
+    `columns` has one list for every column of the table, `caption` says a line on the whole fit.
     """
 
     columns: dict[str, list[Any]]
@@ -477,21 +472,26 @@ class Summary:
         frame = self._shown()
         if frame.empty:
             return self.caption
-        for title in frame.columns[[frame[title].map(type).eq(str).all() for title in frame.columns]]:
-            frame[title] = frame[title].str.ljust(max(len(title), frame[title].str.len().max()))
-        return f"{self.caption}\n\n" + frame.to_string(index=False, float_format="{:.4g}".format)
+        for title in {"target", "term"} & set(self.columns):
+            width = max(len(title), frame[title].str.len().max())
+            frame[title] = frame[title].str.ljust(width)
+            frame = frame.rename(columns={title: title.ljust(width)})
+        return "\n\n".join([*filter(None, [self.caption]), frame.to_string(index=False)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the table for notebooks; both classes keep MathJax away from dollar signs in names."""
-        table = self._shown().to_html(index=False, border=0, max_rows=30, float_format="{:.4g}".format)
+        table = self._shown().to_html(index=False, border=0, max_rows=30)
         return f'<div class="tex2jax_ignore mathjax_ignore"><p>{escape(printable(self.caption))}</p>{table}</div>'
 
     def _shown(self) -> pd.DataFrame:
-        """Return the table with texts that cannot disturb a terminal or a page."""
+        """Return the table as text: numbers to two digits of their errors, names that cannot disturb a terminal."""
+        errors = self.columns["std"]
         texts = {
-            title: [printable(cell) if isinstance(cell, str) else cell for cell in column]
+            title: [
+                printable(cell) if isinstance(cell, str) else rounded(cell, errors[i]) for i, cell in enumerate(column)
+            ]
             for title, column in self.columns.items()
         }
         return Summary(texts, "").to_frame()

@@ -359,9 +359,9 @@ class SparseARD(BaseARD):
     >>> print(SparseARD().fit(X, y).summary())
     SparseARD: 2 of 300 terms kept, noise σ = 0.9726; posterior intervals
     <BLANKLINE>
-    term   coef     std  95% low  95% high
-    x2    3.058 0.06266    2.935     3.181
-    x5   -1.964 0.07133   -2.104    -1.824
+    term   coef   std 95% low 95% high
+    x2    3.058 0.063   2.935    3.181
+    x5   -1.964 0.071  -2.104   -1.824
     """
 
     method = Method(sparse, "false_terms", sparse_first=True)
