@@ -120,6 +120,11 @@ def in_order(values: Any, names: Sequence[str], what: str) -> Any:
                 f"{what} has {', '.join(labels)}, but the model is of {', '.join(names)}: rename or choose."
             )
         return np.asarray(values)[..., [labels.index(name) for name in names]]
+    return unmasked(values)
+
+
+def unmasked(values: Any) -> Any:
+    """Return masked values as NaN, and what is not masked as it is."""
     masked = isinstance(values, np.ma.MaskedArray)
     return np.ma.filled(values.astype(float), np.nan) if masked else values
 
@@ -132,8 +137,7 @@ def _rows(values: Any, name: str) -> Array:
     if kind == "c":
         raise ValueError(f"{name} is complex: give its real and its imaginary part as two states.")
     try:
-        masked = isinstance(values, np.ma.MaskedArray)
-        array = np.asarray(values.astype(float).filled(np.nan) if masked else values, dtype=float)
+        array = np.asarray(unmasked(values), dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
     array = array[:, None] if array.ndim == 1 else array
