@@ -135,3 +135,10 @@ def sparse_columns(m, d, seed=0):
     X = rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.2)
     y = 2 * X[:, 1] - 3 * X[:, 4] + 0.2 * rng.normal(size=m)
     return X, y
+
+
+def spoiled(array, value):
+    """Return a copy with one entry replaced."""
+    array = array.copy()
+    array.flat[3] = value
+    return array

@@ -16,18 +16,12 @@ from conftest import (
     assert_same_moments,
     sparse_columns,
     sparse_data,
+    spoiled,
     wide,
 )
 
 DATA = sparse_data(m=20, d=4, k=1)
 X, Y = DATA.X, DATA.y
-
-
-def spoiled(array, value):
-    """Return a copy with one entry replaced."""
-    array = array.copy()
-    array.flat[3] = value
-    return array
 
 
 def refuses(model, X, y, match, **arguments):

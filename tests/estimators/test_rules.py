@@ -20,18 +20,12 @@ from conftest import (
     FAMILY,
     assert_same_fit,
     sparse_data,
+    spoiled,
     wide,
 )
 
 DATA = sparse_data(m=20, d=4, k=1)
 X, Y = DATA.X, DATA.y
-
-
-def spoiled(array, value):
-    """Return a copy with one entry replaced."""
-    array = array.copy()
-    array.flat[3] = value
-    return array
 
 
 STRENGTH_NAMES = {ARDvi: "alpha", ARDr: "lam", MSTSBL: "tau", LSTSBL: "tau", MAPSTSBL: "tau"}
