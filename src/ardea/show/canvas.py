@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,29 +29,71 @@ MANY_POINTS = 3000
 # Longer names are cut in labels; a convention.
 LONGEST_LABEL = 24
 
+# What parameters mean: their type, and what to give. `picture` writes it into the docstrings.
+PARAMETERS = {
+    "model": ("estimator of ardea, ARDSearch or Discovery", "Fitted; what it offers decides what can be drawn."),
+    "search": ("ARDSearch", "Fitted."),
+    "X": ("array", "Rows, those of the fit or new ones."),
+    "y": ("array", "What was observed there."),
+    "ax": ("matplotlib Axes", "Where to draw; a new figure by default. Of several equations: one for each."),
+    "axes": ("array of Axes", "Where to draw, one for every panel; a new figure by default."),
+    "level": ("float", "Probability inside intervals and bands."),
+    "target": ("int", "Which target, where there are several."),
+    "targets": ("list of str", "Names of the targets of an estimator."),
+    "equations": ("list of int", "Which equations (targets) to draw; by default the first twelve."),
+    "max_terms": ("int", "At most so many terms of an equation are drawn, those of the largest |t|."),
+    "false_positive_rate": ("float", "A rate to mark, such as `false_terms` / columns."),
+    "x0": ("array", "Start, as for `Discovery.simulate`."),
+    "t": ("array or number of steps", "Times, as for `Discovery.simulate`."),
+    "u": ("array or callable", "Inputs, as for `Discovery.simulate`."),
+    "n_samples": ("int", "Draws from the posterior; 0 for none."),
+    "x": ("array", "Data at the same times, shown as dots (of a field: as a picture of its own)."),
+    "random_state": ("int or RandomState", "Seed of the draws."),
+    "x0_std": ("array", "Standard deviations of a noisy start: every draw then begins at a point of its own."),
+    "states": ("pair of int", "Which states; the first and the last by default."),
+}
+
 _OFFSCREEN: ContextVar[bool] = ContextVar("offscreen", default=False)
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
-def _new_figure(width: float, height: float) -> Any:
+def picture(**own: tuple[str, str]) -> Callable[[Draw], Draw]:
+    """Complete the docstring of a function that draws: its parameters (its own, else those above), what it returns."""
+
+    def completed(draw: Draw) -> Draw:
+        told = []
+        for name, parameter in inspect.signature(draw).parameters.items():
+            kind, meaning = (PARAMETERS | own)[name]
+            default = "" if parameter.default is parameter.empty else f", default={parameter.default!r}"
+            told.append(f"{name} : {kind}{default.replace('default=None', 'optional')}\n    {meaning}")
+        summary, heading, examples = (inspect.getdoc(draw) or "").partition("\n\nExamples\n")
+        parameters = "\n\nParameters\n----------\n" + "\n".join(told)
+        draw.__doc__ = f"{summary}{parameters}\n\nReturns\n-------\nAxes, or an array of them{heading}{examples}"
+        return draw
+
+    return completed
+
+
+def _new_figure(**settings: Any) -> Any:
     """Return an empty figure: of pyplot, or of no window where it is for a file."""
     if _OFFSCREEN.get():
         from matplotlib.figure import Figure
 
-        return Figure(figsize=(width, height), layout="constrained")
+        return Figure(**settings)
     import matplotlib.pyplot as plt
 
-    return plt.figure(figsize=(width, height), layout="constrained")
+    return plt.figure(**settings)
 
 
 def one_axes(ax: Any, width: float = WIDTH, height: float = HEIGHT) -> Any:
     """Return the Axes given, or a new one."""
-    return _new_figure(width, height).subplots() if ax is None else ax
+    return panels(ax, 1, 1, width=width, height=height)[0, 0]
 
 
 def panels(axes: Any, rows: int, columns: int, *, width: float, height: float, **sharing: Any) -> Any:
     """Return an array of Axes of shape (rows, columns): those given, or new ones of a size each."""
     if axes is None:
-        figure = _new_figure(width * columns, height * rows)
+        figure = _new_figure(figsize=(width * columns, height * rows), layout="constrained")
         return figure.subplots(rows, columns, squeeze=False, **sharing)
     given = np.asarray(axes, dtype=object)
     if given.size != rows * columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def equations_of(model: Any, targets: Sequence[str] | None = None) -> list[Equat
     return [replace(one, left=replace(one.left, name=name)) for one, name in pairs]
 
 
+@canvas.picture()
 def plot_coefficients(
     model: Any,
     ax: Any = None,
@@ -54,25 +56,6 @@ def plot_coefficients(
 
     Where coefficients differ more than a hundredfold in size, each is drawn in units of its standard error.
 
-    Parameters
-    ----------
-    model : estimator of ardea, ARDSearch or Discovery
-        Fitted.
-    ax : Axes or array of Axes, optional
-        Where to draw: one for every equation (target). New by default.
-    level : float, default=0.95
-        Probability inside the intervals.
-    max_terms : int, default=40
-        At most so many terms of an equation are drawn, those of the largest |t|.
-    equations : list of int, optional
-        Which equations (targets) to draw; by default the first twelve.
-    targets : list of str, optional
-        Names of the targets of an estimator.
-
-    Returns
-    -------
-    Axes of one equation, or an array of them for several
-
     Examples
     --------
     >>> import numpy as np
@@ -85,19 +68,18 @@ def plot_coefficients(
     every = equations_of(model, targets)
     chosen = every[:MOST_EQUATIONS] if equations is None else [every[i] for i in equations]
     tallest = max(min(len(one.support), max_terms) for one in chosen)
-    height = 0.9 + ROW_HEIGHT * max(tallest, 1)
-    if len(chosen) == 1:
-        return _draw_terms(canvas.one_axes(np.ravel(ax)[0], height=height), chosen[0], level, max_terms)
-    columns = min(len(chosen), 3)
-    axes = canvas.panels(ax, -(-len(chosen) // columns), columns, width=3.5, height=height)
-    for place, one in zip(axes.flat, chosen, strict=False):
-        _draw_terms(place, one, level, max_terms)
-    for place in axes.flat[len(chosen) :]:
-        place.set_axis_off()
-    return axes
+    columns, width = min(len(chosen), 3), 3.5 if len(chosen) > 1 else canvas.WIDTH
+    size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(tallest, 1)}
+    axes = canvas.panels(ax, -(-len(chosen) // columns), columns, **size)
+    for place, one in zip_longest(axes.flat, chosen):
+        if one is None:
+            place.set_axis_off()
+        else:
+            _draw_terms(place, one, level, max_terms)
+    return axes if len(chosen) > 1 else axes[0, 0]
 
 
-def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> Any:
+def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> None:
     """Draw the terms of the largest |t|."""
     t = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
     drawn = np.sort(np.argsort(-t, kind="stable")[:max_terms])
@@ -112,18 +94,11 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> An
     for y, value, half in zip(at, coef, np.ptp(ends, axis=1) / 2, strict=True):
         told = f"{rounded(value, half)} ± {rounded(half, half)}"
         ax.annotate(told, (1.02, y), xycoords=("axes fraction", "data"), va="center", fontsize="small")
+    told = f"{canvas.as_label(equation.left.text)}: {len(equation.terms)} of {equation.n_candidates} terms kept"
+    told += f", {len(equation.terms) - drawn.size} of them not drawn" * (len(equation.terms) > drawn.size)
+    told += f"\n(bars: {100 * level:g} % intervals)" * (drawn.size > 0)
     label = "coefficient / standard error" if in_errors else "coefficient"
-    reach = (-0.7, max(drawn.size, 1) - 0.3)
-    return canvas.finished(ax, _terms_told(equation, level, drawn.size), xlabel=label, ylim=reach)
-
-
-def _terms_told(equation: Equation, level: float, n_drawn: int) -> str:
-    kept = f"{canvas.as_label(equation.left.text)}: {len(equation.terms)} of {equation.n_candidates} terms kept"
-    if n_drawn == 0:
-        return kept
-    left_out = len(equation.terms) - n_drawn
-    beyond = f", {left_out} of them not drawn" if left_out else ""
-    return f"{kept}{beyond}\n(bars: {100 * level:g} % intervals)"
+    canvas.finished(ax, told, xlabel=label, ylim=(-0.7, max(drawn.size, 1) - 0.3))
 
 
 def _spread(sizes: Array) -> float:
@@ -131,26 +106,9 @@ def _spread(sizes: Array) -> float:
     return float(sizes.max() / sizes.min()) if sizes.size and sizes.min() > 0 else 1.0
 
 
+@canvas.picture()
 def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float = 0.95, target: int = 0) -> Any:
-    """Draw observed against predicted values, with the band in which a new observation is expected.
-
-    Parameters
-    ----------
-    model : estimator of ardea or ARDSearch
-        Fitted.
-    X, y : arrays
-        Rows, those of the fit or new ones.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-    level : float, default=0.95
-        Probability inside the band.
-    target : int, default=0
-        Which target, where there are several.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
+    """Draw observed against predicted values, with the band in which a new observation is expected."""
     ax = canvas.one_axes(ax, 4.2, 3.8)
     observed, mean, std = against_rows(model, X, y, target)
     half = float(stats.norm.ppf(0.5 + level / 2)) * std
@@ -164,24 +122,9 @@ def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float 
     return canvas.finished(ax, told, legend=True, xlabel="predicted", ylabel="observed")
 
 
+@canvas.picture()
 def plot_residuals(model: Any, X: Any, y: Any, axes: Any = None, *, target: int = 0) -> Any:
-    """Draw residuals: against predictions, against normal quantiles, and their autocorrelation in row order.
-
-    Parameters
-    ----------
-    model : estimator of ardea or ARDSearch
-        Fitted.
-    X, y : arrays
-        Rows, those of the fit or new ones.
-    axes : three Axes, optional
-        Where to draw; a new figure by default.
-    target : int, default=0
-        Which target, where there are several.
-
-    Returns
-    -------
-    array of three Axes
-    """
+    """Draw residuals: against predictions, against normal quantiles, and their autocorrelation in row order."""
     first, second, third = places = canvas.panels(axes, 1, 3, width=2.9, height=2.8).ravel()
     observed, mean, std = against_rows(model, X, y, target)
     residual = (observed - mean) / std
@@ -241,25 +184,13 @@ def autocorrelation(residual: Array, lag: int) -> float:
     return float(centred[lag:] @ centred[:-lag]) / power if power > 0 else 0.0
 
 
+@canvas.picture()
 def plot_trace(model: Any, ax: Any = None, *, target: int = 0) -> Any:
     """Draw the objective (left) and the number of terms (right) at every step, with the certificate.
 
     The objective is −2 log evidence without constants, plus the prior's terms, at the noise used in the loop; it falls
     within a round. Thresholding methods start a new round, with fewer columns, after every drop (dotted lines); its
     first steps may lie above the picture.
-
-    Parameters
-    ----------
-    model : estimator of ardea or ARDSearch
-        Fitted.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-    target : int, default=0
-        Which target, where there are several.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     check_is_fitted(model)
     fitted = getattr(model, "best_estimator_", model)
@@ -295,19 +226,9 @@ def _draw_objective(ax: Any, cost: Array) -> None:
         ax.set_ylim(settled.min() - room, settled.max() + room)
 
 
+@canvas.picture()
 def plot_path(search: Any, ax: Any = None) -> Any:
     """Draw the number of terms (left) and the criterion (right) against strength, and mark the chosen model.
-
-    Parameters
-    ----------
-    search : ARDSearch
-        Fitted.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -335,21 +256,11 @@ def plot_path(search: Any, ax: Any = None) -> Any:
     )
 
 
+@canvas.picture()
 def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
     """Draw all coefficients against strength; those of the chosen model are coloured and named.
 
     Where coefficients differ more than a hundredfold in size, each is drawn relative to its largest on the path.
-
-    Parameters
-    ----------
-    search : ARDSearch
-        Fitted.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     order, strength = _chosen_method(search)
     ax = canvas.one_axes(ax)
@@ -373,25 +284,13 @@ def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
     return canvas.finished(ax, told, ylabel=label)
 
 
+@canvas.picture(t=("sequence of float", "t-statistics |ξ|√ρ/σ of true terms, one curve each."))
 def plot_operating_curves(
     t: Sequence[float] = (2.0, 3.0, 4.0, 5.0), ax: Any = None, *, false_positive_rate: float | None = None
 ) -> Any:
     """Draw the probability to miss a true term against that to keep a false one.
 
     For one column norm the curves are those of every method: each is a cut on the same statistic.
-
-    Parameters
-    ----------
-    t : sequence of float, default=(2, 3, 4, 5)
-        t-statistics |ξ|√ρ/σ of true terms, one curve each.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-    false_positive_rate : float, optional
-        A rate to mark, such as `false_terms` / columns.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     ax = canvas.one_axes(ax)
     sizes = np.unique(np.abs(np.asarray(t, dtype=float)))

@@ -19,22 +19,12 @@ MOST_PANELS = 6
 GRID_POINTS, SUBSTEPS = 200, 5
 
 
+@canvas.picture(model=("Discovery", "Fitted."))
 def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
     """Draw the residuals of every equation (the first six): in order, and against normal quantiles.
 
     Residuals are whitened: where the equation is right they are independent, of equal size, and Gaussian if the noise
     is. Equations that were solved together share their rows and are drawn once.
-
-    Parameters
-    ----------
-    model : Discovery
-        Fitted, not loaded from a file.
-    axes : array of Axes, optional
-        Where to draw, two for every group; a new figure by default.
-
-    Returns
-    -------
-    array of Axes of shape (groups of equations, 2)
     """
     groups = _same_rows(model)[:MOST_PANELS]
     places = canvas.panels(axes, len(groups), 2, width=3.5, height=2.5)
@@ -58,6 +48,7 @@ def _same_rows(model: Any) -> list[tuple[list[str], Array]]:
     return groups
 
 
+@canvas.picture(model=("Discovery", "Fitted."))
 def plot_simulation(
     model: Any,
     x0: ArrayLike,
@@ -72,30 +63,6 @@ def plot_simulation(
     axes: Any = None,
 ) -> Any:
     """Draw the found equations run from a start, with bands from the posterior of the coefficients, next to data.
-
-    Parameters
-    ----------
-    model : Discovery
-        Fitted.
-    x0, t, u
-        As for `Discovery.simulate`.
-    n_samples : int, default=100
-        Draws for the bands; 0 for none.
-    x : array, optional
-        Data at the same times, shown as dots (of a field: as a picture of its own).
-    level : float, default=0.95
-        Share of the draws inside the bands.
-    random_state : int, RandomState or None
-        Seed of the draws.
-    x0_std : array of shape (states,), optional
-        Standard deviations of the start, where it is a noisy row: every draw then begins at a point of its own.
-        Without it the start counts as exact, and the bands hold the uncertainty of the coefficients alone.
-    axes : array of Axes, optional
-        One for every state (the first six); a new figure by default.
-
-    Returns
-    -------
-    array of Axes
 
     Examples
     --------
@@ -178,6 +145,7 @@ def _plot_field(model: Any, x0: ArrayLike, t: Any, x: ArrayLike | None, axes: An
     return places
 
 
+@canvas.picture(model=("Discovery", "Fitted."))
 def plot_phase(
     model: Any,
     x0: ArrayLike | None = None,
@@ -193,29 +161,6 @@ def plot_phase(
     """Draw a run of the found equations in the plane of two states, with runs drawn from the posterior around it.
 
     A model of one state is drawn as its right-hand side against the state, with a band.
-
-    Parameters
-    ----------
-    model : Discovery
-        Fitted, of states.
-    x0, t
-        Start and times, as for `Discovery.simulate`; needed from two states on.
-    n_samples : int, default=20
-        Draws from the posterior.
-    states : pair of int, optional
-        Which states; the first and the last by default.
-    x : array of shape (rows, states), optional
-        Data, shown as dots.
-    level : float, default=0.95
-        Share of the draws inside the band (one state).
-    random_state : int, RandomState or None
-        Seed of the draws.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     equations = equations_of(model)
     if is_field(model):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.equation import Equation
 from ardea.show import fits, motion
 from ardea.show.pages import doubts_of_model, percent, render, term_rows
 from ardea.show.report import write_report
@@ -91,34 +89,13 @@ def model_html(model: Any) -> str:
     except NotFittedError:
         return diagram
     equations = fits.equations_of(model)
-    plain = len(equations) == 1 and equations[0].left.kind == "value"
-    groups = [
-        {"head": "" if plain else one.left.text, "noise": f", noise σ = {one.noise:.4g}", "rows": term_rows(one, LEVEL)}
-        for one in equations
-    ]
     return render(
         "notebook.html",
-        method=_method(model),
-        caption=_caption(model, equations),
+        model=model,
+        name=type(model).__name__,
+        fitted=getattr(model, "best_estimator_", model),
+        equations=[{"of": one, "rows": term_rows(one, LEVEL)} for one in equations],
         level=percent(LEVEL),
-        groups=[group for group in groups if group["rows"] or group["head"]],
         doubts=doubts_of_model(model, equations, LEVEL),
         diagram=diagram,
     )
-
-
-def _method(model: Any) -> str:
-    if not hasattr(model, "path_"):
-        return type(model).__name__
-    path, best = model.path_, model.best_index_
-    varied = f"{path['varied'][best]}={path['strength'][best]:.4g}" if path["varied"][best] else ""
-    return f"{path['method'][best]}({varied}), the best of {len(path['k'])} by {model.criterion!r}"
-
-
-def _caption(model: Any, equations: Sequence[Equation]) -> str:
-    kept, possible = sum(len(one.terms) for one in equations), sum(one.n_candidates for one in equations)
-    noise = f", noise σ = {equations[0].noise:.4g}" if len(equations) == 1 else f" in {len(equations)} equations"
-    fitted = getattr(model, "best_estimator_", model)
-    gap = f"; certificate {np.max(fitted.kkt_gap_):.0e} (tol {fitted.tol:.0e})" if hasattr(fitted, "kkt_gap_") else ""
-    unit = f" {model.unit_told()}" if hasattr(model, "unit_told") else ""
-    return f"{kept} of {possible} terms kept{noise}{gap}; {percent(LEVEL)} intervals of the posterior.{unit}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +39,7 @@ MOST_NAMED = 5
 def doubts_of_model(model: Any, equations: Sequence[Equation], level: float, notes: Sequence[str] = ()) -> list[str]:
     """Return what the fit warned of, each warning once, then doubts that the numbers give reason for."""
     warned = [*notes, *getattr(model, "warnings_", ())]
-    told = list(dict.fromkeys(" ".join(note.split()) for note in warned))
+    told = unique(warned)
     for equation in equations:
         # A warning about the choice between two models names the equation.
         settled = not any(equation.left.text in note for note in told)
@@ -121,6 +121,11 @@ def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def unique(messages: Iterable[str]) -> list[str]:
+    """Return every message once, on one line."""
+    return list(dict.fromkeys(" ".join(message.split()) for message in messages))
+
+
 class Row(NamedTuple):
     """One term of a table as text; `at` is where its interval begins, has its middle and ends in the picture."""
 
@@ -172,7 +177,11 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["cut"] = lambda name: name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    environment.filters |= {
+        "cut": lambda name: name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…",
+        "kept": lambda names, support: listed([names[j] for j in np.flatnonzero(support)]),
+        "largest": np.max,
+    }
     return environment
 
 

@@ -8,6 +8,7 @@ import platform
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -17,9 +18,20 @@ import numpy as np
 from scipy import sparse
 
 from ardea import __version__
+from ardea.core.problem import Array
 from ardea.equation import Equation
 from ardea.show import fits, motion
-from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, percent, render, svg, term_rows
+from ardea.show.pages import (
+    doubts_of_model,
+    doubts_of_residuals,
+    far_rows,
+    listed,
+    percent,
+    render,
+    svg,
+    term_rows,
+    unique,
+)
 from ardea.tables.writing import write_whole
 
 # A convention: so many targets have figures of their own.
@@ -30,11 +42,7 @@ N_DRAWS = 60
 N_PHASE_DRAWS, LONGEST_RUN = 20, 400
 # Packages that numbers may depend on.
 NUMERICS = ("numpy", "scipy", "scikit-learn")
-RUN_CAPTION = (
-    "The equations run from the first row, with bands from the uncertainty of coefficients and start (not the noise of "
-    "a measurement), next to the first {} rows. A chaotic system leaves the data sooner or later; the bands tell when."
-)
-Drawing = tuple[str, Callable[[], Any], str]  # identifier, what draws, caption
+Drawing = tuple[str, str, Callable[[], Any]]  # identifier, caption, what draws
 
 
 def write_report(model: Any, path: str | os.PathLike[str], **details: Any) -> Path:
@@ -108,23 +116,25 @@ def report_page(
     """
     equations = fits.equations_of(model, targets)
     moving = hasattr(model, "simulate")
-    left_over, drawings, remarks = (_of_motion if moving else _of_rows)(model, equations, data, level)
-    figures, warned = _drawn(drawings)
+    drawings = (_of_motion if moving else _of_rows)(model, equations, data, level)
     names = listed([one.name for one in equations])
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        figures = [{"svg": svg(draw, name, caption), "caption": caption} for name, caption, draw in drawings]
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
+        model=model,
         moving=moving,
         level=percent(level),
         equations=[_told(one, level) for one in equations],
-        doubts=[*doubts_of_model(model, equations, level, notes), *left_over],
+        doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=chosen_how(model),
-        path=_path(model),
         figures=figures,
-        remarks=[*remarks, *warned],
+        remarks=_remarks(model, data) + unique(str(one.message) for one in warned),
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         command=command,
-        program=_program(model, level, _data_of_motion(model, data) if moving else "X, y"),
+        program=_program(model, level, data),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
     )
 
@@ -137,6 +147,30 @@ def _told(equation: Equation, level: float) -> dict[str, Any]:
     rows = term_rows(equation, level)
     strength = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
     return {"of": equation, "rows": rows, "strongest": [rows[i] for i in np.argsort(-strength, kind="stable")]}
+
+
+def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list[str]:
+    """Return doubts that residuals give reason for: whitened ones of equations of motion, else those of the data."""
+    if hasattr(model, "searched_"):
+        pairs = zip(model.residuals(), equations, strict=True)
+        return [doubt for residual, one in pairs for doubt in far_rows(residual, one.left.text)]
+    if data is None or hasattr(model, "simulate"):
+        return []
+    rows = (fits.against_rows(model, data[0], data[1], target) for target in range(len(equations)))
+    pairs = zip(rows, equations, strict=True)
+    return [doubt for (y, mean, std), one in pairs for doubt in doubts_of_residuals((y - mean) / std, one.name)]
+
+
+def _remarks(model: Any, data: Any) -> list[str]:
+    """Return what the figures do not say."""
+    if not hasattr(model, "simulate"):
+        return [] if data is not None else ["Residuals need the data: pass them to the report."]
+    remarks = [unit] if (unit := model.unit_told()) else []
+    if data is None:
+        remarks.append("A comparison with the data needs the data: pass them to the report.")
+    elif not motion.is_field(model) and not _whole_start(data):
+        remarks.append("The first row has a gap, so the equations were not run from it.")
+    return remarks
 
 
 def chosen_how(model: Any) -> str:
@@ -158,120 +192,76 @@ def chosen_how(model: Any) -> str:
             "Sets of terms from several starts were compared by a criterion (EBIC2) that weighs misfit against the "
             "number of terms and of candidates. A difference of 6 or more is clear: odds above 20 to 1."
         )
-    if model.method.strength is None:
+    name, columns = model.method.strength, model.n_features_in_
+    if name is None:
         return "Plain ARD keeps about 32 % of the columns that explain nothing; SparseARD keeps few of them."
-    return _strength_told(model, getattr(model, model.method.strength), model.n_features_in_)
-
-
-def _strength_told(model: Any, strength: Any, columns: int) -> str:
-    if model.method.strength != "false_terms" and not isinstance(strength, str):
-        return f"At {model.method.strength} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
+    strength = getattr(model, name)
+    if name != "false_terms" and not isinstance(strength, str):
+        return f"At {name} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
     chance = percent(float(f"{model.false_terms / columns:.2g}"))
     kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
     return f"If none of the {columns} columns mattered, {kept}."
 
 
-def _path(model: Any) -> dict[str, Any] | None:
-    """Return every model of a search as rows of a table."""
-    if not hasattr(model, "path_"):
-        return None
-    path, best, names = model.path_, model.best_index_, model.equations_[0].vocabulary.names
-    rows = []
-    for i, k in enumerate(path["k"]):
-        varied = f", {path['varied'][i]} = {path['strength'][i]:.3g}" if path["varied"][i] else ""
-        kept = listed([names[j] for j in np.flatnonzero(path["support"][i])])
-        mark = "chosen" if i == best else "" if path["eligible"][i] else "too many terms: takes no part"
-        rows.append([f"{path['method'][i]}{varied}", int(k), f"{path['score'][i]:.6g}", kept or "none", mark])
-    return {"header": ["model", "terms", model.criterion, "which", "remark"], "rows": rows, "chosen": best}
-
-
 # Figures
 
 
-def _of_rows(model: Any, equations: Any, data: Any, level: float) -> tuple[list[str], list[Drawing], list[str]]:
-    """Return doubts from residuals, drawings and remarks about a regression."""
+def _of_rows(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[Drawing]:
+    """Yield the drawings of a regression."""
     names = [one.name for one in equations]
-    told, drawings = [], _of_terms(model, names, any(one.terms for one in equations), level)
-    for target, name in enumerate(names if data is not None else []):
-        observed, mean, std = fits.against_rows(model, data[0], data[1], target)
-        told += doubts_of_residuals((observed - mean) / std, name)
-        if target < MOST_TARGETS:
-            drawings += _against_rows(model, data, level, target, f" of {name}" if len(names) > 1 else "")
-    if np.max(getattr(model, "best_estimator_", model).n_iter_) > 0:
-        caption = "How the fit went: the objective falls until the certificate says that no term can improve it."
-        drawings.append(("trace", lambda: fits.plot_trace(model), caption))
-    return told, drawings, [] if data is not None else ["Residuals need the data: pass them to the report."]
-
-
-def _of_terms(model: Any, names: Sequence[str], any_term: bool, level: float) -> list[Drawing]:
-    """Return drawings of the terms, and of the path that led to them."""
-    drawings: list[Drawing] = []
-    if any_term:
+    if any(one.terms for one in equations):
         caption = "Terms with their intervals; the numbers are in the table of terms."
-        drawings.append(("coefficients", lambda: fits.plot_coefficients(model, level=level, targets=names), caption))
+        yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level, targets=names)
     if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
         caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
-        drawings.append(("path", lambda: fits.plot_path(model), caption))
+        yield "path", caption, partial(fits.plot_path, model)
         caption = "Coefficients along the path; those of the chosen model are named."
-        drawings.append(("coefficient-path", lambda: fits.plot_path_coefficients(model), caption))
-    return drawings
+        yield "coefficient-path", caption, partial(fits.plot_path_coefficients, model)
+    for i, name in enumerate(names[:MOST_TARGETS] if data is not None else []):
+        of = f" of {name}" if len(names) > 1 else ""
+        caption = f"Observed against predicted values{of}; the band is where a new observation is expected."
+        yield f"prediction-{i}", caption, partial(fits.plot_prediction, model, *data, level=level, target=i)
+        caption = f"Residuals{of}: against predictions and normal quantiles, and their autocorrelation in row order."
+        yield f"residuals-{i}", caption, partial(fits.plot_residuals, model, *data, target=i)
+    if np.max(getattr(model, "best_estimator_", model).n_iter_) > 0:
+        caption = "How the fit went: the objective falls until the certificate says that no term can improve it."
+        yield "trace", caption, partial(fits.plot_trace, model)
 
 
-def _against_rows(model: Any, data: Any, level: float, target: int, of: str) -> list[Drawing]:
-    """Return drawings that compare a target with its predictions."""
-    predicted = f"Observed against predicted values{of}; the band is where a new observation is expected."
-    left_over = f"Residuals{of}: against predictions, against normal quantiles, and their autocorrelation in row order."
-    return [
-        (f"prediction-{target}", lambda: fits.plot_prediction(model, *data, level=level, target=target), predicted),
-        (f"residuals-{target}", lambda: fits.plot_residuals(model, *data, target=target), left_over),
-    ]
-
-
-def _of_motion(model: Any, equations: Any, data: Any, level: float) -> tuple[list[str], list[Drawing], list[str]]:
-    """Return doubts from residuals, drawings and remarks about equations of motion."""
+def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[Drawing]:
+    """Yield the drawings of equations of motion; runs from the first row next to the data, where that row is whole."""
     caption = "Terms with their intervals; the numbers are in the tables of terms."
-    drawings: list[Drawing] = [("coefficients", lambda: fits.plot_coefficients(model, level=level), caption)]
-    told: list[str] = []
+    yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level)
     if hasattr(model, "searched_"):
-        for equation, residual in zip(equations, model.residuals(), strict=True):
-            told += far_rows(residual, equation.left.text)
         caption = "Whitened residuals of the equations, in order and against normal quantiles."
-        drawings.append(("residuals", lambda: motion.plot_equation_residuals(model), caption))
-    remarks = [unit] if (unit := model.unit_told()) else []
-    if data is None:
-        remarks.append("A comparison with the data needs the data: pass them to the report.")
-    elif not motion.is_field(model):
-        drawings += (runs := _runs(model, data, level))
-        remarks += [] if runs else ["The first row has a gap, so the equations were not run from it."]
-    return told, drawings, remarks
-
-
-def _runs(model: Any, data: Any, level: float) -> list[Drawing]:
-    """Return the found equations run from the first row next to the data, where that row is whole."""
-    x, t, u = (one[0] if isinstance(one, list | tuple) else one for one in (*data, None)[:3])
-    x, t = np.asarray(x, dtype=float)[:LONGEST_RUN], np.asarray(t)
-    if not np.all(np.isfinite(x[0])):
-        return []
-    times = np.arange(len(x)) if model.discrete_time else t * np.arange(len(x)) if t.ndim == 0 else t[: len(x)]
-    inputs = None if u is None else np.asarray(u)[: len(x)]
-    noise = None if model.discrete_time else np.array([one.noise for one in model.equations_])
+        yield "residuals", caption, partial(motion.plot_equation_residuals, model)
+    if data is None or motion.is_field(model) or not _whole_start(data):
+        return
+    x, t, u = _first_series(data)
+    n = len(x)
+    times = np.arange(n) if model.discrete_time else t * np.arange(n) if t.ndim == 0 else t[:n]
     settings: dict[str, Any] = {"x": x, "level": level, "random_state": 0}
-    run = settings | {"u": inputs, "n_samples": N_DRAWS, "x0_std": noise}
-    caption = RUN_CAPTION.format(len(x))
-    drawings: list[Drawing] = [("simulation", lambda: motion.plot_simulation(model, x[0], times, **run), caption)]
-    if inputs is None:
+    noise = None if model.discrete_time else np.array([one.noise for one in equations])
+    caption = (
+        "The equations run from the first row, with bands from the uncertainty of coefficients and start (not of a "
+        f"measurement), next to the first {n} rows. Chaos leaves the data sooner or later; the bands tell when."
+    )
+    run = settings | {"u": u, "n_samples": N_DRAWS, "x0_std": noise}
+    yield "simulation", caption, partial(motion.plot_simulation, model, x[0], times, **run)
+    if u is None:
         caption = "The same in the plane of two states (of one state: its equation), with runs from the posterior."
-        phase = settings | {"n_samples": N_PHASE_DRAWS}
-        drawings.append(("phase", lambda: motion.plot_phase(model, x[0], times, **phase), caption))
-    return drawings
+        yield "phase", caption, partial(motion.plot_phase, model, x[0], times, n_samples=N_PHASE_DRAWS, **settings)
 
 
-def _drawn(drawings: Sequence[Drawing]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return figures, and what was warned of while they were drawn."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        figures = [{"svg": svg(draw, name, caption), "caption": caption} for name, draw, caption in drawings]
-    return figures, list(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
+def _first_series(data: Any) -> tuple[Array, Array, Array | None]:
+    """Return the rows, times and inputs of the first trajectory that a run is compared with."""
+    x, t, u = (one[0] if isinstance(one, list | tuple) else one for one in (*data, None)[:3])
+    x = np.asarray(x, dtype=float)[:LONGEST_RUN]
+    return x, np.asarray(t), None if u is None else np.asarray(u)[: len(x)]
+
+
+def _whole_start(data: Any) -> bool:
+    return bool(np.isfinite(_first_series(data)[0][0]).all())
 
 
 # Data and reproduction
@@ -304,15 +294,13 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _data_of_motion(model: Any, data: Any) -> str:
-    """Return the arguments that a Discovery was fitted with."""
-    inputs = ", u=u" if data is not None and (*data, None)[2] is not None else ""
-    space = ", space=space" if motion.is_field(model) else ""
-    return f"x, t{inputs}{space}, feature_names={[one.name for one in model.equations_]}"
-
-
-def _program(model: Any, level: float, arguments: str) -> str:
+def _program(model: Any, level: float, data: Any) -> str:
     """Return a program that makes the model again and prints the formula and the numbers of the page."""
+    arguments = "X, y"
+    if hasattr(model, "simulate"):
+        inputs = ", u=u" if data is not None and (*data, None)[2] is not None else ""
+        space = ", space=space" if motion.is_field(model) else ""
+        arguments = f"x, t{inputs}{space}, feature_names={[one.name for one in model.equations_]}"
     settings = " ".join(model.__repr__(N_CHAR_MAX=10**6).split())
     called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
     modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
