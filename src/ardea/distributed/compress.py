@@ -101,22 +101,24 @@ def compressed(rows: LazyRows, *, verbose: int = 0) -> CompressedRows:
     except UnsoundBlock as unsound:
         raise ValueError(unsound.message(rows.X.chunks[0], rows.names)) from None
     if compression.n_samples == 0:
-        raise ValueError(
-            "X has no rows." if rows.weight is None else "All sample weights are zero: at least one row must count."
-        )
+        weights = "All sample weights are zero: at least one row must count."
+        raise ValueError("X has no rows." if rows.weight is None else weights)
     return CompressedRows(compression, rows.names, rows.one_target)
 
 
 def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: tuple[int, ...] = (0,)) -> Boxed:
     """Return the compression of one block, after the checks that `fit` makes of arrays."""
-    number = block_id[0]
+    (number,) = block_id[:1]
     x, y = x if sparse.issparse(x) else np.asarray(x), np.asarray(y, dtype=np.float64)
     for name, part in (("y", y), ("sample_weight", weight)):
         if part is not None and part.shape[0] != x.shape[0]:
-            advice = "call compute_chunk_sizes() on both, so that they can be matched"
-            raise UnsoundBlock(number, f"X has {x.shape[0]} rows here, but {name} has {part.shape[0]}: {advice}.")
+            told = f"X has {x.shape[0]} rows here, but {name} has {part.shape[0]}"
+            raise UnsoundBlock(number, f"{told}: call compute_chunk_sizes() on both, so that they can be matched.")
     if weight is not None:
-        weight = _checked_weight(np.asarray(weight, dtype=np.float64)[:, 0], number)
+        weight = np.asarray(weight, dtype=np.float64)[:, 0]
+        check_finite("sample_weight", weight, number)
+        if (weight < 0).any():
+            raise UnsoundBlock(number, "sample_weight is negative.", int(np.argmax(weight < 0)))
         x, y, weight = x[weight > 0], y[weight > 0], weight[weight > 0]
     with np.errstate(all="ignore"):
         compression = Compression.from_arrays(x, y, weight)
@@ -124,13 +126,6 @@ def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: t
         check_finite("X", x, number)
         check_finite("y", y, number)
     return boxed(compression)
-
-
-def _checked_weight(weight: Array, number: int) -> Array:
-    check_finite("sample_weight", weight, number)
-    if (weight < 0).any():
-        raise UnsoundBlock(number, "sample_weight is negative.", int(np.argmax(weight < 0)))
-    return weight
 
 
 def compress_files(
@@ -228,32 +223,25 @@ def lazy_matrix(X: Any) -> tuple[da.Array, tuple[str, ...] | None]:
     (`array.chunk-size`), so that blocks do not grow.
     """
     if not is_lazy(X):
-        raise TypeError(
-            "y or sample_weight is a Dask collection, but X is not. Make X one too (dask.array.from_array), or pass "
-            "y.compute() and sample_weight.compute()."
-        )
+        mend = "Make X one too (dask.array.from_array), or pass y.compute() and sample_weight.compute()."
+        raise TypeError(f"y or sample_weight is a Dask collection, but X is not. {mend}")
     array, names = _as_array("X", X)
-    _check_shape(array)
-    if array.numblocks[1] > 1:
-        array = array.rechunk({0: "auto", 1: -1} if known(array) else {1: -1})
-    return array, names
-
-
-def _check_shape(array: da.Array) -> None:
     if array.ndim != 2:
         raise ValueError(f"X must have two axes, rows and columns; got {array.ndim}.")
-    if math.isnan(array.shape[1]):
-        raise ValueError("The number of columns of X is unknown to Dask: call X.compute_chunk_sizes() first.")
-    if 0 in array.shape:
-        raise ValueError(f"X has the shape {array.shape}: at least one row and one column are needed.")
+    if math.isnan(array.shape[1]) or 0 in array.shape:
+        mend = "at least one row and one column are needed, and compute_chunk_sizes() where Dask does not know them"
+        raise ValueError(f"X has the shape {array.shape}: {mend}.")
     if array.shape[1] > COMPRESSION_COLUMN_LIMIT:
         raise ValueError(
             f"X has {array.shape[1]} columns. Dask collections are compressed to a factor of that size squared, which "
             f"is limited to {COMPRESSION_COLUMN_LIMIT} columns: leave some out, or pass an array or an ardea.Operator."
         )
+    if array.numblocks[1] > 1:
+        array = array.rechunk({0: "auto", 1: -1} if known(array) else {1: -1})
+    return array, names
 
 
-def _as_array(name: str, data: Any) -> tuple[da.Array, tuple[str, ...] | None]:
+def _as_array(name: str, data: Any) -> tuple[Any, tuple[str, ...] | None]:
     """Return data as an array of real numbers, and the names of its columns where it is a data frame."""
     if hasattr(type(data), "to_dask_array"):  # data frames and series
         frame = data if data.ndim == 2 else data.to_frame()
@@ -265,41 +253,32 @@ def _as_array(name: str, data: Any) -> tuple[da.Array, tuple[str, ...] | None]:
         return data.astype("float64").to_dask_array(), labels if all(isinstance(one, str) for one in labels) else None
     data = getattr(data, "data", data) if hasattr(data, "coords") else data
     if not isinstance(data, da.Array | np.ndarray):
-        raise TypeError(
-            f"{name} is a {type(data).__name__}, which has no rows: make it a Dask array (dask.array.from_delayed) or "
-            "a Dask data frame (dask.dataframe.from_delayed)."
-        )
+        mend = "make it a Dask array (dask.array.from_delayed) or a Dask data frame (dask.dataframe.from_delayed)"
+        raise TypeError(f"{name} is a {type(data).__name__}, which has no rows: {mend}.")
     if data.dtype.kind not in REAL:
         raise TypeError(f"{name} holds {data.dtype}, but real numbers are needed.")
     return data, None
 
 
 def _matched(name: str, data: Any, X: da.Array, axes: tuple[int, ...]) -> da.Array:
-    """Return y or the weights in as many blocks as X, of as many rows; what is in memory is cut as X is."""
+    """Return y or the weights in as many blocks as X, of as many rows; what is in memory is cut as X is.
+
+    Where the rows in the blocks are unknown in number, blocks are taken as they come.
+    """
     array, _ = _as_array(name, data if is_lazy(data) else np.asarray(data))
     in_memory = isinstance(array, np.ndarray)
     if array.ndim not in axes:
         raise ValueError(f"{name} must have {' or '.join(map(str, axes))} axes; got {array.ndim}.")
-    if not known(X) or not (in_memory or known(array)):
-        return _paired(name, array, X)
-    if array.shape[0] != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows, but {name} has {array.shape[0]}. Give as many of each.")
-    chunks = (X.chunks[0], *((size,) for size in array.shape[1:]))
-    return da.from_array(array, chunks=chunks) if in_memory else array.rechunk(chunks)
-
-
-def _paired(name: str, array: Any, X: da.Array) -> da.Array:
-    """Return y or the weights where the rows in the blocks are unknown in number: block by block."""
-    count = "Call compute_chunk_sizes() (for data frames to_dask_array(lengths=True)) first"
-    if isinstance(array, np.ndarray):
+    if known(X) and (in_memory or known(array)):
+        if array.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but {name} has {array.shape[0]}. Give as many of each.")
+        chunks = (X.chunks[0], *((size,) for size in array.shape[1:]))
+        return da.from_array(array, chunks=chunks) if in_memory else array.rechunk(chunks)
+    if in_memory or array.numblocks[0] != X.numblocks[0]:
+        there = "is in memory" if in_memory else f"has {array.numblocks[0]}"
         raise ValueError(
-            f"{name} is in memory, but the number of rows in the blocks of X is unknown. {count}, or give both as Dask "
-            "collections."
-        )
-    if array.numblocks[0] != X.numblocks[0]:
-        raise ValueError(
-            f"X has {X.numblocks[0]} blocks of rows and {name} has {array.numblocks[0]}, and the number of rows in "
-            f"them is unknown, so they cannot be matched. {count}, or take both from one frame."
+            f"X has {X.numblocks[0]} blocks of rows and {name} {there}, and how many rows they have is unknown. Call "
+            "compute_chunk_sizes() (for data frames to_dask_array(lengths=True)) first, or take both from one frame."
         )
     return array.rechunk({1: -1}) if array.ndim == 2 else array
 
@@ -399,11 +378,12 @@ def _tree(factors: da.Array) -> da.Array:
     """Return the merged factor: FAN_IN at a time, level by level."""
     while factors.npartitions > 1:
         groups = factors.rechunk(FAN_IN, method="tasks")
-        one_a_group = one_each(groups.npartitions)
-        factors = groups.map_blocks(
-            lambda box: boxed(reduce(Compression.merge, box)), token="ardea-merge", **one_a_group
-        )
+        factors = groups.map_blocks(_merged_box, token="ardea-merge", **one_each(groups.npartitions))
     return factors
+
+
+def _merged_box(box: Boxed) -> Boxed:
+    return boxed(reduce(Compression.merge, box))
 
 
 def _computed_on(client: Any, factors: da.Array, root: da.Array, done: Done) -> Compression:
@@ -432,58 +412,40 @@ def _failed_there(first: Any, parts: Sequence[Any]) -> BaseException:
 
     error = first.exception()
     if not isinstance(error, KilledWorker):
-        return _block_error([_number(first.key)], error)
+        return _block_error([first.key[1]], error)
     time.sleep(LAST_REPORTS)
-    blamed = [_number(part.key) for part in parts if part.status == "error"]
-    problem = (
-        "the worker that had it died, several times over; most often it had not enough memory. Make the blocks smaller "
-        "(X.rechunk), or give the workers more memory."
-    )
-    return _block_error(blamed, error, problem)
-
-
-def _number(key: Any) -> int:
-    """Return which block a key of an array with one axis means: the name of the array comes first, then the block."""
-    return int(key[1])
-
-
-class _Running(Callback):
-    """Tells of every block that a scheduler of this process has done, and knows what was under way at the end."""
-
-    def __init__(self, factors: da.Array, done: Done) -> None:
-        super().__init__()
-        self.blocks, self.done = set(factors.__dask_keys__()), done
-        self.suspects: list[int] = []
-
-    def _posttask(self, key: Any, result: Any, dsk: Any, state: Any, worker_id: Any) -> None:
-        if key in self.blocks:
-            self.done()
-
-    def _finish(self, dsk: Any, state: Any, errored: bool) -> None:
-        """Find the blocks that were being computed, or waited for what was."""
-        found, open_keys = set(), list(state["running"])
-        while open_keys:
-            key = open_keys.pop()
-            if key in self.blocks:
-                found.add(_number(key))
-            else:
-                open_keys += state["dependents"].get(key, ())
-        self.suspects = sorted(found)
+    problem = "the worker that had it died, several times over; most often it had not enough memory"
+    mend = "Make the blocks smaller (X.rechunk), or give the workers more memory."
+    return _block_error([part.key[1] for part in parts if part.status == "error"], error, f"{problem}. {mend}")
 
 
 def _computed_here(factors: da.Array, root: da.Array, done: Done) -> Compression:
     """Compute with threads or processes; of the blocks under way, the one that failed is found by trying them again."""
+    blocks, suspects = set(factors.__dask_keys__()), set()
+
+    def ended(key: Any, *_: Any) -> None:
+        if key in blocks:
+            done()
+
+    def finish(dsk: Any, state: Any, errored: bool) -> None:
+        """Find the blocks that were being computed, or waited for what was."""
+        open_keys = list(state["running"])
+        while open_keys:
+            key = open_keys.pop()
+            if key in blocks:
+                suspects.add(key[1])
+            else:
+                open_keys += state["dependents"].get(key, ())
+
     try:
-        with _Running(factors, done) as running:
+        with Callback(posttask=ended, finish=finish):
             result: Compression = root.compute()[0]
     except UnsoundBlock:
         raise
     except Exception as error:
-        for number in running.suspects[:MOST_TRIED_AGAIN]:
+        for number in sorted(suspects)[:MOST_TRIED_AGAIN]:
             try:
                 factors.blocks[number].compute(scheduler="synchronous")
-            except UnsoundBlock:
-                raise
             except Exception as again:
                 raise _block_error([number], again) from again
         raise BlockError(f"A block failed, and succeeded when it was tried again: {error!r}") from error

@@ -60,7 +60,8 @@ def features(
     from ardea.dynamics import FieldTerms
 
     if not isinstance(library, FieldTerms):
-        return _state_features(library, data)
+        states, _ = lazy_matrix(data)
+        return _theta(library.evaluate, [states], library.n_terms(states.shape[1]))
     fields, space = _fields(data, space, time)
     n_axes = fields[0].ndim - 1
     if space is None or len(space) != n_axes:
@@ -78,11 +79,6 @@ def features(
     return _field_features(library, fields, derivative)
 
 
-def _state_features(library: Any, data: Any) -> da.Array:
-    states, _ = lazy_matrix(data)
-    return _theta(library.evaluate, [states], library.n_terms(states.shape[1]))
-
-
 def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callable[..., da.Array]) -> da.Array:
     n_axes, n_fields = fields[0].ndim - 1, len(fields)
     terms = library.terms(n_fields, n_axes)
@@ -98,9 +94,8 @@ def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callab
 
 
 def _theta(columns: Callable[..., Any], parts: Sequence[da.Array], n_terms: int, **details: Any) -> da.Array:
-    chunks = (parts[0].chunks[0], (n_terms,))
-    meta = np.empty((0, n_terms))
-    return da.map_blocks(columns, *parts, chunks=chunks, meta=meta, token="ardea-features", **details)
+    shape: dict[str, Any] = {"chunks": (parts[0].chunks[0], (n_terms,)), "meta": np.empty((0, n_terms))}
+    return da.map_blocks(columns, *parts, token="ardea-features", **shape, **details)
 
 
 def field_derivative(
