@@ -26,11 +26,9 @@ import argparse
 import gzip
 import hashlib
 import json
-import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +46,7 @@ from ardea.dynamics.series import checked_series
 from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES, Pde, System
 from ardea.dynamics.whitening import EquationRows, JointRows
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
-from benchmarks.process import ROOT, Record, machine, save_json
+from benchmarks.process import ROOT, Record, cpu_limit, machine, save_json
 from benchmarks.pysindy_page import regenerated
 from benchmarks.tables import machine_line, markdown, seconds
 
@@ -140,22 +138,6 @@ def measured(trial: Trial) -> Record:
             return with_weak_form(system, t, x, trial.seed) if trial.method == WEAK else with_differences(system, t, x)
     except (ValueError, TimeoutError, np.linalg.LinAlgError) as error:
         return {"exact": False, "failed": repr(error)}
-
-
-@contextmanager
-def cpu_limit(limit: float) -> Iterator[None]:
-    """Raise a TimeoutError after so many seconds of CPU time."""
-
-    def stop(*_: object) -> None:
-        raise TimeoutError(f"not finished within {limit:g} s of CPU time")
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, limit)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def with_discovery(system: System, t: Array, x: Array, level: float) -> Record:

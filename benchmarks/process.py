@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,23 @@ def summary(record: Record) -> str:
         if state in record:
             return f"{name} {state}: {record[state]}"
     return f"{name} {record['cpu']:.4g} s"
+
+
+@contextmanager
+def cpu_limit(limit: float) -> Iterator[None]:
+    """Raise a TimeoutError after so many seconds of CPU time."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"not finished within {limit:g} s of CPU time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    # Again every few seconds, in case code that must not raise was interrupted.
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit, 5.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def save_json(path: Path, content: Any) -> None:
