@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -66,26 +67,18 @@ def _of_each(function: Callable[[Equation], Any], text: str, *, stacked: bool = 
     return cached_property(value)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """A model of few terms with its equations, one for every target; a subclass declares parameters and method."""
 
     method: ClassVar[Method]
 
-    def __init__(
-        self,
-        noise_variance: float | None,
-        fit_intercept: bool,
-        always_keep: Any,
-        max_iter: int,
-        tol: float,
-        verbose: int,
-    ) -> None:
-        self.noise_variance = noise_variance
-        self.fit_intercept = fit_intercept
-        self.always_keep = always_keep
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    noise_variance: float | None = None
+    fit_intercept: bool = True
+    always_keep: Any = None
+    max_iter: int = 500
+    tol: float = 1e-6
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to all rows at once.

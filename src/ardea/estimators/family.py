@@ -5,6 +5,7 @@ validate → pose → solve → attributes is in :mod:`ardea.estimators.base`; t
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -87,19 +88,8 @@ class ARD(BaseARD):
 
     method = Method(plain)
 
-    def __init__(
-        self,
-        *,
-        noise_variance: float | None = None,
-        fit_intercept: bool = True,
-        always_keep: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
 
-
+@dataclass(eq=False, repr=False)
 class ARDvi(BaseARD):
     """ARD with variance inflation (Alg. 2): the noise counts α times in c and in the lasso weights.
 
@@ -127,24 +117,12 @@ class ARDvi(BaseARD):
     """
 
     method = Method(inflated, "alpha", zero_allowed=False)
-
-    def __init__(
-        self,
-        alpha: Any = "calibrated",
-        *,
-        false_terms: float = 1.0,
-        noise_variance: float | None = None,
-        fit_intercept: bool = True,
-        always_keep: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.false_terms = false_terms
-        super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
+    alpha: Any = "calibrated"
+    _: KW_ONLY
+    false_terms: float = 1.0
 
 
+@dataclass(eq=False, repr=False)
 class ARDr(BaseARD):
     """ARD with a sparsity-promoting prior on γ (Alg. 3), started at ARD's γ.
 
@@ -178,28 +156,14 @@ class ARDr(BaseARD):
     """
 
     method = Method(penalised, "lam")
-
-    def __init__(
-        self,
-        lam: Any = "calibrated",
-        eta: ArrayLike | None = None,
-        *,
-        prior: Prior | Convex | None = None,
-        false_terms: float = 1.0,
-        noise_variance: float | None = None,
-        fit_intercept: bool = True,
-        always_keep: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        self.lam = lam
-        self.eta = eta
-        self.prior = prior
-        self.false_terms = false_terms
-        super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
+    lam: Any = "calibrated"
+    eta: ArrayLike | None = None
+    _: KW_ONLY
+    prior: Prior | Convex | None = None
+    false_terms: float = 1.0
 
 
+@dataclass(eq=False, repr=False)
 class MSTSBL(BaseARD):
     """Magnitude-thresholded ARD (Alg. 4): drop |μ| < tau, refit on what is left, until nothing goes.
 
@@ -228,24 +192,12 @@ class MSTSBL(BaseARD):
     """
 
     method = Method(magnitude, "tau", unit_power=Magnitude.unit_power)
-
-    def __init__(
-        self,
-        tau: Any = "calibrated",
-        *,
-        false_terms: float = 1.0,
-        noise_variance: float | None = None,
-        fit_intercept: bool = True,
-        always_keep: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        self.tau = tau
-        self.false_terms = false_terms
-        super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
+    tau: Any = "calibrated"
+    _: KW_ONLY
+    false_terms: float = 1.0
 
 
+@dataclass(eq=False, repr=False)
 class LSTSBL(BaseARD):
     """Likelihood-thresholded ARD (Alg. 5): drop columns whose posterior density at zero exceeds tau.
 
@@ -270,24 +222,12 @@ class LSTSBL(BaseARD):
     """
 
     method = Method(likelihood, "tau", infinity_allowed=True, sparse_first=True, unit_power=Likelihood.unit_power)
-
-    def __init__(
-        self,
-        tau: Any = "calibrated",
-        *,
-        false_terms: float = 1.0,
-        noise_variance: float | None = None,
-        fit_intercept: bool = True,
-        always_keep: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        self.tau = tau
-        self.false_terms = false_terms
-        super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
+    tau: Any = "calibrated"
+    _: KW_ONLY
+    false_terms: float = 1.0
 
 
+@dataclass(eq=False, repr=False)
 class MAPSTSBL(BaseARD):
     """MAP-thresholded ARD (Alg. 6): drop the set of columns that maximises the posterior under exp(−τ‖ξ‖₀).
 
@@ -314,26 +254,13 @@ class MAPSTSBL(BaseARD):
     """
 
     method = Method(maximum_a_posteriori, "tau")
-
-    def __init__(
-        self,
-        tau: Any = "calibrated",
-        *,
-        search: Search = "diagonal",
-        false_terms: float = 1.0,
-        noise_variance: float | None = None,
-        fit_intercept: bool = True,
-        always_keep: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        self.tau = tau
-        self.search = search
-        self.false_terms = false_terms
-        super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
+    tau: Any = "calibrated"
+    _: KW_ONLY
+    search: Search = "diagonal"
+    false_terms: float = 1.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseARD(BaseARD):
     """The calibrated default: say how many false terms you accept, nothing else.
 
@@ -365,17 +292,4 @@ class SparseARD(BaseARD):
     """
 
     method = Method(sparse, "false_terms", sparse_first=True)
-
-    def __init__(
-        self,
-        *,
-        false_terms: float = 0.3,
-        noise_variance: float | None = None,
-        fit_intercept: bool = True,
-        always_keep: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        self.false_terms = false_terms
-        super().__init__(noise_variance, fit_intercept, always_keep, max_iter, tol, verbose)
+    false_terms: float = 0.3

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from numbers import Integral
 from typing import Any
@@ -111,6 +111,7 @@ class Path(dict[str, Any]):
         return pd.DataFrame({name: values for name, values in self.items() if values.ndim == 1})
 
 
+@dataclass(eq=False, repr=False)
 class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
     """Fit an estimator at every strength of a grid and keep the best by a criterion that needs no truth.
 
@@ -167,28 +168,16 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
     array([3, 8])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        strengths: Any = None,
-        criterion: str = "evidence",
-        true_support: ArrayLike | None = None,
-        *,
-        cv: Any = 5,
-        n_resamples: int = 20,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.strengths = strengths
-        self.criterion = criterion
-        self.true_support = true_support
-        self.cv = cv
-        self.n_resamples = n_resamples
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any = None
+    strengths: Any = None
+    criterion: str = "evidence"
+    true_support: ArrayLike | None = None
+    _: KW_ONLY
+    cv: Any = 5
+    n_resamples: int = 20
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> ARDSearch:
         """Fit the whole path and choose.
