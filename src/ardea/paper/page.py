@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ardea.paper import claims
 from ardea.paper.catalogue import EXPERIMENTS, comparison, experiment_named, markdown, method_means
-from ardea.paper.experiment import FLOAT_FORMAT, VARIANTS, Experiment, Scale, Variant, duration
+from ardea.paper.experiment import FLOAT_FORMAT, VARIANTS, Experiment, Scale, Settings, duration
 from ardea.paper.regressions import METHODS, METRICS, OURS
 from ardea.tables.writing import write_whole
 
@@ -31,12 +30,11 @@ LARGEST_COPY = 60_000
 L2_TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """What one run of `reproduce` left behind."""
 
     experiment: Experiment
-    variant: Variant
+    settings: Settings
     folder: Path
     records: DataFrame
     environment: dict[str, Any]
@@ -47,7 +45,7 @@ class Output:
         return self.experiment.shown(self.records)
 
 
-Outputs = dict[tuple[str, Variant], Output]
+Outputs = dict[tuple[str, str], Output]
 
 
 def read_outputs(out: Path, scale: Scale) -> Outputs:
@@ -57,11 +55,12 @@ def read_outputs(out: Path, scale: Scale) -> Outputs:
     found: Outputs = {}
     for experiment in EXPERIMENTS:
         for variant in experiment.core_seconds:
-            folder = experiment.folder(out, experiment.settings(scale, variant))
+            settings = experiment.settings(scale, variant)
+            folder = experiment.folder(out, settings)
             if (folder / "records.csv").exists():
                 records = pd.read_csv(folder / "records.csv")
                 environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-                found[experiment.name, variant] = Output(experiment, variant, folder, records, environment)
+                found[experiment.name, variant] = Output(experiment, settings, folder, records, environment)
     return found
 
 
@@ -73,22 +72,19 @@ def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -
     outputs = read_outputs(out, scale)
     if not outputs:
         raise ValueError(f"{out} holds no results at {scale} scale: run `ardea reproduce all --scale {scale}`.")
-    if to.resolve() != out.resolve():
-        for output in outputs.values():
-            _copy(output, to / output.folder.relative_to(out))
+    for output in outputs.values() if to.resolve() != out.resolve() else ():
+        target = to / output.folder.relative_to(out)
+        names = ("table.md", "figure.png", "environment.json", "records.csv")
+        contents = {name: (output.folder / name).read_bytes() for name in names}
+        target.mkdir(parents=True, exist_ok=True)
+        if len(contents["records.csv"]) > LARGEST_COPY:
+            means = summary(output.records, output.experiment.keys)
+            text = means.to_csv(index=False, float_format=FLOAT_FORMAT, lineterminator="\n")
+            contents["summary.csv"] = text.encode()
+            del contents["records.csv"]
+        for name, content in contents.items():
+            write_whole(target / name, content)
     return write_whole(to / "README.md", page_text(outputs, out, scale, authors))
-
-
-def _copy(output: Output, target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    names = ("table.md", "figure.png", "environment.json", "records.csv")
-    contents = {name: (output.folder / name).read_bytes() for name in names}
-    if len(contents["records.csv"]) > LARGEST_COPY:
-        del contents["records.csv"]
-        means = summary(output.records, output.experiment.keys)
-        contents["summary.csv"] = means.to_csv(index=False, float_format=FLOAT_FORMAT, lineterminator="\n").encode()
-    for name, content in contents.items():
-        write_whole(target / name, content)
 
 
 def summary(records: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -106,17 +102,16 @@ def page_text(outputs: Outputs, out: Path, scale: Scale, authors: Path | None = 
     from jinja2 import Environment, StrictUndefined
 
     form = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|")}
-    template = (files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")
+    form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|"), "means": method_means}
     judged = [(claim, *_verdict(outputs, claim)) for claim in stored("claims.csv").itertuples()]
     saved_runs = stored("authors.csv")["experiment"].unique()
-    return form.from_string(template).render(
+    return form.from_string((files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")).render(
         out=out,
         scale=scale,
-        outputs=list(outputs.values()),
-        noise_grid=_noise_grid(outputs),
-        collapse=_collapse(outputs, scale),
-        numbers=[table for name in saved_runs for table in _numbers(outputs, name, scale)],
+        outputs=outputs,
+        methods=list(METHODS),
+        numbers=[(experiment_named(name), _numbers(outputs, name)) for name in saved_runs],
+        comparison=comparison,
         replay=None if authors is None else _replay(outputs, saved_runs, authors),
         claims=judged,
         tally=Counter(verdict for _, verdict, _ in judged),
@@ -137,31 +132,8 @@ def _verdict(outputs: Outputs, claim: Any) -> tuple[str, str]:
     return claims.verdict([check(output.records if claim.rows == "all" else output.shown) for output in found])
 
 
-def _noise_grid(outputs: Outputs) -> dict[str, Any] | None:
-    """Return what the noise rule does to plain ARD, ARDvi and the best of the paper's methods (linear)."""
-    found: dict[str, Any] = {}
-    for variant in VARIANTS:
-        if ("linear", variant) not in outputs:
-            return None
-        means = method_means(outputs["linear", variant].shown).loc[list(METHODS)]
-        best = means["l2"].idxmin()
-        found[variant] = dict(means.loc[["ARD", "ARDvi"], "added"]) | {"best": best, "error": means.loc[best, "l2"]}
-    return found
-
-
-def _collapse(outputs: Outputs, scale: Scale) -> dict[str, Any] | None:
-    """Return what learning σ² does to plain ARD where columns outnumber rows (Fourier)."""
-    if ("fourier", "corrected") not in outputs:
-        return None
-    output = outputs["fourier", "corrected"]
-    plain, last = (output.records[output.records["method"] == method] for method in ("ARD", "MAP-STSBL"))
-    n_terms = output.experiment.settings(scale, "corrected").sizes["terms"]
-    added, warned, empty = plain["added"].mean(), int(plain["warned"].sum()), int((last["missed"] == n_terms).sum())
-    return {"added": added, "warned": warned, "empty": empty, "trials": len(plain)}
-
-
-def _numbers(outputs: Outputs, name: str, scale: Scale) -> list[tuple[str, str]]:
-    """Return a title and a table: the means of every source side by side, one row per method."""
+def _numbers(outputs: Outputs, name: str) -> str:
+    """Return a table: the means of every source side by side, one row per method."""
     import pandas as pd
 
     theirs = stored("authors.csv").query("experiment == @name").groupby("source", sort=False)
@@ -172,13 +144,7 @@ def _numbers(outputs: Outputs, name: str, scale: Scale) -> list[tuple[str, str]]
     cells = {source: means.map("{:.3g}".format).agg(" / ".join, axis=1) for source, means in sources.items()}
     table = pd.DataFrame(cells).reindex([*METHODS, *OURS]).dropna(how="all").fillna("–")
     rows = [[f"{method} (ours)" if method in OURS else method, *row] for method, *row in table.itertuples()]
-    experiment = experiment_named(name)
-    tables = [(f"### {name} ({experiment.label})", markdown(["method", *sources], rows))]
-    if name == "ks" and (name, "corrected") in outputs:
-        records, sizes = outputs[name, "corrected"].records, experiment.settings(scale, "corrected").sizes
-        title = f"All {sizes['n_x'] * sizes['n_t']:,} rows at once (corrected):"
-        tables.append((title, comparison(records[records["rows"] == "all"])))
-    return tables
+    return markdown(["method", *sources], rows)
 
 
 def _replay(outputs: Outputs, names: Iterable[str], authors: Path) -> dict[str, tuple[int, int, list[str]]]:

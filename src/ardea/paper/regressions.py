@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.integrate import odeint
@@ -31,31 +31,26 @@ OURS = ("SparseARD", "Discovery")
 Fit = tuple[Array, Row]
 
 
-@dataclass(frozen=True)
-class Regression:
-    """One problem with its truth: Θ, y, ξ, what names it within its trial, and the unit of λ (default: ‖y‖²)."""
+class Regression(NamedTuple):
+    """One problem with its truth."""
 
     theta: Array
     y: Array
     coef: Array
-    names: Mapping[str, Any] = field(default_factory=dict)
-    unit: float | None = None
+    names: Mapping[str, Any] = {}  # which problem of its trial it is
+    unit: float | None = None  # of λ; None: ‖y‖²
+    found: Callable[[], Array] | None = None  # what Discovery, without derivatives and oracle, makes of the same data
 
 
 @dataclass(frozen=True)
 class Study:
-    """Data, strengths and the rule that chooses among them: AICc, or least added + missed, which knows the truth.
-
-    `discovered` returns what Discovery, which needs no derivatives and no oracle, finds from the same noisy data: the
-    coefficients of every problem of a trial, or none.
-    """
+    """Data, strengths and the rule that chooses among them: AICc, or least added + missed, which knows the truth."""
 
     data: Callable[[Settings, int], Iterable[Regression]]  # the problems of a trial
     grids: Grids  # the authors' strengths, λ in the unit of the problem
     criterion: Literal["aicc", "oracle"]
     replay_tol: float = FINE  # on γ of plain ARD in the published variant
     replay_sign: float = 1.0  # −1 where the authors scored against coefficients of the wrong sign
-    discovered: Callable[[Settings, int], Sequence[Array]] | None = None  # for the part "beyond"
 
     def trial(self, settings: Settings, number: int) -> list[Row]:
         """Return one row per problem and method."""
@@ -64,9 +59,9 @@ class Study:
             truth = (self.replay_sign if settings.published else 1.0) * problem.coef
             for method, (coef, details) in self._fits(settings, problem).items():
                 rows.append({**problem.names, "method": method} | scores(coef, truth) | details)
-        if settings.part == "beyond" and self.discovered is not None:
-            for problem, coef in zip(problems, self.discovered(settings, number), strict=False):
-                rows.append({**problem.names, "method": "Discovery"} | scores(coef, problem.coef))
+        for problem in problems if settings.part == "beyond" else []:
+            if problem.found is not None:
+                rows.append({**problem.names, "method": "Discovery"} | scores(problem.found(), problem.coef))
         return rows
 
     def _fits(self, settings: Settings, problem: Regression) -> dict[str, Fit]:
@@ -190,29 +185,17 @@ FOURIER = Study(fourier, replace(LINEAR.grids, lam=(0, 1e-2, 1e-1, 1, 1e1, 1e2))
 QUINTIC = Polynomials(5)
 
 
-def lorenz63_states(settings: Settings, number: int) -> Array:
-    """Return the states of trial `number`: start and noise are drawn."""
-    system = systems.lorenz63()
-    stream = np.random.RandomState(settings.seed)
-    for _ in range(number + 1):
-        start = np.array([0.0, 0.0, 15.0]) + 5 * stream.randn(3)
-        noise = stream.randn(system.n_rows, 3)
-    _, clean = system.simulate(start)
-    return clean + 0.01 * np.std(clean) * noise
-
-
 def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
-    """Yield the three equations of trial `number`."""
-    system, x = systems.lorenz63(), lorenz63_states(settings, number)
-    theta = QUINTIC.evaluate(x)
+    """Yield the three equations of trial `number`: start and noise are drawn."""
+    system, stream = systems.lorenz63(), np.random.RandomState(settings.seed)
+    for _ in range(number + 1):
+        start, noise = np.array([0.0, 0.0, 15.0]) + 5 * stream.randn(3), stream.randn(system.n_rows, 3)
+    clean = system.simulate(start)[1]
+    x = clean + 0.01 * np.std(clean) * noise
+    theta, found = QUINTIC.evaluate(x), cache(lambda: Discovery(QUINTIC).fit(x, system.dt).coef_)
     slopes = (published_difference if settings.published else finite_difference)(x, system.dt)
-    for dimension, coef in enumerate(system.true_coefficients(QUINTIC)):
-        yield Regression(theta, slopes[:, dimension], coef, {"dimension": dimension})
-
-
-def lorenz63_found(settings: Settings, number: int) -> Sequence[Array]:
-    """Return what Discovery finds from the states of trial `number`."""
-    return list(Discovery(QUINTIC).fit(lorenz63_states(settings, number), systems.lorenz63().dt).coef_)
+    for i, coef in enumerate(system.true_coefficients(QUINTIC)):
+        yield Regression(theta, slopes[:, i], coef, {"dimension": i}, found=partial(lambda i: found()[i], i))
 
 
 LORENZ63 = Study(
@@ -223,7 +206,6 @@ LORENZ63 = Study(
         tau_l=(np.inf, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1, 2, 5, 10),
     ),
     "oracle",
-    discovered=lorenz63_found,
 )
 
 
@@ -251,24 +233,21 @@ def lorenz96_states(states: int, seed: int, published: bool) -> Array:
     return np.asarray(clean + 0.01 * np.std(clean) * noise)
 
 
-def lorenz96(settings: Settings, number: int) -> Iterator[Regression]:
-    """Yield equation `number`."""
-    system = systems.lorenz96(settings.sizes["states"])
-    x = lorenz96_states(settings.sizes["states"], settings.seed, settings.published)
-    slopes = (published_difference if settings.published else finite_difference)(x, system.dt)
-    yield Regression(QUADRATIC.evaluate(x), slopes[:, number], system.true_coefficients(QUADRATIC)[number])
-
-
 @lru_cache(maxsize=2)
-def _lorenz96_discovery(states: int, seed: int) -> Array:
+def _lorenz96_found(states: int, seed: int) -> Array:
     """Return what Discovery finds for all equations: once, not in every trial of a process."""
     x = lorenz96_states(states, seed, published=False)
     return Discovery(QUADRATIC).fit(x, systems.lorenz96(states).dt).coef_
 
 
-def lorenz96_found(settings: Settings, number: int) -> Sequence[Array]:
-    """Return what Discovery finds for equation `number`."""
-    return [_lorenz96_discovery(settings.sizes["states"], settings.seed)[number]]
+def lorenz96(settings: Settings, number: int) -> Iterator[Regression]:
+    """Yield equation `number`."""
+    n, seed = settings.sizes["states"], settings.seed
+    system, x = systems.lorenz96(n), lorenz96_states(n, seed, settings.published)
+    slopes = (published_difference if settings.published else finite_difference)(x, system.dt)
+    coef = system.true_coefficients(QUADRATIC)[number]
+    theta = QUADRATIC.evaluate(x)
+    yield Regression(theta, slopes[:, number], coef, found=lambda: _lorenz96_found(n, seed)[number])
 
 
 LORENZ96 = Study(
@@ -280,7 +259,6 @@ LORENZ96 = Study(
         tau_map=(0, 1e-2, 1e-1, 1, 1e1, 1e2, 1e3, 1e4),
     ),
     "oracle",
-    discovered=lorenz96_found,
 )
 
 
@@ -312,10 +290,15 @@ def ks(settings: Settings, number: int) -> Iterator[Regression]:
     """Yield sample `number` of the rows; the trial after the last sample has all rows."""
     n_x, n_t = settings.sizes["n_x"], settings.sizes["n_t"]
     theta, y = _ks_rows(settings.seed, settings.published, n_x, n_t)
-    coef = systems.kuramoto_sivashinsky(n_x).true_coefficients(FIELD_TERMS)[0]
+    system = systems.kuramoto_sivashinsky(n_x)
+    coef = system.true_coefficients(FIELD_TERMS)[0]
     if number == settings.n_trials - 1:
+
+        def found() -> Array:
+            return Discovery(FIELD_TERMS).fit(ks_field(settings.seed, n_x, n_t), system.dt, space=system.space).coef_[0]
+
         if not settings.published:
-            yield Regression(theta, y, coef, {"rows": "all"})
+            yield Regression(theta, y, coef, {"rows": "all"}, found=found)
         return
     stream = np.random.RandomState(settings.seed)
     stream.randn(n_x, n_t)  # the noise of the field
@@ -326,13 +309,4 @@ def ks(settings: Settings, number: int) -> Iterator[Regression]:
     yield Regression(theta[sample], y[sample], coef, {"rows": "sample"}, unit)
 
 
-def ks_found(settings: Settings, number: int) -> Sequence[Array]:
-    """Return what Discovery finds from the whole field, in the trial of all rows."""
-    if number < settings.n_trials - 1:
-        return []
-    n_x, n_t = settings.sizes["n_x"], settings.sizes["n_t"]
-    system = systems.kuramoto_sivashinsky(n_x)
-    return list(Discovery(FIELD_TERMS).fit(ks_field(settings.seed, n_x, n_t), system.dt, space=system.space).coef_)
-
-
-KS = Study(ks, LORENZ63.grids, "oracle", replay_sign=-1.0, discovered=ks_found)
+KS = Study(ks, LORENZ63.grids, "oracle", replay_sign=-1.0)

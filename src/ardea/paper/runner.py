@@ -146,9 +146,8 @@ def run(
         mend = "Finished trials are kept: mend this, or choose another folder with --out, and run the command again."
         raise OSError(f"{folder}: {error.strerror or error}. {mend}") from error
     except BrokenProcessPool as error:
-        reason = "a worker process was killed, perhaps for want of memory"
         again = "Finished trials are kept: run the same command again, with fewer --jobs."
-        raise OSError(f"{reason}. {again}") from error
+        raise OSError(f"a worker process was killed, perhaps for want of memory. {again}") from error
     return folder
 
 
@@ -259,46 +258,39 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def reproduce(options: argparse.Namespace) -> int:
     """Do what the command line asks for and return the exit code."""
+    if options.name == "report":
+        from ardea.paper.page import write_page
+
+        print(write_page(options.out, options.to or options.out, options.scale, options.authors))
+        return 0
     try:
-        {"list": _list, "report": _report}.get(options.name, _run_experiments)(options)
+        (_list if options.name == "list" else _run_experiments)(options)
     except KeyboardInterrupt:
         print("Stopped. Finished trials are kept; the same command goes on from there.", file=sys.stderr)
         return 130  # convention of shells
     return 0
 
 
-def _report(options: argparse.Namespace) -> None:
-    from ardea.paper.page import write_page
-
-    print(write_page(options.out, options.to or options.out, options.scale, options.authors))
-
-
 def _run_experiments(options: argparse.Namespace) -> None:
     from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 
-    _check(options)
-    chosen = EXPERIMENTS if options.name == "all" else [experiment_named(options.name)]
-    chosen = [experiment for experiment in chosen if options.variant in experiment.core_seconds]
-    if not chosen:
-        raise ValueError(
-            f"{options.name} has no published variant: σ is known and nothing in the authors' code changes it. "
-            "Run the corrected one."
-        )
-    for experiment in chosen:
-        start = time.monotonic()
-        settings = experiment.settings(options.scale, options.variant, options.seed)
-        asked = {"jobs": options.jobs, "beyond": options.beyond, "command": _command(options)}
-        folder = run(experiment, settings, options.out, **asked)
-        print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
-
-
-def _check(options: argparse.Namespace) -> None:
     if options.variant == "published" and options.seed != 0:
         raise ValueError("--seed is for the corrected variant: the published one replays the authors' seed.")
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"--seed must be a whole number from 0 to 2**32 - 1; got {options.seed}.")
     if options.jobs == 0:
         raise ValueError("--jobs must not be 0: give a number of processes, or -1 for all cores.")
+    chosen = EXPERIMENTS if options.name == "all" else [experiment_named(options.name)]
+    chosen = [experiment for experiment in chosen if options.variant in experiment.core_seconds]
+    if not chosen:
+        why = "σ is known and nothing in the authors' code changes it. Run the corrected one."
+        raise ValueError(f"{options.name} has no published variant: {why}")
+    for experiment in chosen:
+        start = time.monotonic()
+        settings = experiment.settings(options.scale, options.variant, options.seed)
+        asked = {"jobs": options.jobs, "beyond": options.beyond, "command": _command(options)}
+        folder = run(experiment, settings, options.out, **asked)
+        print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
 
 
 def _command(options: argparse.Namespace) -> str:
