@@ -70,10 +70,9 @@ def features(
 
     def derivative(field: int, orders: tuple[int, ...]) -> da.Array:
         values = fields[field]
-        for axis, times in enumerate(orders):
+        for axis, (points, wrap, times) in enumerate(zip(space, wraps, orders, strict=True)):
             if times:
-                details: dict[str, Any] = {"derivative": times, "order": order, "periodic": wraps[axis]}
-                values = field_derivative(values, space[axis], axis=axis, **details)
+                values = field_derivative(values, points, axis=axis, derivative=times, order=order, periodic=wrap)
         return values
 
     return _field_features(library, fields, derivative)
