@@ -19,10 +19,10 @@ import zarr
 from pyarrow import parquet
 
 from ardea import ARD, ARDSearch, ARDvi, SparseARD
-from ardea.tables.columns import TableError
-from ardea.tables.reading import bytes_of, open_table
+from ardea.tables.reading import open_table
 from ardea.tables.rows import open_rows
 from ardea.tables.series import Choice, read_series
+from ardea.tables.table import TableError, bytes_of
 
 ROWS = 500
 
@@ -205,7 +205,7 @@ def test_files_that_are_no_tables(tmp_path):
 
 def test_spreadsheets_need_a_package_and_say_which(tmp_path, monkeypatch):
     path = text_file(tmp_path, "", "t.xlsx")
-    monkeypatch.setattr("ardea.tables.text.find_spec", lambda name: None)
+    monkeypatch.setattr("ardea.tables.stored.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install openpyxl"):
         open_rows(path, 0)
 
@@ -220,7 +220,7 @@ def test_spreadsheets_are_read_like_text(tmp_path, monkeypatch):
         [4, "red", "NA"],
         [5, "blue", 6],
     ]
-    monkeypatch.setattr("ardea.tables.text.find_spec", lambda name: True)
+    monkeypatch.setattr("ardea.tables.stored.find_spec", lambda name: True)
     monkeypatch.setattr(pd, "read_excel", lambda path, **_: pd.DataFrame(cells, dtype=object))
     monkeypatch.setattr("ardea.tables.reading.sheet_names", lambda path: ["Sheet1"])
     rows = open_rows(text_file(tmp_path, "", "t.xlsx"), "y", missing="drop")
@@ -233,7 +233,7 @@ def test_spreadsheets_are_read_like_text(tmp_path, monkeypatch):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("ardea.tables.text.LONGEST_LINE", 1000)
+    monkeypatch.setattr("ardea.tables.reading.LONGEST_LINE", 1000)
     with pytest.raises(ValueError, match="a line is longer than 1000"):
         open_rows(text_file(tmp_path, "1," * 1000), 0)
 

@@ -37,10 +37,10 @@ import ardea
 from ardea.cli import main
 from ardea.cli.demo import regression_text
 from ardea.dynamics import Discovery, systems
-from ardea.tables.arrays import read_arrays
 from ardea.tables.reading import open_table
 from ardea.tables.rows import open_rows
 from ardea.tables.series import Choice, read_series
+from ardea.tables.stored import read_arrays
 
 SECONDS = float(os.environ.get("ARDEA_FUZZ_SECONDS", "20"))
 QUICK = 25  # examples of each kind in the default suite

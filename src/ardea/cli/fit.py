@@ -16,8 +16,8 @@ from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARD
 from ardea.show.fits import equations_of
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
-from ardea.tables.naming import listed
 from ardea.tables.rows import Rows
+from ardea.tables.table import listed
 
 KINDS: dict[str, Any] = {"sparse": SparseARD, "ard": ARD, "vi": ARDvi, "r": ARDr}
 KINDS |= {"m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}

@@ -15,9 +15,9 @@ from ardea.equation import Equation
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
 from ardea.show.fits import equations_of
-from ardea.tables.columns import TableError, level_names
-from ardea.tables.naming import joined_names
-from ardea.tables.reading import Table, open_table
+from ardea.tables.columns import level_names
+from ardea.tables.reading import open_table
+from ardea.tables.table import Table, TableError, joined_names
 from ardea.tables.writing import write_whole
 
 # Different cells that a command takes as empty, each by an option (a convention: a line).

@@ -14,8 +14,8 @@ from ardea.cli.outputs import as_csv, columns_of, header_record, table_notes, ta
 from ardea.core.problem import Array
 from ardea.saving import load
 from ardea.tables.columns import ANY_NUMBER, Columns
-from ardea.tables.naming import unknown
-from ardea.tables.reading import Table, TextTable
+from ardea.tables.reading import TextTable
+from ardea.tables.table import Table, unknown
 from ardea.tables.writing import write_whole
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
@@ -95,7 +95,7 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     used = list(dict.fromkeys(columns_of(kept, notes["levels"]))) or table.names[:1]
     remarks = _matched_by_position(table, notes)
     _check_columns(table, used if kept else [], notes)
-    columns = Columns(table, used, categorical=(), levels=notes["levels"], skip_unknown=True)
+    columns = Columns(table, used, categorical=(), levels=notes["levels"])
     frames = [*table.frames(ROWS, used)]
     for frame in frames:
         columns.look(frame)
@@ -115,7 +115,7 @@ def _matched_by_position(table: Table, notes: dict[str, Any]) -> list[str]:
     """Take a file without names that lacks just the target, as the first or last column, by position; and say so."""
     if notes["header"] or table.headed or len(table.names) != notes["columns"] - 1:
         return []
-    if isinstance(table, TextTable) and table.written.width == notes["columns"]:  # the last column is there, but empty
+    if isinstance(table, TextTable) and table.width == notes["columns"]:  # the last column is there, but empty
         notes["columns"] -= 1
         return []
     if notes["target"] == f"x{len(table.names)}":

@@ -26,8 +26,8 @@ from scipy import sparse
 
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression, is_lazy
 from ardea.core.problem import Array
-from ardea.tables.reading import DEFAULT_MEMORY
 from ardea.tables.rows import open_rows
+from ardea.tables.table import DEFAULT_MEMORY
 
 # Kinds of NumPy's types that are real numbers: floats, integers with and without sign, booleans.
 REAL = "fiub"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.naming import safe_name, unknown
+from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, unknown
 
 # What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
 # "Na" is not among them: it is sodium.
@@ -23,8 +23,6 @@ MISSING = (
 MOST_LEVELS = 20
 # Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
 FEW = 0.1
-# So many problems of a file are listed; one more tells that there are others.
-MOST_PROBLEMS = 10
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 _INFINITE = "[+-]?(?:inf|infinity|INF|Infinity|Inf)"
 PLAIN = rf"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+){_EXPONENT}|{_INFINITE}"
@@ -37,47 +35,22 @@ DOTTED = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"
 _BLANK = "[ \u00a0\u2009\u202f]"
 SPACED = rf"[+-]?[1-9][0-9]{{0,2}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?"
 ANY_NUMBER = re.compile(f"(?:{PLAIN}|{DECIMAL_COMMA}|{THOUSANDS}|{SPACED})")
+# How numbers are written by what stands before decimals; without a mark a comma makes no number.
+NOTATIONS = {
+    None: PLAIN,
+    ".": f"{PLAIN}|{THOUSANDS}",
+    ",": f"{DECIMAL_COMMA}|[+-]?[0-9]+{_EXPONENT}|{_INFINITE}",
+}
 SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
 DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
 WHOLE_NUMBER = re.compile("[+-]?[0-9]+")
 NUMERIC = "fiub"
-Kind = Literal["numbers", "dates", "texts", "many different texts"]
-
-
-class TableError(ValueError):
-    """Everything that is wrong with a file, in one message.
-
-    Attributes
-    ----------
-    columns, others : tuple of str
-        Columns that cannot be used as they are, so that leaving them out helps; and those that can.
-    tokens : tuple of str
-        What stands in the few cells that are wrong, where taking them as empty helps.
-    """
-
-    def __init__(
-        self,
-        path: Any,
-        problems: Sequence[str],
-        columns: Iterable[str] = (),
-        others: Iterable[str] = (),
-        tokens: Iterable[str] = (),
-    ) -> None:
-        shown = list(problems[:MOST_PROBLEMS])
-        if len(problems) > MOST_PROBLEMS:
-            shown.append("and more")
-        super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
-        self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
+ROLES = {True: "stand before decimals", False: "group thousands"}
+Cells = tuple[Array, NDArray[np.bool_]]
 
 
 def empty_tokens(na: Iterable[str]) -> tuple[str, ...]:
-    """Return what stands in cells that hold nothing: the usual and what is told; "none" turns the usual off.
-
-    Examples
-    --------
-    >>> empty_tokens(["none", "-999"])
-    ('', '-999')
-    """
+    """Return what stands in cells that hold nothing: the usual and what is told; "none" turns the usual off."""
     told = tuple(na)
     return ("", *(one for one in told if one != "none")) if "none" in told else (*MISSING, *told)
 
@@ -101,6 +74,34 @@ def stripped(column: Any, na: Iterable[str]) -> Any:
     if spaced.any():
         texts = texts.mask(spaced, texts.str.replace(_BLANK, "", regex=True))
     return texts.mask(texts.isin(empty_tokens(na)))
+
+
+def as_numbers(column: Any, mark: str | None, na: Iterable[str]) -> Cells:
+    """Return a column as numbers, NaN where there is none, and where a cell holds something else."""
+    if is_numeric(column):
+        return column.to_numpy(dtype=float), np.zeros(len(column), dtype=bool)
+    texts = stripped(column, na)
+    sound = texts.str.fullmatch(NOTATIONS[mark]).fillna(False).to_numpy(dtype=bool)
+    plain = texts.str.replace("." if mark == "," else ",", "", regex=False).str.replace(",", ".", regex=False)
+    cells = np.where(sound, plain.to_numpy(dtype=object, na_value="nan"), "nan")
+    return cells.astype(float), ~sound & texts.notna().to_numpy(dtype=bool)
+
+
+def indicators(column: Any, levels: Sequence[str], na: Iterable[str]) -> Cells:
+    """Return 1 where a cell holds a text, for all but the first of them, NaN for gaps; and where it holds another."""
+    texts = stripped(column, na)
+    found = (texts.to_numpy(dtype=object, na_value="")[:, None] == np.array(levels, dtype=object)).astype(float)
+    empty, known = texts.isna().to_numpy(dtype=bool), found.any(axis=1)
+    found[empty | ~known] = np.nan
+    return found[:, 1:], ~empty & ~known
+
+
+def level_names(column: str, levels: Sequence[str]) -> list[str]:
+    """Return the names of the columns that stand for the texts of a column: all but the first, its reference."""
+    return [safe_name(f"{column}={level}") for level in levels[1:]]
+
+
+# Dates ----------------------------------------------------------------------------------------------------------------
 
 
 def as_dates(cells: Any) -> NDArray[Any]:
@@ -129,16 +130,12 @@ def compact_dates(values: Any) -> NDArray[Any] | None:
     # Years 1700 to 2299: what measured series bear (a convention).
     if not known.any() or not np.all((numbers[known] >= 17000101) & (numbers[known] <= 22991231)):
         return None
-    if np.any(numbers[known] != np.floor(numbers[known])):
-        return None
     whole = np.where(known, numbers, 0).astype(np.int64)
-    year, month, day = whole // 10000, whole // 100 % 100, whole % 100
-    start = (year - 1970).astype("M8[Y]").astype("M8[M]") + (month - 1)
-    dates = start.astype("M8[D]") + (day - 1)
-    same = (month >= 1) & (month <= 12) & (day >= 1) & (dates.astype("M8[M]") == start)
-    if not same[known].all():
-        return None
-    return np.where(known, dates, np.datetime64("NaT")).astype("M8[s]")
+    months, days = whole // 10000 * 12 + whole // 100 % 100 - 1 - 12 * 1970, whole % 100
+    dates = months.astype("M8[M]").astype("M8[D]") + (days - 1)
+    again = dates.astype("M8[M]").astype(np.int64) == months
+    sound = (whole == numbers) & (whole // 100 % 100 <= 12) & (whole // 100 % 100 >= 1) & (days >= 1) & again
+    return np.where(known, dates, np.datetime64("NaT")).astype("M8[s]") if sound[known].all() else None
 
 
 def looks_like_dates(values: Array) -> bool:
@@ -153,123 +150,44 @@ def looks_like_dates(values: Array) -> bool:
     return compact_dates(values) is not None or (bool(np.all(hours < 24)) and compact_dates(days) is not None)
 
 
-def as_numbers(column: Any, mark: str | None, na: Iterable[str]) -> tuple[Array, NDArray[np.bool_]]:
-    """Return a column as numbers, NaN where there is none, and where a cell holds something else.
+# Commas and dots in numbers -------------------------------------------------------------------------------------------
 
-    `mark` is what stands before decimals; without one a comma makes no number.
+
+def notation_of(cell: str) -> str:
+    """Return what the comma or dot in a number tells.
+
+    A comma that can only stand before decimals ("decimal"), only group thousands ("thousands"), or do both ("either");
+    a dot that can only stand before decimals ("point"), or also group thousands ("dots"); a "whole" number; or "".
     """
-    if is_numeric(column):
-        return column.to_numpy(dtype=float), np.zeros(len(column), dtype=bool)
-    texts = stripped(column, na)
-    notations = {None: PLAIN, ".": f"{PLAIN}|{THOUSANDS}", ",": f"{DECIMAL_COMMA}|[+-]?[0-9]+{_EXPONENT}|{_INFINITE}"}
-    notation = notations[mark]
-    sound = texts.str.fullmatch(notation).fillna(False).to_numpy(dtype=bool)
-    if mark == ",":
-        plain = texts.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
-    else:
-        plain = texts.str.replace(",", "", regex=False)
-    cells = np.where(sound, plain.to_numpy(dtype=object, na_value="nan"), "nan")
-    return cells.astype(float), ~sound & texts.notna().to_numpy(dtype=bool)
+    cell = re.sub(_BLANK, "", cell) if re.fullmatch(SPACED, cell) else cell
+    if WHOLE_NUMBER.fullmatch(cell):
+        return "whole"
+    if re.fullmatch(PLAIN, cell):
+        return "dots" if re.fullmatch(DOTTED, cell) else "point" if "." in cell else ""
+    decimal, grouped = re.fullmatch(DECIMAL_COMMA, cell), re.fullmatch(THOUSANDS, cell)
+    return "either" if decimal and grouped else "decimal" if decimal else "thousands" if grouped else ""
 
 
-def level_names(column: str, levels: Sequence[str]) -> list[str]:
-    """Return the names of the columns that stand for the texts of a column: all but the first, its reference.
-
-    Examples
-    --------
-    >>> level_names("colour", ["blue", "green", "red"])
-    ['colour=green', 'colour=red']
-    """
-    return [safe_name(f"{column}={level}") for level in levels[1:]]
+def decided(notations: set[str]) -> str | None:
+    """Return what stands before decimals, None where nothing or both can."""
+    comma, point = "decimal" in notations, not notations.isdisjoint({"thousands", "point"})
+    return None if comma == point else "," if comma else "."
 
 
-def indicators(column: Any, levels: Sequence[str], na: Iterable[str]) -> tuple[Array, NDArray[np.bool_]]:
-    """Return 1 where a cell holds a text, for all but the first of them, NaN for gaps; and where it holds another."""
-    texts = stripped(column, na)
-    empty = texts.isna().to_numpy(dtype=bool)
-    values = texts.to_numpy(dtype=object, na_value="")
-    found = (values[:, None] == np.array(levels, dtype=object)).astype(float)
-    bad = ~empty & ~found.any(axis=1)
-    found[empty] = np.nan
-    return found[:, 1:], bad
+# Columns --------------------------------------------------------------------------------------------------------------
 
 
-class Notation:
-    """What commas and dots in numbers were seen to be.
+class Column:
+    """What was seen of a column that does not hold numbers only, over all blocks."""
 
-    Attributes
-    ----------
-    decimal, thousands, either : bool
-        Commas that can only stand before decimals, that can only group thousands, that could do both.
-    points, dots : bool
-        Dots that can only stand before decimals, that could also group thousands.
-    """
-
-    def __init__(self) -> None:
-        self.decimal = self.thousands = self.either = self.points = self.dots = False
-        self.largest_whole = np.nan
-
-    def add(self, cell: str) -> None:
-        """Look at one number; a cell that is none says nothing."""
-        cell = re.sub(_BLANK, "", cell) if re.fullmatch(SPACED, cell) else cell
-        if WHOLE_NUMBER.fullmatch(cell):
-            self.largest_whole = np.fmax(self.largest_whole, abs(float(cell)))
-        elif re.fullmatch(PLAIN, cell):
-            thousands = bool(re.fullmatch(DOTTED, cell))
-            self.dots |= thousands
-            self.points |= "." in cell and not thousands
-        else:
-            decimal, grouped = bool(re.fullmatch(DECIMAL_COMMA, cell)), bool(re.fullmatch(THOUSANDS, cell))
-            self.decimal |= decimal and not grouped
-            self.thousands |= grouped and not decimal
-            self.either |= decimal and grouped
-
-    @property
-    def decided(self) -> str | None:
-        """What stands before decimals, None where nothing or both can."""
-        point = self.thousands or self.points
-        return None if self.decimal == point else "," if self.decimal else "."
-
-    def mark(self, of_file: str | None, separator: str | None) -> str:
-        """Return what stands before decimals in a column.
-
-        What can only be one of the two decides, then what other columns of the file say. Else 12,345 beside 999 is a
-        thousand, since in a column of decimals some would have other than three digits; and else commas stand before
-        decimals, unless they also separate the columns.
-        """
-        if self.decimal != self.thousands:
-            return "," if self.decimal else "."
-        if self.points or not (self.either or self.dots):
-            return "."
-        if of_file or not self.either:
-            return of_file or "."
-        return "." if self.largest_whole < 1000 or separator == "," else ","
-
-    def said(self, name: str, mark: str, of_file: str | None) -> list[str]:
-        """Return how commas and dots in a column were read, as far as it is not a matter of course."""
-        found = []
-        if self.decimal or self.thousands or self.either:
-            doubt = self.either and not (self.decimal or self.thousands or self.points or of_file)
-            other = f"; if not, give --decimal {'.' if mark == ',' else ','}" if doubt else ""
-            found.append(f"commas in column {name!r} {_role(mark == ',')}{other}")
-        if self.dots and (mark == "," or of_file == ","):
-            found.append(f"dots in column {name!r} {_role(mark == '.')}, since commas stand before decimals elsewhere")
-        return found
-
-
-def _role(decimal: bool) -> str:
-    return "stand before decimals" if decimal else "group thousands"
-
-
-class Seen:
-    """What was seen of one column that is not of numbers only, over all blocks."""
-
-    def __init__(self, numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
-        self.numbers, self.texts, self._most = numbers, 0, most_levels
+    def __init__(self, name: str, numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
+        self.name, self.numbers, self.texts, self._most = name, numbers, 0, most_levels
         self.levels: set[str] = set()
-        self.dates, self.spaced, self.signed, self.n_signed = True, "", "", 0
+        self.dates, self.spaced, self.signed, self._n_signed = True, "", "", 0
         self.tokens: dict[str, None] = {}
-        self.notation = Notation()
+        self.notations: set[str] = set()
+        self._largest_whole = np.nan
+        self.mark: str | None = None  # what stands before decimals, once that is settled
 
     def add(self, column: Any, na: Iterable[str]) -> None:
         """Count the cells of one block."""
@@ -278,21 +196,20 @@ class Seen:
             raw = column.astype("string").str.strip()
             self.spaced = next(iter(raw[raw.str.fullmatch(SPACED).fillna(False)].head(1)), "")
         cells = [str(cell) for cell in counts.index]
-        numbers = [ANY_NUMBER.fullmatch(cell) is not None for cell in cells]
-        texts = [cell for cell, number in zip(cells, numbers, strict=True) if not number]
-        n_numbers = int(counts.to_numpy()[numbers].sum())
-        self.numbers += n_numbers
-        self.texts += int(counts.sum()) - n_numbers
+        numbers = [cell for cell in cells if ANY_NUMBER.fullmatch(cell)]
+        texts = [cell for cell in cells if not ANY_NUMBER.fullmatch(cell)]
         signed = [cell for cell in texts if SIGNED.fullmatch(cell)]
-        self.n_signed += int(counts[signed].sum())
+        self.numbers += int(counts[numbers].sum())
+        self.texts += int(counts[texts].sum())
+        self._n_signed += int(counts[signed].sum())
         self.signed = self.signed or next(iter(signed), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
-        for cell, number in zip(cells, numbers, strict=True):
-            if number:
-                self.notation.add(cell)
+        self.notations.update(map(notation_of, numbers))
+        whole = (abs(float(cell)) for cell in numbers if WHOLE_NUMBER.fullmatch(cell))
+        self._largest_whole = np.fmax(self._largest_whole, max(whole, default=np.nan))
 
     @property
     def few_wrong(self) -> bool:
@@ -300,73 +217,77 @@ class Seen:
         return self.texts <= max(1, FEW * (self.texts + self.numbers))
 
     @property
-    def has_signs(self) -> bool:
-        """Whether most texts are numbers with a sign of percent or of money."""
-        return 2 * self.n_signed > self.texts + self.numbers
-
-    @property
-    def kind(self) -> Kind:
-        """What the column is, by most of its cells: one text more than numbers may be a slip."""
+    def contents(self) -> str:
+        """What the column holds, by most of its cells: one text more than numbers may be a slip."""
         if self.texts - self.numbers <= 1 and not (self.texts and not self.numbers):
             return "numbers"
+        if 2 * self._n_signed > self.texts + self.numbers:
+            return f"numbers with a sign, such as {self.signed!r}: remove the sign"
         if self.dates and not self.numbers:
-            return "dates"
-        return "texts" if len(self.levels) <= self._most else "many different texts"
+            return "dates, not numbers"
+        return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
+
+    def settle_mark(self, told: str | None, of_file: str | None, separator: str | None) -> list[str]:
+        """Decide what stands before decimals, and return what is not a matter of course about it.
+
+        What can only be one of the two decides, then what other columns of the file say. Else 12,345 beside 999 is a
+        thousand, since in a column of decimals some would have other than three digits; and else commas stand before
+        decimals, unless they also separate the columns.
+        """
+        found = self.notations
+        strict = found & {"decimal", "thousands"}
+        if len(strict) == 1:
+            mark = "," if "decimal" in strict else "."
+        elif "point" in found or not found & {"either", "dots"}:
+            mark = "."
+        elif of_file or "either" not in found:
+            mark = of_file or "."
+        else:
+            mark = "." if self._largest_whole < 1000 or separator == "," else ","
+        self.mark = told or mark
+        return self._said(told or of_file)
+
+    def _said(self, of_file: str | None) -> list[str]:
+        remarks, found, where = [], self.notations, f"in column {self.name!r}"
+        if found & {"decimal", "thousands", "either"}:
+            doubt = found & {"decimal", "thousands", "either", "point"} == {"either"} and not of_file
+            other = f"; if not, give --decimal {'.' if self.mark == ',' else ','}" if doubt else ""
+            remarks.append(f"commas {where} {ROLES[self.mark == ',']}{other}")
+        if "dots" in found and "," in (self.mark, of_file):
+            remarks.append(f"dots {where} {ROLES[self.mark == '.']}, since commas stand before decimals elsewhere")
+        return [*remarks, *([f"blanks {where} group thousands ({self.spaced})"] if self.spaced else [])]
 
 
 class Columns:
     """Columns of a table as numbers: texts of few kinds encoded, commas in numbers read as the whole column tells.
 
-    Parameters
-    ----------
-    table : Table
-        The file.
-    used : list of str
-        Columns that are asked for.
-    categorical : list of str, optional
-        Columns to encode. By default those of at most 20 different texts.
-    levels : dict of str to list of str, optional
-        Texts of columns that were encoded before.
-    skip_unknown : bool, default=False
-        Whether another text than these is a gap, which is counted, instead of an error.
-
-    Attributes
-    ----------
-    names : list of str
-        One for every column of numbers: of an encoded one, for every text but the first, its reference.
-    levels : dict of str to list of str
-        The texts of columns that are encoded.
-    remarks : list of str
-        What was inferred.
+    By default columns of at most 20 different texts are encoded, else those that `categorical` names; `levels` are the
+    texts of columns that were encoded before, of which others are gaps.
     """
 
     def __init__(
         self,
-        table: Any,
+        table: Table,
         used: Sequence[str],
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
-        skip_unknown: bool = False,
     ) -> None:
         self._table, self._used, self._categorical = table, list(used), categorical
-        self._skip_unknown = skip_unknown
         self._unknown: Counter[tuple[str, str]] = Counter()
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
-        self.seen = {name: Seen(most_levels=np.inf) for name in categorical or ()}
-        self._marks: dict[str, str] = {}
+        self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or ()}
         self._n_seen = 0
-        self.empty = set(used)
+        self.empty = dict.fromkeys(used)
         self.remarks: list[str] = []
 
     def look(self, frame: Any) -> None:
         """Count what the cells of a block are."""
         for name, kind in zip(self._used, frame.dtypes.to_numpy(), strict=True):
             if name not in self.seen and kind.kind not in NUMERIC:
-                self.seen[name] = Seen(self._n_seen)
-        self.empty -= {name for name in self.empty if frame[name].notna().any()}
-        for name, kind in zip(self._used, frame.dtypes.to_numpy(), strict=True):
+                self.seen[name] = Column(name, self._n_seen)
             if kind.kind == "b" and self._n_seen == 0:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
+        self.empty = {name: None for name in self.empty if not frame[name].notna().any()}
         for name, one in self.seen.items():
             one.add(frame[name], self._table.na)
         self._n_seen += len(frame)
@@ -380,44 +301,30 @@ class Columns:
 
     def settle(self) -> None:
         """Decide what every column is; raise TableError where some cannot be used."""
-        unusable = []
+        unusable = {}
         for name, one in self.seen.items():
-            encodable = one.kind == "texts" and not one.has_signs
-            wanted = encodable if self._categorical is None else name in self._categorical
-            if wanted and name not in self.levels:
+            if name in self.levels:
+                continue
+            contents = one.contents
+            if name in self._categorical if self._categorical is not None else contents == "texts, not numbers":
                 self.levels[name] = sorted(one.levels)
                 self._remark_on_texts(name)
-            elif name not in self.levels and one.kind != "numbers":
-                unusable.append(name)
+            elif contents != "numbers":
+                unusable[name] = f"column {name!r} holds {contents}"
         if unusable:
-            said = [f"column {name!r} holds {self._contents(name)}" for name in unusable]
-            raise TableError(self._table.path, said, unusable, [one for one in self._used if one not in unusable])
-        self._settle_commas({name: one for name, one in self.seen.items() if name not in self.levels})
-
-    def _contents(self, name: str) -> str:
-        """Return what a column holds in place of numbers."""
-        one = self.seen[name]
-        if one.has_signs:
-            return f"numbers with a sign, such as {one.signed!r}: remove the sign"
-        return f"{one.kind}, not numbers"
+            others = [name for name in self._used if name not in unusable]
+            raise TableError(self._table.path, [*unusable.values()], unusable, others)
+        numbers = [one for name, one in self.seen.items() if name not in self.levels]
+        strict = {decided(one.notations) for one in numbers} - {None}
+        of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)
+        for one in numbers:
+            self.remarks += one.settle_mark(self._table.told_decimal, of_file, self._table.separator)
 
     def _remark_on_texts(self, name: str) -> None:
         texts, names = self.levels[name], self.names_of(name)
-        if not names:
-            self.remarks.append(f"column {name!r} is the same in every row and was left out")
-            return
         shown = ", ".join(names[:5]) + ", …" * (len(names) > 5)
-        self.remarks.append(f"column {name!r} holds {len(texts)} texts: encoded as {shown}, against {texts[0]!r}")
-
-    def _settle_commas(self, seen: dict[str, Seen]) -> None:
-        strict = {one.notation.decided for one in seen.values()} - {None}
-        of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)
-        for name, one in seen.items():
-            mark = self._table.told_decimal or one.notation.mark(of_file, self._table.separator)
-            self._marks[name] = mark
-            self.remarks += one.notation.said(name, mark, self._table.told_decimal or of_file)
-            if one.spaced:
-                self.remarks.append(f"blanks in column {name!r} group thousands ({one.spaced})")
+        encoded = f"holds {len(texts)} texts: encoded as {shown}, against {texts[0]!r}" if names else ""
+        self.remarks.append(f"column {name!r} {encoded or 'is the same in every row and was left out'}")
 
     def names_of(self, column: str) -> list[str]:
         """Return the names of the columns of numbers that one column gives."""
@@ -431,55 +338,49 @@ class Columns:
     def numbers(self, frame: Any, first: int = 0) -> Array:
         """Return a block that begins at row `first` as numbers, gaps as NaN; raise TableError for other cells."""
         frame = frame if frame.shape[1] == len(self._used) else frame[self._used]
-        texts = any(kind.kind not in NUMERIC for kind in frame.dtypes.to_numpy())
-        if not texts and not self.levels:
+        if not self.levels and all(kind.kind in NUMERIC for kind in frame.dtypes.to_numpy()):
             return np.asarray(frame.to_numpy(dtype=float))
         parts, problems = [], []
         for name in self._used:
-            values, bad = self._converted(frame[name], name)
-            if self._skip_unknown and name in self.levels:
-                self._unknown.update((name, str(cell).strip()) for cell in frame[name][bad])
-                values[bad], bad = np.nan, np.zeros_like(bad)
+            column = frame[name]
+            if name in self.levels:
+                values, bad = indicators(column, self.levels[name], self._table.na)
+                self._unknown.update((name, str(cell).strip()) for cell in column[bad])
+            else:
+                values, bad = as_numbers(column, self.seen[name].mark if name in self.seen else None, self._table.na)
+                wrong = [
+                    (first + int(row), f"{str(column.iloc[row])!r} is not a number") for row in np.flatnonzero(bad)
+                ]
+                problems += [(row, name, trouble) for row, trouble in wrong]
             parts.append(values)
-            for row in np.flatnonzero(bad):
-                problems.append((first + int(row), name, f"{str(frame[name].iloc[row])!r} is {self._trouble(name)}"))
         if problems:
             raise self.wrong(problems)
         return np.column_stack(parts)
 
-    def _converted(self, column: Any, name: str) -> tuple[Array, NDArray[np.bool_]]:
-        if name in self.levels:
-            return indicators(column, self.levels[name], self._table.na)
-        return as_numbers(column, self._marks.get(name), self._table.na)
+    def read(self, pieces: Sequence[tuple[int, Any]]) -> list[Array]:
+        """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are."""
+        for _, frame in pieces:
+            self.look(frame)
+        self.settle()
+        return [self.numbers(frame, first) for first, frame in pieces]
 
     def unknown_texts(self) -> list[str]:
-        """Return what was skipped: every text with its number of rows, and what it may have meant."""
+        """Return which texts were taken as gaps: with their number of rows, and what they may have meant."""
         said = []
         for (name, text), count in self._unknown.items():
             error = unknown(text, self.levels[name], f"column {name!r} ({count} row{'s' * (count > 1)}): unknown text")
-            said.append(f"{error} No prediction there.")
+            said.append(f"{error} It was taken as empty.")
         return said
-
-    def _trouble(self, name: str) -> str:
-        known = ", ".join(self.levels.get(name, []))
-        return f"none of the texts that are known: {known}" if known else "not a number"
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
-        columns = {name for _, name, _ in cells}
-        listed = placed(self._table, cells)
+        columns = dict.fromkeys(name for _, name, _ in cells)
+        listed = self._table.placed(cells)
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
             found = self._table.problems([name for name in self._used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self._used if name not in columns]
-        seen = [self.seen.get(name) for name in columns]
-        few = all(one is not None and one.few_wrong for one in seen)
-        tokens = {token: None for one in seen if few and one is not None for token in one.tokens}
+        seen = [self.seen[name] for name in columns if name in self.seen]
+        few = len(seen) == len(columns) and all(one.few_wrong for one in seen)
+        tokens = dict.fromkeys(token for one in seen for token in one.tokens if few)
         return TableError(self._table.path, listed, columns, others, tokens)
-
-
-def placed(table: Any, cells: list[tuple[int, str, str]]) -> list[str]:
-    """Return what is wrong with cells (row, column, trouble), each with its place; one more than are shown."""
-    shown = sorted(cells)[: MOST_PROBLEMS + 1]
-    places = table.places([row for row, _, _ in shown])
-    return [f"{place}, column {name!r}: {trouble}" for place, (_, name, trouble) in zip(places, shown, strict=True)]

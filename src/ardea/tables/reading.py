@@ -1,135 +1,57 @@
-"""Tables and arrays in files, whatever the format: names at once, rows in frames of a size that is asked for."""
+"""Tables of any format: opened by their ending; text is looked at until it is known how it is written."""
 
 from __future__ import annotations
 
-import math
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import lzma
 import re
 import warnings
-from abc import ABC, abstractmethod
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.core.memory import require
-from ardea.tables.arrays import IN_PARTS, NPY_DAMAGE, NamedArray, read_arrays
-from ardea.tables.columns import ANY_NUMBER, MOST_PROBLEMS, TableError, empty_tokens, is_missing
-from ardea.tables.naming import named, sound_names
-from ardea.tables.text import SPREADSHEETS, Header, TextSource, numbered_rows, sheet_names, text_format
+from ardea.tables.columns import ANY_NUMBER, DOTTED, WHOLE_NUMBER, decided, empty_tokens, is_missing, notation_of
+from ardea.tables.stored import (
+    ARRAYS,
+    PARQUET,
+    SPREADSHEETS,
+    ArrayTable,
+    ParquetTable,
+    read_arrays,
+    read_spreadsheet,
+    sheet_names,
+)
+from ardea.tables.table import Table, TableError, sound_names
 
-PARQUET, ARRAYS = (".parquet", ".pq"), (".npz", ".nc", ".nc4", ".cdf", ".zarr")
-TEXT, PACKED = (".csv", ".tsv", ".txt", ".dat"), (".gz", ".bz2", ".xz")
-KNOWN = (*TEXT, ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
-
-
-DEFAULT_MEMORY = "1 GB"
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-# More is as good as no bound: what a signed 64-bit number of bytes holds, halved.
-MOST_MEMORY = 2**62
-# Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
-BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
-# What pandas would else infer or leave out.
+KNOWN = (".csv", ".tsv", ".txt", ".dat", ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
+PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b"\xfd7zXZ", lzma.open)}
+# So much is looked at to tell the encoding, and of that so many lines to tell separators; beyond two lines no more
+# letters than that (conventions: a screenful of rows tells a person, too).
+HEAD, SAMPLE_LINES, SAMPLE_LETTERS = 2**22, 100, 2**16
+# Cells of a row that are looked at to choose a separator (a convention; very wide tables would take seconds else).
+SAMPLE_CELLS = 200
+# Bytes read at a time: as pandas asks for (2¹⁸), times four, so that lines are cut less often.
+CHUNK = 2**20
+# A line of text longer than this is none (a convention: 100,000 columns of 17 digits take 2 MB).
+LONGEST_LINE = 2**26
+# First of all that may fit wins where two separators explain a file equally well; None stands for blanks.
+SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", None: "blanks"}
+USUAL = {".csv": ",", ".tsv": "\t"}
+ENCODED = {"cp1252": "Windows-1252 (cp1252)", "utf-16": "UTF-16"}
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+# Cells as they are: what pandas would else infer or leave out.
 AS_THEY_ARE: dict[str, Any] = {"header": None, "index_col": False, "keep_default_na": False, "low_memory": False}
-AS_THEY_ARE |= {"skipinitialspace": True}
-# A name as a string in a list, beside its letters (measured with sys.getsizeof).
-BYTES_PER_NAME = 80
-
-
-def bytes_of(memory: int | str) -> int:
-    """Return a number of bytes given as text.
-
-    Examples
-    --------
-    >>> bytes_of("1.5 GB"), bytes_of("2GiB"), bytes_of(1000)
-    (1500000000, 2147483648, 1000)
-    """
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[0-9]+)?)\s*([a-z]*)\s*", memory, re.IGNORECASE)
-        unit = UNITS.get(match[2].upper()) if match else None
-        if match is None or unit is None:
-            raise ValueError(f"memory={memory!r} is not understood: give bytes, or text such as '500 MB' or '2 GiB'.")
-        memory = int(min(float(match[1]) * unit, MOST_MEMORY))
-    if isinstance(memory, bool) or not isinstance(memory, int | np.integer) or memory <= 0:
-        raise ValueError(f"memory must be above zero; got {memory!r}.")
-    return int(memory)
-
-
-class Table(ABC):
-    """A table in a file: the names of its columns, and its rows as pandas frames.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    names : list of str
-        Its columns.
-    headed : bool
-        Whether the names come from the file; else they are x0, x1 and so on.
-    n_rows : int or None
-        Number of rows, where it can be had without reading them.
-    bytes_per_row : float
-        What a row takes in memory while it is read.
-    stored_rows : int
-        Rows that are stored together: frames of a multiple of them are read faster.
-    stored_bytes : int
-        What all that is stored together takes in memory.
-    once : bool
-        Whether the rows can be read only once (a pipe).
-    remarks : list of str
-        What was inferred about the file.
-    na : tuple of str
-        What else stands in cells that hold nothing.
-    other_sheets : sequence of str
-        Sheets of a spreadsheet that were not read.
-    """
-
-    headed, stored_rows, stored_bytes, once = True, 1, 0, False
-    n_rows: int | None = None
-    other_sheets: Sequence[str] = ()
-
-    def __init__(self, path: Path, names: list[str], remarks: Sequence[str] = (), na: Sequence[str] = ()) -> None:
-        self.path, self.names, self.remarks, self.na = path, names, list(remarks), tuple(na)
-        self.bytes_per_row = 16.0 * len(names)
-        self.given = names
-        self.separator: str | None = None
-        self.decimal: str | None = None
-        self.told_decimal: str | None = None
-
-    def target(self, entry: str | int) -> str:
-        """Return the column to explain, by name or number; refuse a name that several columns bear."""
-        places = [str(j) for j, name in enumerate(self.given) if name == entry]
-        if len(places) > 1:
-            numbers = f"{', '.join(places[:-1])} and {places[-1]}"
-            raise ValueError(
-                f"{self.path}: columns {numbers} (counted from 0) are both named {entry!r}. Give the number of the one "
-                "that is meant, or rename one."
-            )
-        try:
-            return named(entry, self.names, f"{self.path} has no column")
-        except ValueError as error:
-            if not self.other_sheets:
-                raise
-            raise ValueError(f"{error} Other sheets (--sheet) are {', '.join(self.other_sheets)}.") from error
-
-    @abstractmethod
-    def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns in frames of at most so many rows."""
-
-    def places(self, rows: Sequence[int]) -> list[str]:
-        """Return how rows are called in messages."""
-        return [f"row {row}" for row in rows]
-
-    def problems(self, names: Sequence[str]) -> list[str]:
-        """Return what is wrong with the rows as they are stored."""
-        return []
-
-    def taken_as_empty(self, names: Sequence[str]) -> list[str]:
-        """Return which texts in columns were taken as empty."""
-        return []
+Header = Literal["auto", "yes", "no"]
 
 
 def open_table(
@@ -175,9 +97,7 @@ def open_table(
         raise ValueError(f"{path} is no spreadsheet: leave out --sheet.")
     if ending in (".npy", *ARRAYS):
         return ArrayTable(path, read_arrays(path))
-    if ending in PARQUET:
-        return ParquetTable(path)
-    return TextTable(path, header, decimal, na, sheet)
+    return ParquetTable(path) if ending in PARQUET else TextTable(path, ending, header, decimal, na, sheet)
 
 
 def ending_of(path: Path) -> str:
@@ -199,62 +119,186 @@ def ending_of(path: Path) -> str:
 
 
 class TextTable(Table):
-    """Text with one row a line."""
+    """Text with one row a line, or a spreadsheet turned into it."""
 
     def __init__(
-        self, path: Path, header: Header, decimal: str | None, na: Sequence[str], sheet: str | None = None
+        self, path: Path, ending: str, header: Header, decimal: str | None, na: Sequence[str], sheet: str | None
     ) -> None:
-        source = TextSource(path, sheet)
-        try:
-            self.written = text_format(source, header=header, decimal=decimal, na=na)
-        except BaseException:
-            source.close()
-            raise
-        super().__init__(path, self.written.names, self.written.remarks, na)
-        self.headed, self.separator, self.decimal = self.written.headed, self.written.separator, self.written.decimal
-        self.given = self.written.given
-        if path.suffix.lower() in SPREADSHEETS and sheet is None and len(sheets := sheet_names(path)) > 1:
+        super().__init__(path, [], (), na)
+        self.sheet, self.once, self.told_decimal = sheet, not path.is_file(), decimal
+        self._chunks: Iterator[bytes] | None = None
+        chunks = self._stored()
+        with nullcontext() if self.once else closing(chunks):
+            head = next(chunks, b"")
+            self._look(head, ending, header)
+        if self.once:
+            self._chunks = chain([head], chunks)
+        if ending in SPREADSHEETS and sheet is None and len(sheets := sheet_names(path)) > 1:
             self.other_sheets = sheets[1:]
             self.remarks.append(f"the first of {len(sheets)} sheets was read; --sheet reads {', '.join(sheets[1:])}")
-        # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
-        self.bytes_per_row = 2.0 * self.written.line_bytes + 48 * self.written.width
-        self.once, self.told_decimal = not path.is_file(), decimal
-        self._source: TextSource | None = source
-        if not self.once:
-            self._close()
 
-    def _close(self) -> None:
-        if self._source is not None:
-            self._source.close()
-            self._source = None
+    # How it is written
+
+    def _look(self, head: bytes, ending: str, header: Header) -> None:
+        """Find out how the table is written: encoding, separator, names, fields of a row, lines before the rows."""
+        path, told = self.path, self.told_decimal
+        self._encoding = _encoding_of(head, path)
+        self._old_ends = b"\n" not in head  # lines end as on old Macintoshes, or there is one
+        text = codecs.getincrementaldecoder(self._encoding)().decode(head).lstrip("\ufeff")
+        comments, lines = _sampled(text, path)
+        try:
+            self.separator, rows = _separated(lines)
+        except csv.Error as error:
+            raise ValueError(f"{path} cannot be read as a table: {error}") from error
+        if told == "," and self.separator == "," and not any('"' in line for line in lines):
+            raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
+        if not rows:
+            raise ValueError(f"{path} is empty.")
+        fields, n_rows, said = self._heading(rows, comments, header)
+        body = rows[n_rows:]
+        self._name(fields, body, said)
+        self._skipped = _lines_of(lines, self.separator, n_rows)
+        self.decimal = told or decided(
+            set(map(notation_of, {cell for row in body for cell in row if "," in cell or "." in cell}))
+        )
+        # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
+        self.bytes_per_row = 2.0 * max(map(len, lines)) + 48 * self.width
+        usual = {".csv": ",", ".tsv": "\t"}.get(
+            (path.with_suffix("") if path.suffix in PACKED else path).suffix.lower()
+        )
+        if len(self.names) > 1 and usual not in (None, self.separator):
+            self.remarks.append(f"columns are separated by {SEPARATORS[self.separator]}")
+        if self.decimal == "," and told is None:
+            self.remarks.append("commas stand before decimals")
+        if header == "auto" and not self.headed and not said:
+            many = f"columns are named {', '.join(self.names[:2])}, …"
+            self.remarks.append(f"no header was found: {many if len(self.names) > 1 else 'the column is named x0'}")
+        if self.decimal is None and self.separator != ",":  # where commas separate, dots stand before decimals
+            self.remarks += _doubtful_dots(body, self.names)
+
+    def _heading(self, rows: list[list[str]], comments: list[str], header: Header) -> tuple[list[str], int, list[str]]:
+        """Return the names of the columns, how many rows they and their units take, and what was inferred.
+
+        A first row with a text in it holds names. One of numbers holds data, unless these are whole numbers in steps of
+        one (0, 1, 2 or 2019, 2020) above columns in which no other number is whole. A comment just before rows of
+        numbers holds names where it has as many fields.
+        """
+        first, body = rows[0], rows[1:]
+        numbers = all(map(self._is_data, first))
+        remarks: list[str] = []
+        self.headed = header == "yes" or (header == "auto" and not numbers)
+        if header == "auto" and numbers:
+            named = [name.strip() for name in next(_fields([comments[-1]], self.separator), [])] if comments else []
+            if len(named) == len(first) and not any(map(self._is_data, named)):
+                self.headed = True
+                return named, 0, ["names are taken from the comment before the rows"]
+            self.headed = _counts_on(first, body)
+            if self.headed or all(map(WHOLE_NUMBER.fullmatch, first)):
+                kind = "names (--header no: as data)" if self.headed else "data (--header yes: as names)"
+                remarks.append(f"the first row, {_shortened(first)}, was read as {kind}")
+        if not self.headed:
+            return [f"x{j}" for j in range(len(first))], 0, remarks
+        units = bool(body) and self._is_units(body[0], body[1:])
+        remarks += [f"the second row, {_shortened(body[0])}, was read as units"] if units else []
+        return first, 1 + units, remarks
+
+    def _is_data(self, cell: str) -> bool:
+        return is_missing(cell, self.na) or ANY_NUMBER.fullmatch(cell) is not None
+
+    def _is_units(self, row: list[str], below: list[list[str]]) -> bool:
+        """Whether the second row holds units: a text, not a number, above columns of numbers alone."""
+        if any(map(ANY_NUMBER.fullmatch, row)):
+            return False
+        for j in range(len(row)):
+            cells = [one[j] for one in below if j < len(one) and not is_missing(one[j], self.na)]
+            if not self._is_data(row[j]) and cells and all(map(ANY_NUMBER.fullmatch, cells)):
+                return True
+        return False
+
+    def _name(self, fields: list[str], body: list[list[str]], said: list[str]) -> None:
+        """Name the columns; where every row ends in a separator, there is none behind it."""
+        if body and all(len(row) == len(fields) + 1 and not row[-1] for row in body):
+            fields = [*fields, ""]
+        empty = bool(body) and not any(row[-1] for row in body if len(row) == len(fields))
+        closed = len(fields) > 1 and empty and not (self.headed and fields[-1])
+        self.given, self.width = fields[:-1] if closed else fields, len(fields)
+        self.names, renamed = sound_names(self.given)
+        encoded = ENCODED.get(self._encoding)
+        self.remarks += [f"the file is not UTF-8; it was read as {encoded}"] if encoded else []
+        self.remarks += [*said, *renamed]
+        self.remarks += ["every row ends in a separator, after which no column was read"] if closed else []
+
+    # Its rows
+
+    def _stored(self) -> Generator[bytes, None, None]:
+        """Yield the bytes of the file: first a beginning of two lines at least."""
+        try:
+            with unpacked(self.path, self.sheet) as file:
+                head = file.read(HEAD)
+                while head.count(b"\n") < 3 and len(head) < LONGEST_LINE and (more := file.read(HEAD)):
+                    head += more
+                yield head
+                while chunk := file.read(CHUNK):
+                    yield chunk
+        except UNREADABLE as error:
+            raise ValueError(f"{self.path} cannot be read as text: {error}") from error
+
+    def whole_lines(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield whole lines in UTF-8, without comments (lines that begin with #), names and units."""
+        decoder = None if self._encoding == "utf-8" else codecs.getincrementaldecoder(self._encoding)()
+        carry, begun, skipped = b"", False, self._skipped
+        for number, chunk in enumerate(chain(chunks, [b""])):  # an empty one at the end
+            part = chunk if number else chunk.removeprefix(codecs.BOM_UTF8)
+            part = part.replace(b"\r", b"\n") if self._old_ends else part
+            text = carry + (part if decoder is None else decoder.decode(part, final=not chunk).encode())
+            cut = text.rfind(b"\n") + 1 if chunk else len(text.rstrip(b"\r\n"))
+            if self.width == 1 and chunk:  # a blank line is a gap there, but not at the end
+                cut = text.find(b"\n", len(text[:cut].rstrip(b"\r\n"))) + 1
+            lines, carry = text[:cut], text[cut:]
+            _require_text(self.path, b"\0" in lines, len(carry))
+            if b"#" in lines and (lines.startswith(b"#") or b"\n#" in lines):
+                lines = re.sub(rb"(?m)^#[^\n]*\n?", b"", lines)
+            if not begun:
+                lines = re.sub(rb"\A(?:[ \t]*\r?\n)+", b"", lines)
+                begun = bool(lines)
+            while skipped and lines:
+                lines, skipped = lines.partition(b"\n")[2], skipped - 1
+            if lines:
+                yield lines
 
     def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
         """Yield the named columns in frames of at most so many rows."""
         import pandas as pd
 
-        if self.once and self._source is None:
+        if self.once and self._chunks is None:
             raise ValueError(f"{self.path} is a pipe, which can be read only once: save it to a file first.")
-        source, self._source = self._source or TextSource(self.path, self.written.sheet), None
+        chunks, self._chunks = self._chunks or self._stored(), None
+        lines = Lines(self.whole_lines(chunks), self.separator)
         n_read, gap_at_end = 0, False
         try:
-            for frame in self._parsed(source, rows):
+            for frame in self._parsed(lines, rows):
                 n_read += len(frame)
                 gap_at_end |= self.separator is None and bool(frame.iloc[:, -1].isna().any())
                 yield frame if list(names) == list(frame.columns) else frame[list(names)]
         except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, OverflowError) as error:
-            raise self._damage(error, names) from error
-        finally:
-            source.close()
-        uneven = self.separator and source.separators != n_read * (self.written.width - 1)
+            found = [] if isinstance(error, UnicodeDecodeError) else self.problems(names)
+            said = f"{self.path} cannot be read as text: {' '.join(str(error).split())}"
+            raise (TableError(self.path, found) if found else ValueError(said)) from error
+        uneven = self.separator and lines.separators != n_read * (self.width - 1)
         if (gap_at_end or uneven) and (found := self.problems(names)):  # none where quotes hold separators
             raise TableError(self.path, found)
 
-    def _parsed(self, source: TextSource, rows: int) -> Iterator[Any]:
+    def _parsed(self, lines: Lines, rows: int) -> Iterator[Any]:
         """Yield what pandas makes of the text; a first row that is too long is an error."""
         import pandas as pd
 
+        names = [*self.names, *(f"\0{j}" for j in range(self.width - len(self.names)))]
+        settings = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names, **AS_THEY_ARE}
+        settings |= {"na_values": list(empty_tokens(self.na)), "skipinitialspace": True}
+        if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
+            settings["float_precision"] = "round_trip"
         try:
-            reader = pd.read_csv(source.start(self.written), chunksize=rows, **self._settings())
+            reader = pd.read_csv(lines, chunksize=rows, skip_blank_lines=self.width > 1, **settings)
         except pd.errors.EmptyDataError:
             return
         with reader:
@@ -266,36 +310,35 @@ class TextTable(Table):
                     return
                 yield frame
 
-    def _settings(self) -> dict[str, Any]:
-        import pandas as pd
+    # What is wrong with it: read again, slowly, only when there is something to say
 
-        names = [*self.names, *(f"\0{j}" for j in range(self.written.width - len(self.names)))]
-        settings: dict[str, Any] = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names}
-        settings |= {
-            "na_values": list(empty_tokens(self.na)),
-            "skip_blank_lines": self.written.width > 1,
-            **AS_THEY_ARE,
-        }
-        if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
-            settings["float_precision"] = "round_trip"
-        return settings
+    def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows below the names, each with the number of its first line; none of a pipe."""
+        if self.once:
+            return
+        places, taken = [0], 1
+        with unpacked(self.path, self.sheet) as file, io.TextIOWrapper(file, self._encoding, errors="replace") as text:
 
-    def _damage(self, error: Exception, names: Sequence[str]) -> ValueError:
-        found = [] if isinstance(error, UnicodeDecodeError) else self.problems(names)
-        said = f"{self.path} cannot be read as text: {' '.join(str(error).split())}"
-        return TableError(self.path, found) if found else ValueError(said)
+            def lines() -> Iterator[str]:
+                for number, line in enumerate(text, 1):
+                    if not line.startswith("#") and (line.strip() or (self.width == 1 and len(places) > 1)):
+                        places.append(number)
+                        yield line
+
+            for row in _fields(lines(), self.separator):
+                if taken > self._skipped:
+                    yield places[taken], [cell.strip() for cell in row] or [""]
+                taken = len(places)
 
     def problems(self, names: Sequence[str]) -> list[str]:
         """Return all rows of other length, and all cells that are no numbers in columns of numbers, by line."""
-        if self.once:
-            return []
         used = [(self.names.index(name), name) for name in names]
         found: list[tuple[int, str]] = []
         texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
         numbers = dict.fromkeys(names, 0)
-        for line, row in numbered_rows(self.path, self.written):
-            if len(row) != self.written.width:
-                found.append((line, f"line {line}: {len(row)} columns, but the first line has {self.written.width}"))
+        for line, row in self.numbered_rows():
+            if len(row) != self.width:
+                found.append((line, f"line {line}: {len(row)} columns, but the first line has {self.width}"))
                 continue
             for j, name in used:
                 if ANY_NUMBER.fullmatch(row[j]):
@@ -306,125 +349,148 @@ class TextTable(Table):
         return [said for _, said in sorted(found)]
 
     def taken_as_empty(self, names: Sequence[str]) -> list[str]:
-        """Return which texts in columns were taken as empty, and how many cells; read again, so for messages only."""
-        if self.once:
-            return []
+        """Return which texts in columns were taken as empty, and how many cells."""
         used, found = [self.names.index(name) for name in names], Counter[str]()
-        for _, row in numbered_rows(self.path, self.written):
+        for _, row in self.numbered_rows():
             found.update(row[j] for j in used if j < len(row) and row[j] and is_missing(row[j], self.na))
-        return [
-            f"{token!r} was taken as empty ({count} cell{'s' * (count > 1)}"
-            + ("" if token in self.na else "; --na none: not")
-            + ")"
-            for token, count in found.most_common(5)
-        ]
+        counts = {token: f"{count} cell{'s' * (count > 1)}" for token, count in found.most_common(5)}
+        hints = {token: "" if token in self.na else "; --na none: not" for token in counts}
+        return [f"{token!r} was taken as empty ({counts[token]}{hints[token]})" for token in counts]
 
     def places(self, rows: Sequence[int]) -> list[str]:
-        """Return the lines of rows: looked for only when there is something to say about them."""
-        if self.once or not rows:
-            return super().places(rows)
-        lines = [line for line, _ in islice(numbered_rows(self.path, self.written), max(rows) + 1)]
-        return [f"line {lines[row]}" for row in rows]
+        """Return the lines of rows."""
+        lines = [line for line, _ in islice(self.numbered_rows(), max(rows, default=0) + 1)]
+        return [f"line {lines[row]}" for row in rows] if lines else super().places(rows)
 
 
-class ParquetTable(Table):
-    """A Parquet file, or a folder of them read in the order of their names; needs the extra `frames`."""
+class Lines:
+    """Lines as pandas reads them, with a count of the separators outside quotes."""
 
-    def __init__(self, path: Path) -> None:
-        self._files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-        pages, rows = 0, 0
-        for file in self._files:
-            with _as_parquet(file):
-                metadata = self._reader(file).metadata
-                rows += metadata.num_rows
-                groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-                pages = max([pages, *(group.total_byte_size for group in groups)])
-        with _as_parquet(self._files[0]):
-            given = list(self._reader(self._files[0]).schema_arrow.names)
-        super().__init__(path, *sound_names(given))
-        self.n_rows, self._given = rows, dict(zip(self.names, given, strict=True))
+    def __init__(self, lines: Iterator[bytes], separator: str | None) -> None:
+        self._lines, self._separator, self.separators = lines, separator, 0
 
-    def _reader(self, file: Path) -> Any:
-        from pyarrow import parquet
+    def __iter__(self) -> Lines:  # pandas asks for it of what it reads from, and never uses it
+        return self
 
-        return parquet.ParquetFile(file, buffer_size=2**16, pre_buffer=False)
-
-    def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns in frames of at most so many rows; none goes across files."""
-        from pyarrow import default_memory_pool
-
-        given = [self._given[name] for name in names]
-        for file in self._files:
-            with _as_parquet(file):
-                reader = self._reader(file)
-                if missing := [name for name in given if name not in reader.schema_arrow.names]:
-                    raise ValueError(f"it lacks the columns {', '.join(missing[:MOST_PROBLEMS])}")
-                batches = reader.iter_batches(rows, columns=given)
-            while True:
-                with _as_parquet(file):
-                    batch = next(batches, None)
-                    if batch is None:
-                        break
-                    frame = batch.select(given).to_pandas(self_destruct=True).set_axis(list(names), axis=1)
-                    del batch
-                    default_memory_pool().release_unused()  # Arrow would keep it for later
-                yield frame
+    def read(self, _: int = -1) -> bytes:
+        """Return the next lines, nothing at the end."""
+        lines = next(self._lines, b"")
+        if self._separator:
+            outside = re.sub(rb'"[^"]*"', b"", lines) if b'"' in lines else lines
+            self.separators += int(np.count_nonzero(np.frombuffer(outside, np.uint8) == ord(self._separator)))
+        return lines
 
 
 @contextmanager
-def _as_parquet(file: Path) -> Iterator[None]:
-    """Turn what Arrow raises on a damaged file into one error that names it."""
-    try:
-        from pyarrow import ArrowException
-    except ImportError as error:
-        raise ImportError("Parquet needs pyarrow: pip install 'ardea[frames]'.") from error
-    try:
-        yield
-    except (ArrowException, ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
-        raise ValueError(f"{file} cannot be read as Parquet: {error}") from error
+def unpacked(path: Path, sheet: str | None = None) -> Iterator[IO[bytes]]:
+    """Open a file, which may be a pipe; one that is packed by its first bytes is unpacked, a spreadsheet is turned."""
+    if path.suffix.lower() in SPREADSHEETS:
+        yield io.BytesIO(read_spreadsheet(path, sheet))
+        return
+    with path.open("rb") as raw:
+        first = raw.peek(6)
+        opener: Any = next((one for magic, one in PACKED.values() if first.startswith(magic)), nullcontext)
+        with opener(raw) as file:
+            yield file
 
 
-class ArrayTable(Table):
-    """Arrays with as many rows side by side; of an array with two axes, columns are name[0], name[1] and so on."""
+def _encoding_of(head: bytes, path: Path) -> str:
+    """Return UTF-8 or UTF-16 by its mark, else UTF-8 or Windows-1252 where the beginning can be read so."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            codecs.getincrementaldecoder(encoding)().decode(head)
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    raise ValueError(f"{path} cannot be read as text: it is neither UTF-8 nor Windows-1252. Save it as CSV in UTF-8.")
 
-    def __init__(self, path: Path, arrays: dict[str, NamedArray]) -> None:
-        self._columns: dict[str, tuple[Any, int]] = {}
-        for name, one in arrays.items():
-            values = one.values
-            if values.ndim not in (1, 2) or values.dtype.kind not in "fiubUTM":
-                said = f"{name!r} holds" if name else "the array holds"
-                raise ValueError(
-                    f"{path}: {said} {values.dtype} of shape {values.shape}; a table of numbers is needed."
-                )
-            width = 1 if values.ndim == 1 else values.shape[1]
-            require(BYTES_PER_NAME * width, f"The names of {width} columns of {path}", IN_PARTS)
-            pattern = f"{name}[{{}}]" if name else "x{}"
-            labels = [name or "x0"] if values.ndim == 1 else map(pattern.format, range(width))
-            self._columns |= {label: (values, j) for j, label in enumerate(labels)}
-        super().__init__(path, list(self._columns))
-        self.headed = "" not in arrays
-        lengths = {int(one.values.shape[0]) for one in arrays.values()}
-        self.n_rows = lengths.pop() if len(lengths) == 1 else None
-        chunks = [one.values.chunks for one in arrays.values() if getattr(one.values, "chunks", None)]
-        self.stored_rows = max((int(one[0]) for one in chunks), default=1)
-        self.stored_bytes = sum(8 * math.prod(one) for one in chunks)
 
-    def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns in frames of at most so many rows."""
-        import pandas as pd
+def _require_text(path: Path, binary: bool, longest: int) -> None:
+    if binary:
+        raise ValueError(f"{path} holds binary data, not text.")
+    if longest > LONGEST_LINE:
+        raise ValueError(f"{path}: a line is longer than {LONGEST_LINE} letters; this is no table.")
 
-        used = {id(self._columns[name][0]): self._columns[name][0] for name in names}
-        lengths = sorted({int(values.shape[0]) for values in used.values()})
-        if len(lengths) != 1:
-            raise ValueError(f"{self.path}: the arrays must have equally many rows; found {lengths or 'no array'}.")
-        for start in range(0, lengths[0], rows):
-            try:
-                parts = {key: np.asarray(values[start : start + rows]) for key, values in used.items()}
-            except NPY_DAMAGE as error:
-                raise ValueError(f"{self.path} cannot be read: {error}") from error
-            columns = {name: (parts[id(self._columns[name][0])], self._columns[name][1]) for name in names}
-            block = next(iter(parts.values()))
-            if len(parts) == 1 and block.ndim == 2:
-                yield pd.DataFrame(block[:, [j for _, j in columns.values()]], columns=list(names))
-            else:
-                yield pd.DataFrame({name: one if one.ndim == 1 else one[:, j] for name, (one, j) in columns.items()})
+
+def _sampled(text: str, path: Path) -> tuple[list[str], list[str]]:
+    """Return the comments before the first row, and the first lines that are neither comments nor blank."""
+    comments: list[str] = []
+    lines: list[str] = []
+    letters = 0
+    for line in io.StringIO(text, newline=None):
+        if len(lines) >= 2 and (letters > SAMPLE_LETTERS or len(lines) == SAMPLE_LINES or not line.endswith("\n")):
+            break
+        _require_text(path, "\0" in line, len(line))
+        if line.startswith("#"):
+            comments += [] if lines else [line.lstrip("#").strip()]
+        elif line.strip() or lines:
+            lines.append(line)
+            letters += len(line)
+    if not lines:
+        raise ValueError(f"{path} is empty.")
+    return comments, lines
+
+
+def _separated(lines: list[str]) -> tuple[str | None, list[list[str]]]:
+    """Return the separator under which most lines have equally many fields, most of them numbers; and the rows."""
+    best: tuple[float, float] = (-1.0, -1.0)
+    found: tuple[str | None, list[list[str]]] = (",", [])
+    for separator in SEPARATORS:
+        rows = [[cell.strip() for cell in row] for row in _fields(lines, separator)]
+        rows = [row for row in rows if len(row) > 1 or any(row)]
+        if not rows:
+            continue
+        width, count = Counter(map(len, rows)).most_common(1)[0]
+        body = [row for row in rows[1:] or rows if len(row) == width]
+        cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
+        numbers = sum(bool(ANY_NUMBER.fullmatch(cell)) or cell == "" for cell in cells) / max(1, len(cells))
+        score = (round(count / len(rows), 1) if width > 1 else -0.5, numbers)
+        if score > best:
+            best, found = score, (separator, rows)
+    return found
+
+
+def _fields(lines: Iterable[str], separator: str | None) -> Iterator[list[str]]:
+    """Return the fields of every row; quoted fields may go across lines."""
+    if separator is None:
+        return (line.split() for line in lines)
+    csv.field_size_limit(2 * LONGEST_LINE)
+    return csv.reader(lines, delimiter=separator)
+
+
+def _lines_of(lines: list[str], separator: str | None, rows: int) -> int:
+    """Return how many lines so many rows take; more than one each where quoted fields go across lines."""
+    if separator is None:
+        return rows
+    reader = csv.reader(lines, delimiter=separator)
+    while rows:
+        rows -= any(cell.strip() for cell in next(reader))
+    return reader.line_num
+
+
+def _doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
+    """Tell of columns in which every dot has one to three digits before and three behind, as thousands have."""
+    remarks = []
+    for j, name in enumerate(names):
+        dots = [row[j] for row in rows if j < len(row) and "." in row[j]]
+        if dots and all(re.fullmatch(DOTTED, cell) for cell in dots):
+            read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
+            remarks.append(f"{read}; if they group thousands, give --decimal ,")
+    return remarks
+
+
+def _shortened(row: list[str]) -> str:
+    return ", ".join(row[:5]) + ", …" * (len(row) > 5)
+
+
+def _counts_on(first: list[str], body: list[list[str]]) -> bool:
+    """Whether a row of numbers looks like names: whole numbers in steps of one, above none that are whole."""
+    if not body or not all(map(WHOLE_NUMBER.fullmatch, first)):
+        return False
+    whole = [int(cell) for cell in first]
+    # 0, 1 above two columns may be the first values of a series; three such numbers, or two years, are names.
+    if len(whole) < 2 or (len(whole) == 2 and whole[0] < 1000) or any(b - a != 1 for a, b in pairwise(whole)):
+        return False
+    return not any(WHOLE_NUMBER.fullmatch(cell) for row in body for cell in row)

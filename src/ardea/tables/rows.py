@@ -12,10 +12,17 @@ import numpy as np
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
 from ardea.core.memory import require
 from ardea.core.problem import Array
-from ardea.tables.columns import FEW, MOST_PROBLEMS, Columns, TableError, looks_like_dates
-from ardea.tables.naming import named
-from ardea.tables.reading import BYTES_PER_NUMBER, BYTES_PER_TEXT, DEFAULT_MEMORY, Table, bytes_of, open_table
-from ardea.tables.text import Header
+from ardea.tables.columns import FEW, Columns, looks_like_dates
+from ardea.tables.reading import Header, open_table
+from ardea.tables.table import (
+    BYTES_PER_NUMBER,
+    BYTES_PER_TEXT,
+    DEFAULT_MEMORY,
+    MOST_PROBLEMS,
+    Table,
+    TableError,
+    bytes_of,
+)
 
 # Its square is finite, and so is the sum of ten millions of them.
 LARGEST_NUMBER = 1e150
@@ -102,8 +109,12 @@ class Rows:
             self._head.append(frame)
             if size > self.memory and not texts:
                 return
+            if size > self.memory and self.table.once:
+                raise ValueError(
+                    f"{self.table.path} is a pipe with more rows of text than fit into memory: save it to a file "
+                    "first, or raise the bound on memory."
+                )
             if size > self.memory:
-                self._refuse_pipe()
                 self._head.clear()
         self.fits = size <= self.memory
         self._rest = None
@@ -112,13 +123,6 @@ class Rows:
             self._columns.leave_out(empty)
             self._used = [name for name in self._used if name not in empty]
         self._columns.settle()
-
-    def _refuse_pipe(self) -> None:
-        if self.table.once:
-            raise ValueError(
-                f"{self.table.path} is a pipe with more rows of text than fit into memory: save it to a file first, or "
-                "raise the bound on memory."
-            )
 
     def _frames(self) -> Iterator[Any]:
         """Yield what was read already and the rest; or all again."""
@@ -312,10 +316,10 @@ def open_rows(
     resample) is fitted to the result: ``SparseARD().fit(open_rows(path, "y").compressed(), None)``.
     """
     table = open_table(path, header=header, decimal=decimal, na=na)
-    where = f"{table.path} has no column"
     given: Any = target if isinstance(target, list | tuple) else [target]
     targets = [table.target(one) for one in given]
-    chosen = table.names if columns is None else [named(one, table.names, where) for one in columns]
     if columns is None:
-        chosen = [name for name in chosen if name not in set(targets)]
+        chosen = [name for name in table.names if name not in set(targets)]
+    else:
+        chosen = [table.column(one) for one in columns]
     return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical)

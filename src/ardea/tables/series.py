@@ -12,19 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.arrays import NamedArray, read_arrays
-from ardea.tables.columns import (
-    Columns,
-    TableError,
-    as_dates,
-    as_numbers,
-    compact_dates,
-    is_numeric,
-    placed,
-    stripped,
-)
-from ardea.tables.naming import listed, named, unknown
-from ardea.tables.reading import ARRAYS, BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, bytes_of, ending_of, open_table
+from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, is_numeric, stripped
+from ardea.tables.reading import ending_of, open_table
+from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
+from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, unknown
 
 TIME_NAMES = re.compile("t|times?|date|datetime|days?|hours?|years?|month|zeit")
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
@@ -123,22 +114,22 @@ def read_series(path: Path, choice: Choice, *, memory: int | str = DEFAULT_MEMOR
 
 
 def _from_table(table: Table, choice: Choice, memory: int) -> Series:
-    known, where = table.names, f"{table.path} has no column"
-    inputs = listed(choice.inputs, known, where)
-    time, label = (None if one is None else named(one, known, where) for one in (choice.time, choice.series))
-    apart = {one for one in (time, label) if one is not None} | set(inputs)
-    states = listed(choice.states, known, where) or [name for name in known if name not in apart]
-    if not states or apart & set(states):
+    inputs = table.columns(choice.inputs)
+    time, label = (None if one is None else table.column(one) for one in (choice.time, choice.series))
+    apart = dict.fromkeys([*(one for one in (time, label) if one is not None), *inputs])
+    states = table.columns(choice.states) or [name for name in table.names if name not in apart]
+    if not states or apart.keys() & set(states):
         raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
     pieces, whole = _pieces(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
-    numbers, remarks = _numbers(table, pieces, [*states, *inputs])
+    columns = Columns(table, [*states, *inputs], categorical=())
+    numbers = columns.read([(first, frame[[*states, *inputs]]) for first, frame in pieces])
     times, said = ([None] * len(pieces), []) if time is None else _times(table, pieces, time)
     if label is not None:
         numbers, times = _grouped(pieces[0][1][label], table, numbers[0], times[0])
     x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
-    remarks, doubts = [*table.remarks, *remarks, *said], [] if time else [*_clocks(states, numbers[0])]
+    remarks, doubts = [*table.remarks, *columns.remarks, *said], [] if time else [*_clocks(states, numbers[0])]
     alone = whole and label is None
     return Series(
         x[0] if alone else x,
@@ -181,15 +172,6 @@ def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int,
     return ([(0, pd.concat(frames, ignore_index=True))] if whole else kept), whole
 
 
-def _numbers(table: Table, pieces: list[tuple[int, Any]], names: list[str]) -> tuple[list[Array], list[str]]:
-    """Return columns as numbers, gaps as NaN; and what was inferred."""
-    columns = Columns(table, names, categorical=())
-    for _, frame in pieces:
-        columns.look(frame[names])
-    columns.settle()
-    return [columns.numbers(frame[names], first) for first, frame in pieces], columns.remarks
-
-
 def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
     """Return a column as times: numbers, or dates; and what was inferred."""
     found, remarks, bad = [], [], []
@@ -203,7 +185,7 @@ def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list
         bad += [(first + row, name, f"{text!r} is neither a number nor {A_DATE}") for row, text in texts]
         found.append(times)
     if bad:
-        raise TableError(table.path, placed(table, bad))
+        raise TableError(table.path, table.placed(bad))
     return found, remarks
 
 
