@@ -161,6 +161,7 @@ class TextTable(Table):
         self.decimal = told or decided(
             set(map(notation_of, {cell for row in body for cell in row if "," in cell or "." in cell}))
         )
+        self._blanks = any(f"{self.separator} " in line for line in lines)  # numbers need no such care of the parser
         # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
         self.bytes_per_row = 2.0 * max(map(len, lines)) + 48 * self.width
         usual = {".csv": ",", ".tsv": "\t"}.get(
@@ -294,7 +295,7 @@ class TextTable(Table):
 
         names = [*self.names, *(f"\0{j}" for j in range(self.width - len(self.names)))]
         settings = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names, **AS_THEY_ARE}
-        settings |= {"na_values": list(empty_tokens(self.na)), "skipinitialspace": True}
+        settings |= {"na_values": list(empty_tokens(self.na)), "skipinitialspace": self._blanks}
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         try:

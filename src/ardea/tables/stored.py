@@ -42,7 +42,7 @@ def package(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ImportError(f"This format needs {name.split('.')[0]}: pip install 'ardea[{extra}]'.") from error
+        raise ImportError(f"This format needs {name}: pip install 'ardea[{extra}]'.") from error
 
 
 # Arrays ---------------------------------------------------------------------------------------------------------------
@@ -214,7 +214,10 @@ class ParquetTable(Table):
         self.n_rows, self._given = rows, dict(zip(self.names, given, strict=True))
 
     def _reader(self, file: Path) -> Any:
-        return package("pyarrow.parquet", "frames").ParquetFile(file, buffer_size=2**16, pre_buffer=False)
+        package("pyarrow", "frames")
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(file, buffer_size=2**16, pre_buffer=False)
 
     def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
         """Yield the named columns in frames of at most so many rows; none goes across files."""
