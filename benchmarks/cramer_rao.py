@@ -53,7 +53,7 @@ def information(motion: Motion, x: Array, t: Array, s: Any) -> Array:
     # D diag(s²) Dᵀ: on the diagonal A_i S_i A_iᵀ + S_{i+1}, beside it −S_{i+1} A_{i+1}ᵀ.
     diagonal = np.einsum("iab,ib,icb->iac", A, variances[:-1], A)
     unit = float(np.median(variances))
-    diagonal[:, np.arange(n), np.arange(n)] += variances[1:] + EXACT**2 * unit
+    diagonal[:, np.arange(n), np.arange(n)] += variances[1:] + EXACT**2 * np.min(variances)
     beside = -variances[1:-1, :, None] * np.swapaxes(A[1:], 1, 2)
     factor = cholesky_banded(_banded(diagonal / unit, beside / unit), lower=False)
     flat = B.reshape(steps * n, -1)

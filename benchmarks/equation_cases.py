@@ -42,7 +42,18 @@ import numpy as np
 
 from ardea.dynamics import Polynomials, systems
 from benchmarks.cramer_rao import variances
-from benchmarks.motions import Array, Motion, Truth, dysts, lorenz, odebench, of_system, oscillators, polynomial_motion
+from benchmarks.motions import (
+    Array,
+    Motion,
+    Truth,
+    dysts,
+    kept,
+    lorenz,
+    odebench,
+    of_system,
+    oscillators,
+    polynomial_motion,
+)
 
 Bound = list[dict[str, float]]
 
@@ -197,13 +208,12 @@ def sample_gaps(trial: Trial) -> Sample:
         lost = generator.random(y.shape if "values" in trial.variant else (len(y), 1)) < share
         weights = np.where(np.broadcast_to(lost, y.shape), UNMEASURED, 1.0)
         y = np.where(lost, np.nan, y)
-    kept = np.all(np.isfinite(y), axis=1) if "lost" in trial.variant else np.ones(len(y), dtype=bool)
+    left = np.all(np.isfinite(y), axis=1) if "lost" in trial.variant else np.ones(len(y), dtype=bool)
 
     def bound() -> Bound:
-        return variances(motion, [(x[kept], t[kept], s * weights[kept])])
+        return variances(motion, [(x[left], t[left], s * weights[left])])
 
-    options: dict[str, Any] = {}
-    return Sample(y[kept], t[kept], motion.states, motion.library, motion.truth, options, bound if s > 0 else None)
+    return Sample(y[left], t[left], motion.states, motion.library, motion.truth, {}, bound if s > 0 else None)
 
 
 def sample_short(trial: Trial) -> Sample:
@@ -264,14 +274,12 @@ class Driven:
 def driven() -> dict[str, Driven]:
     """Return the motions with process noise; that of Lorenz 63 is .3 a step and state."""
     spiral = [[((1, 0), -0.5), ((0, 1), 1.5)], [((1, 0), -1.5), ((0, 1), -0.5)]]
-    duffing = of_system("duffing")
-    long = Motion(
-        "duffing", duffing.states, duffing.truth, duffing.flow, duffing.x0, 0.05 * np.arange(2000), Polynomials(3)
-    )
+    well = [[((0, 1), 1.0)], [((1, 0), 1.0), ((3, 0), -1.0), ((0, 1), -0.5)]]
+    duffing = polynomial_motion("duffing", well, np.array([1.0, 0.0]), 0.1 * np.arange(2000), 3)
     linear = polynomial_motion("ornstein_uhlenbeck", spiral, np.array([1.0, 0.0]), 0.1 * np.arange(2000), 2)
     return {
-        "lorenz63": Driven(lorenz(0.02, 1000, 2), np.full(3, 0.3 / np.sqrt(0.02))),
-        "duffing": Driven(long, np.array([0.0, 0.3])),
+        "lorenz63": Driven(lorenz(0.02, 2000, 2), np.full(3, 0.3 / np.sqrt(0.02))),
+        "duffing": Driven(duffing, np.array([0.0, 0.5])),
         "ornstein_uhlenbeck": Driven(linear, np.array([0.5, 0.5])),
     }
 
@@ -283,8 +291,8 @@ def sample_process(trial: Trial) -> Sample:
     says nothing of equations without process noise.
     """
     one, generator = driven()[trial.name], trial.generator()
-    motion = one.motion
-    x = diffused(one, generator)
+    motion, own = one.motion, generator.spawn(1)[0]
+    x = kept(("driven", motion, one.strength, motion.t, trial.seed), lambda: diffused(one, own))
     y = x + trial.noise * float(np.std(x)) * generator.normal(size=x.shape)
 
     def bound() -> Bound:

@@ -97,25 +97,39 @@ def _coverage(records: Sequence[Record]) -> str:
 
 
 def efficiency_table(records: Sequence[Record]) -> str:
-    """Return bound over variance reported and bound over squared error, of systems found exactly, by noise and system.
+    """Return bound over variance reported and bound over squared error, of models that are exact, by system and noise.
 
     The first is the median over terms and draws; the second has the mean squared error of all terms and draws.
     """
     noises = sorted({record["noise"] for record in records})
-    names = list(dict.fromkeys(record["name"] for record in records))
-    rows, all_of = [], {noise: [] for noise in noises}
-    for name in names:
-        row = [name]
-        for noise in noises:
-            chosen = [r for r in records if (r["name"], r["noise"]) == (name, noise) and "variance_over_bound" in r]
-            reported = list(chain.from_iterable(record["variance_over_bound"] for record in chosen))
-            actual = list(chain.from_iterable(record["error_over_bound"] for record in chosen))
-            all_of[noise] += [1 / value for value in reported if value > 0]
-            row += [f"{np.median(1 / np.array(reported)):.2f}, {1 / np.mean(actual):.2f}"] if reported else ["–"]
-        rows.append(row)
-    ends = [[f"{np.median(all_of[n]):.2f}, {np.min(all_of[n]):.2f}" if all_of[n] else "–" for n in noises]]
-    header = ["reported, actual", *map(_shown, noises)]
-    return markdown(header, [*rows, ["all terms: median, worst", *ends[0]]])
+    rows = []
+    for name in dict.fromkeys(record["name"] for record in records):
+        ratios = [_ratios(records, name, noise) for noise in noises]
+        rows.append([name, *(f"{np.median(r):.2f}, {1 / np.mean(e):.2f}" if r else "–" for r, e in ratios)])
+    rows.append(["all systems: median, worst system, worst term", *(_extremes(records, noise) for noise in noises)])
+    return markdown(["system: reported, actual", *map(_shown, noises)], rows)
+
+
+def _ratios(records: Sequence[Record], name: str, noise: float) -> tuple[list[float], list[float]]:
+    """Return bound/variance and squared error/bound of all terms and draws."""
+    chosen = [r for r in records if (r["name"], r["noise"]) == (name, noise) and "variance_over_bound" in r]
+    variances = chain.from_iterable(record["variance_over_bound"] for record in chosen)
+    return [1 / v for v in variances if v > 0], list(chain.from_iterable(r["error_over_bound"] for r in chosen))
+
+
+def _extremes(records: Sequence[Record], noise: float) -> str:
+    """Return the efficiency as reported: median of the systems' medians, the least of them, the least of any term.
+
+    Of a term it is the median over the draws in which the model is exact.
+    """
+    systems, terms = [], []
+    for name in dict.fromkeys(record["name"] for record in records):
+        chosen = [r for r in records if (r["name"], r["noise"]) == (name, noise) and "variance_over_bound" in r]
+        if chosen:
+            of_terms = np.median([1 / np.array(record["variance_over_bound"]) for record in chosen], axis=0)
+            terms.append(float(np.min(of_terms)))
+            systems.append(float(np.median(of_terms)))
+    return f"{np.median(systems):.2f}, {min(systems):.2f}, {min(terms):.2f}" if systems else "–"
 
 
 def _found(record: Record) -> str:
