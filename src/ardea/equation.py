@@ -112,7 +112,7 @@ class KeptTerms:
         every = np.arange(self.active.size)
         mean, rss = self.problem.least_squares(every)
         told = self.noise if self.noise_known else None
-        noise = rss / degrees if told is None else told
+        noise = (rss + self.problem.floor) / degrees if told is None else told
         inverse = np.linalg.pinv(self.problem.columns.take(every))
         covariance = noise * (inverse @ inverse.T) * np.outer(self.unit, self.unit)
         return Estimate(

@@ -407,7 +407,7 @@ def test_numbers_are_those_of_least_squares_on_the_whitened_rows(model):
         mean, rss, *_ = np.linalg.lstsq(columns, z, rcond=None)
         np.testing.assert_allclose(equation.coefficients, mean, rtol=1e-8)
         assert equation.degrees == len(z) - 7
-        covariance = rss[0] / equation.degrees * np.linalg.inv(columns.T @ columns)
+        covariance = (rss[0] + result.fit.floor) / equation.degrees * np.linalg.inv(columns.T @ columns)
         np.testing.assert_allclose(equation.covariance, covariance, rtol=1e-6)
     np.testing.assert_allclose([np.mean(one**2) for one in model.residuals()], 1.0, rtol=0.05)
 
@@ -542,3 +542,52 @@ def test_inputs_bring_their_names():
     t, x = systems.linear_oscillator().noisy(0.01, seed=0)
     force = pd.DataFrame({"force": np.sin(t)})
     assert "force" in Discovery(Polynomials(1)).fit(x, t, u=force).get_feature_names()
+
+
+def circles(n_series, m=20, step=0.1, noise=0.0, seed=0):
+    """Return times and series of x' = y, y' = −x, of several sizes and phases."""
+    rng = np.random.default_rng(seed)
+    t = step * np.arange(m)
+    phases, sizes = rng.uniform(0, 2 * np.pi, n_series), rng.uniform(0.5, 1.5, n_series)
+    clean = [np.column_stack([np.sin(t + a), np.cos(t + a)]) * r for a, r in zip(phases, sizes, strict=True)]
+    return [t] * n_series, [x + noise * x.std() * rng.normal(size=x.shape) for x in clean]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("step", [0.1, 0.3])
+def test_short_series_have_no_bias(noise, step):
+    t, x = circles(20, step=step, noise=noise, seed=3)
+    found = Discovery(Polynomials(2)).fit(x, t)
+    assert [one.terms for one in found.equations_] == [("x1",), ("x0",)]
+    for equation, truth in zip(found.equations_, (1.0, -1.0), strict=True):
+        assert abs(equation.coefficients[0] - truth) < 3 * equation.std[0] < 0.03
+
+
+def test_one_short_series_without_noise_is_right_within_its_intervals():
+    """Also where 1 − x² − y² = 0 lets terms of any size in: large coefficients do not lower truncation error."""
+    for step in (0.1, 0.2, np.pi / 10, 0.5):
+        (t,), (x,) = circles(1, step=step)
+        found = Discovery(Polynomials(2)).fit(x, t)
+        assert [one.terms for one in found.equations_] == [("x1",), ("x0",)]
+        for equation, truth in zip(found.equations_, (1.0, -1.0), strict=True):
+            assert abs(equation.coefficients[0] - truth) < 2 * equation.std[0] < 2e-3
+
+
+def test_data_without_noise_give_no_terms_of_rounding_error():
+    """Halvorsen's equations, whose quadrature leaves 1e-10: intervals are tiny and hold the truth."""
+    a, b = 1.4, 4.0
+
+    def rates(_, s):
+        x, y, z = s
+        return [-a * x - b * y - b * z - y**2, -a * y - b * z - b * x - z**2, -a * z - b * x - b * y - x**2]
+
+    t = np.linspace(0, 15, 1000)
+    solution = solve_ivp(rates, (0, 15), [-5.0, 0.0, 0.0], t_eval=t, method="LSODA", rtol=1e-11, atol=1e-12)
+    found = Discovery(Polynomials(2)).fit(solution.y.T, t)
+    for i, equation in enumerate(found.equations_):
+        following = f"x{(i + 1) % 3}"
+        truth = {f"x{j}": -a if j == i else -b for j in range(3)} | {f"{following}^2": -1.0}
+        assert set(equation.terms) == set(truth)
+        off = np.abs(equation.coefficients - [truth[name] for name in equation.terms])
+        assert np.all(off < 3 * equation.std)
+        assert np.all(equation.std < 1e-4)

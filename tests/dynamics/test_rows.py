@@ -112,14 +112,24 @@ def test_stretches_too_short_are_left_out():
     assert weak_rows(series(np.arange(20.0), np.ones((20, 1))), [30.0]) is None
 
 
-@pytest.mark.parametrize("radius", range(11, 28))
-def test_stretches_as_long_as_one_window_or_a_little_more(radius):
-    """Half a radius may be no whole number of steps: no window then fits into radius + 1 rows."""
-    for m in (radius + 1, radius + 2, 2 * radius + 1, 2 * radius + 2):
+@pytest.mark.parametrize("radius", [4, 7, 11, 15, 19])
+def test_stretches_of_any_length_give_rows_or_are_left_out(radius):
+    """Beside a long one that sets the radius; only those into which half a radius does not fit are left out."""
+    for m in range(2, 2 * radius + 3):
         t = np.arange(float(m))
-        found = weak_rows(series(t, np.sin(t)[:, None]), [float(radius), radius / 2])
+        found = weak_rows(series(t, np.sin(0.3 * t)[:, None]), [float(radius), radius / 2])
+        assert (found is None) == (m < max(9, radius + 1 + radius % 2))
         assert found is None or 0 < found.n_rows < m
-        assert m == radius + 1 or found is not None
+
+
+@pytest.mark.parametrize("radius", [2, 3, 4, 9])
+def test_narrow_windows_are_exact_integration_by_parts(radius):
+    """However few samples a window holds, D x = V x′ up to what a spline through them leaves."""
+    t = 0.1 * np.arange(20)
+    x, slope = np.column_stack([np.sin(t), np.cos(t)]), np.column_stack([np.cos(t), -np.sin(t)])
+    stretch = weak_rows(series(t, x), [0.1 * radius])
+    np.testing.assert_allclose(stretch.D @ x, stretch.V @ slope, atol=1e-6 * np.abs(stretch.D @ x).max())
+    assert np.all(np.mean((stretch.D @ x - stretch.V @ slope) ** 2, axis=0) < stretch.truncation)
 
 
 @pytest.mark.parametrize("form", ["weak", "derivative"])

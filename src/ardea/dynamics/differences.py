@@ -250,9 +250,9 @@ class SplineSmoother:
         of 1 has the least error in the values but bends the signal.
         """
         lines = np.moveaxis(values, axis, 0).reshape(len(points), -1)
-        largest = int(cap * len(points))
+        largest = max(int(cap * len(points)), SPLINE_DEGREE + 1)
         numbers = (int(FEWEST_SPLINES * SPLINE_GROWTH**i) for i in count())
-        candidates = list(takewhile(lambda number: number <= largest, numbers)) or [largest]
+        candidates = [SPLINE_DEGREE + 1, *takewhile(lambda number: number <= largest, numbers)]
         best = min(candidates, key=lambda number: cls(points, number).cross_validation(lines))
         return cls(points, min(largest, int(factor * best)))
 

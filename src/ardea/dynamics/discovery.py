@@ -262,7 +262,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         else:
             pairs = [(one.D @ one.data.x, one.V @ self._slopes(one.data)) for one in self._stretches(series)]
         observed, modelled = (np.vstack(parts) for parts in zip(*pairs, strict=True))
-        spread = np.sum((observed - observed.mean(axis=0)) ** 2, axis=0)
+        # Rows of the weak form have signs of their own, and no mean.
+        centre = observed.mean(axis=0) if x_dot is not None or self.form == "derivative" else 0.0
+        spread = np.sum((observed - centre) ** 2, axis=0)
         lost = np.sum((observed - modelled) ** 2, axis=0)
         return float(np.mean(1 - lost / np.where(spread > 0, spread, 1.0)))
 

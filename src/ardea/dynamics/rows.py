@@ -1,8 +1,8 @@
 """Rows of a stretch of a series: the linear operators V and D with D x = VΘ(x)ξ.
 
 - Weak form: for a test function φ that vanishes with its derivatives at the ends of its window, −∫φ′x dt = ∫φ Θ(x)ξ dt.
-  V holds φ and D holds −φ′ times quadrature weights. On uniform times the sums of a smooth φ are exact to its
-  smoothness; on others the integrand is a spline through the samples, integrated exactly.
+  V holds φ and D holds −φ′ times quadrature weights: x and Θ(x) are splines through the samples, integrated exactly.
+  Sums over the samples alone are biased where windows are narrow, by 4 % at a radius of two steps.
 - Derivative form: V takes the rows, D is a difference matrix.
 - Maps x_{i+1} = f(x_i): V takes all rows but the last, D all but the first.
 
@@ -19,17 +19,17 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy import linalg
-from scipy.interpolate import make_interp_spline
+from scipy import linalg, sparse
+from scipy.interpolate import BSpline, make_interp_spline
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SplineSmoother, bend_of, difference_matrix, spectral_derivative
+from ardea.dynamics.differences import SPLINE_DEGREE, SPLINES_PER_GCV, SplineSmoother, bend_of, difference_matrix, spectral_derivative
 from ardea.dynamics.series import Series
 
 Form = Literal["weak", "derivative"]
 Differentiation = Literal["finite", "smoothed", "spectral"]
 
-# φ = (1 − s²)^p has p − 1 continuous derivatives, so that sums over it converge fast. Measured (see `search`): with 4
+# φ = (1 − s²)^p has p − 1 continuous derivatives. Measured (see `search`): with 4
 # and 12 as many of the 54 supports are exact.
 POWER = 8
 # Radii of the windows relative to the one that the spectrum gives. Measured: of 54 supports 52 are exact with both, 47
@@ -41,12 +41,13 @@ KEPT_EIGENVALUE = 1e-4
 # Fewer steps than this resolve φ badly; a window longer than this share of a stretch leaves too few rows of it.
 # Measured: with 3 the same 54 supports, with a share of 1/3 one less is exact.
 SMALLEST_RADIUS, LARGEST_SHARE = 4, 1 / 6
-# A convention: a few windows of the smallest radius fit.
-FEWEST_ROWS = 2 * SMALLEST_RADIUS + 4
-# Steps that vary by less than this share are uniform: what times written with four digits leave.
-UNIFORM = 1e-3
-# Conventions: splines of degree five, and points that integrate polynomials of degree seven exactly.
-QUADRATURE_DEGREE, GAUSS_POINTS = 5, 4
+# Derived: the fewest samples that can be smoothed by splines of degree 7, to tell the truncation error.
+FEWEST_ROWS = SPLINE_DEGREE + 2
+# A convention: times are equal to so many digits.
+ROUNDED = 1e-9
+# A convention, splines of degree five, and derived from it and POWER: so many points integrate φ times a spline exactly.
+QUADRATURE_DEGREE = 5
+GAUSS_POINTS = (2 * POWER + QUADRATURE_DEGREE) // 2 + 1
 # Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
 # the last take eleven samples.
 NOISE_ORDERS = range(2, 11)
@@ -129,12 +130,11 @@ def stretch_rows(
 def weak_rows(data: Series, radii: Sequence[float]) -> Stretch | None:
     """Return orthonormal rows of windows of several radii; None where no window fits."""
     t = data.t
-    uniform = np.ptp(np.diff(t)) <= UNIFORM * np.mean(np.diff(t))
-    build = _uniform_rows if uniform else _uneven_rows
-    rows = [build(t, radius) for radius in radii if t[-1] - t[0] >= 2 * radius]
-    rows = [(V, D) for V, D in rows if len(V)]
-    if not rows:
+    room = np.minimum(t - t[0], t[-1] - t) + ROUNDED * (t[-1] - t[0])
+    fitting = [radius for radius in radii if np.any(room >= radius)]
+    if not fitting or t.size < FEWEST_ROWS:
         return None
+    rows = [_windowed(t, t[room >= radius], radius) for radius in fitting]
     V, D = (np.vstack(blocks) for blocks in zip(*rows, strict=True))
     values, W = linalg.eigh(D.T @ D, check_finite=False)
     kept = values > KEPT_EIGENVALUE * values[-1]
@@ -149,32 +149,26 @@ def _window(scaled: Array) -> tuple[Array, Array]:
     return inside**POWER, -2 * POWER * scaled * inside ** (POWER - 1)
 
 
-def _uniform_rows(t: Array, radius: float) -> tuple[Array, Array]:
-    """Return V and D of unit windows at every centre that fits."""
-    step = (t[-1] - t[0]) / (t.size - 1)
-    reach = round(radius / step)
-    offsets = np.arange(-reach, reach + 1)
-    phi, slope = _window(offsets / reach)
-    size = np.linalg.norm(phi)
-    centres = np.arange(reach, t.size - reach)[:, None]
-    V, D = np.zeros((2, centres.size, t.size))
-    V[np.arange(centres.size)[:, None], centres + offsets] = phi / size
-    D[np.arange(centres.size)[:, None], centres + offsets] = -slope / (reach * step * size)
-    return V, D
+def _windowed(t: Array, centres: Array, radius: float) -> tuple[Array, Array]:
+    """Return V and D of windows at some centres, of equal norm whatever their radius.
 
-
-def _uneven_rows(t: Array, radius: float) -> tuple[Array, Array]:
-    """Return V and D that integrate φ times the spline through the samples, by Gauss points in every interval."""
+    Between samples x is a spline, x(τ) = B(τ)A⁻¹x with A = B(t), so V = ∫φB dτ A⁻¹, summed over Gauss points.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(GAUSS_POINTS)
     half = np.diff(t) / 2
-    where = (t[:-1] + half)[:, None] + half[:, None] * nodes
-    mass = (half[:, None] * weights).ravel()
-    spline = make_interp_spline(t, np.eye(t.size), k=QUADRATURE_DEGREE)
-    samples = spline(where.ravel()) * mass[:, None]
-    centres = t[(t - t[0] >= radius) & (t[-1] - t >= radius)]
-    phi, slope = _window((where.ravel() - centres[:, None]) / radius)
-    size = np.linalg.norm(_window((t - centres[:, None]) / radius)[0], axis=1)[:, None] * np.mean(np.diff(t))
-    return phi @ samples / size, -slope @ samples / (radius * size)
+    where = ((t[:-1] + half)[:, None] + half[:, None] * nodes).ravel()
+    mass = (half[:, None] * weights).ravel() / np.sqrt(radius * np.mean(2 * half))
+    knots = make_interp_spline(t, t, k=QUADRATURE_DEGREE).t
+    between, at_samples = (BSpline.design_matrix(one, knots, QUADRATURE_DEGREE) for one in (where, t))
+    # Of every centre, the points inside its window: entries of a matrix with one row per window.
+    first, last = np.searchsorted(where, centres - radius), np.searchsorted(where, centres + radius)
+    starts = np.append(0, np.cumsum(last - first))
+    inside = np.arange(starts[-1]) + np.repeat(first - starts[:-1], last - first)
+    phi, slope = _window((where[inside] - np.repeat(centres, last - first)) / radius)
+    both = [sparse.csr_array((one * mass[inside], inside, starts)) for one in (phi, -slope / radius)]
+    moments = [(one @ between[: one.shape[1]]).toarray() for one in both]
+    V, D = np.split(sparse.linalg.splu(at_samples.T.tocsc()).solve(np.vstack(moments).T).T, 2)
+    return V, D
 
 
 def derivative_rows(data: Series, kind: Differentiation, order: int) -> Stretch | None:
@@ -210,18 +204,18 @@ def truncation(data: Series, V: Array, D: Array, *, integrated: bool) -> Array:
 
     x̃ is a spline of degree 7 through the data, smoothed, and x̃′ its exact derivative, so D x̃ − V x̃′ says how far the
     rows are from an identity, whatever the noise. Where terms are integrated too, those of higher degree vary faster:
-    the squares of the states, with derivative 2x̃x̃′, are tried as well, and the largest relative error counts.
+    the relative error is that of all states, scaled alike, and of their squares, with derivative 2x̃x̃′.
     """
-    smoother = SplineSmoother.fit(data.x, data.t)
+    smoother = SplineSmoother.fit(data.x, data.t, factor=1.0 if integrated else SPLINES_PER_GCV)
     smooth, slope = smoother.smooth(data.x), smoother.smooth(data.x, derivative=1)
     if not integrated:
         return np.asarray(np.mean((D @ smooth - V @ slope) ** 2, axis=0))
-    centred = smooth - smooth.mean(axis=0)
-    error = np.hstack([D @ smooth - V @ slope, D @ centred**2 - V @ (2 * centred * slope)])
-    size = np.hstack([V @ slope, V @ (2 * centred * slope)])
-    square = np.mean(size**2, axis=0)
-    relative = np.max(np.mean(error**2, axis=0) / np.where(square > 0, square, np.inf))
-    return np.asarray(relative * square[: data.x.shape[1]])
+    deviation = smooth.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    unit, rate = (smooth - smooth.mean(axis=0)) / scale, slope / scale
+    values, rates = np.hstack([unit, unit**2]), np.hstack([rate, 2 * unit * rate])
+    relative = np.sum((D @ values - V @ rates) ** 2) / max(np.sum((V @ rates) ** 2), np.finfo(float).tiny)
+    return np.asarray(relative * np.mean((V @ slope) ** 2, axis=0))
 
 
 def noise_levels(parts: Sequence[Series]) -> Array:

@@ -150,7 +150,7 @@ def _least_squares(supports: tuple[Support, ...], whitened: Sequence[_WhitenedSt
     parts = np.split(residual, np.cumsum([one.n_rows for one in whitened])[:-1])
     errors = [one.state_errors(part) for one, part in zip(whitened, parts, strict=True)]
     coefficients = np.split(solution, np.cumsum([len(support) for support in supports])[:-1])
-    floor = max(sum(one.floor for one in whitened), ROUNDING * float(z @ z))
+    floor = sum(one.floor for one in whitened)
     return JointFit(supports, tuple(coefficients), float(residual @ residual), errors, floor)
 
 
@@ -213,8 +213,17 @@ class _WhitenedStretch:
                 C[a * N : (a + 1) * N, b * N : (b + 1) * N] = block
         own = np.zeros(self.joint.n_states) if stretch.truncation is None else stretch.truncation
         C.flat[:: C.shape[0] + 1] += np.repeat(own[states], N) + JITTER * np.trace(C) / C.shape[0]
-        self.floor = FLOOR_MARGIN * float(N * own[states].sum() / np.trace(C)) * C.shape[0]
         return C
+
+    @property
+    def floor(self) -> float:
+        """RSS that truncation and rounding alone leave, at J = 0: large coefficients must not make it small."""
+        stretch, states = self.stretch, self.joint.states
+        N = stretch.n_rows
+        own = np.zeros(self.joint.n_states) if stretch.truncation is None else stretch.truncation
+        rounding = ROUNDING * np.sum((stretch.D @ stretch.data.x[:, states]) ** 2, axis=0)
+        variance = own[states] + self.joint.noise[states] ** 2 * np.trace(stretch.gram_of_D) / N
+        return float(np.sum((FLOOR_MARGIN * N * own[states] + rounding) / variance))
 
     def _solved(self, rows: Array) -> Array:
         solution: Array = linalg.solve_triangular(self.factor, rows, lower=True, overwrite_b=True, check_finite=False)
