@@ -23,7 +23,14 @@ from scipy import linalg, sparse
 from scipy.interpolate import BSpline, make_interp_spline
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPLINE_DEGREE, SPLINES_PER_GCV, SplineSmoother, bend_of, difference_matrix, spectral_derivative
+from ardea.dynamics.differences import (
+    SPLINE_DEGREE,
+    SPLINES_PER_GCV,
+    SplineSmoother,
+    bend_of,
+    difference_matrix,
+    spectral_derivative,
+)
 from ardea.dynamics.series import Series
 
 Form = Literal["weak", "derivative"]
@@ -45,7 +52,7 @@ SMALLEST_RADIUS, LARGEST_SHARE = 4, 1 / 6
 FEWEST_ROWS = SPLINE_DEGREE + 2
 # A convention: times are equal to so many digits.
 ROUNDED = 1e-9
-# A convention, splines of degree five, and derived from it and POWER: so many points integrate φ times a spline exactly.
+# A convention: splines of degree five. Derived: so many points integrate φ times such a spline exactly.
 QUADRATURE_DEGREE = 5
 GAUSS_POINTS = (2 * POWER + QUADRATURE_DEGREE) // 2 + 1
 # Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
