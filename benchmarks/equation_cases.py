@@ -19,7 +19,7 @@ positions
     Five oscillators x'' = f(x, x') of which x is measured; cubic candidates in x and x', for the pendulum also waves.
 hare_lynx
     21 years of pelts of the Hudson's Bay Company. "True" are the terms of Lotka and Volterra with a published Bayesian
-    fit: C. Carpenter, Predator–prey population dynamics, a case study of Stan, 2018.
+    fit: B. Carpenter, Predator–prey population dynamics: the Lotka–Volterra model in Stan, 2018.
 process
     Motions that noise drives, measured with 2 % noise.
 efficiency
