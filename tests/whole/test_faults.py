@@ -31,7 +31,7 @@ import pandas as pd
 import pytest
 
 import ardea
-from ardea.cli import main, outputs
+from ardea.cli import main, models
 from ardea.core import memory
 from ardea.dynamics import systems
 from ardea.paper import runner
@@ -50,7 +50,7 @@ def server():
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ardea.cli.report", "ardea.paper.catalogue", "pandas"])
+    context.set_forkserver_preload(["ardea.cli.models", "ardea.paper.catalogue", "pandas"])
     yield context
     if before is None:
         del os.environ["OPENBLAS_NUM_THREADS"]
@@ -195,7 +195,7 @@ def child(arguments, out, err, fault, detail, figures):
     os.dup2(err.fileno(), 2)
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     if not figures:  # they cost a second each
-        outputs.figure_bytes = lambda draw, kind: WHOLE[f".{kind}"]
+        models.figure_bytes = lambda draw, kind: WHOLE[f".{kind}"]
         report.svg = lambda *_: ""
         runner.figure_files = lambda *_: {}
     if fault is not None:
@@ -502,7 +502,7 @@ def test_read_only(command, run, fresh, data):
 DISK = """
 import contextlib, io, json, os, subprocess, sys
 from pathlib import Path
-from ardea.cli import main, outputs
+from ardea.cli import main, models
 
 def tried(arguments):
     out, err = io.StringIO(), io.StringIO()

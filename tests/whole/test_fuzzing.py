@@ -214,7 +214,7 @@ TEXTS = st.one_of(
 
 def reference(path):
     """Return the rows of a text file as Python reads them with the separator and the names that were inferred."""
-    written = open_table(path).written
+    written = open_table(path)
     text = path.read_bytes().decode(written.encoding).removeprefix("\ufeff")
     lines = [line for line in io.StringIO(text, newline=None) if line.strip() and not line.startswith("#")]
     lines = lines[written.skipped :]

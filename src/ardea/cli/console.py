@@ -44,14 +44,7 @@ def visible(text: str) -> str:
 
 
 def painted(text: str, code: str, stream: TextIO | None = None) -> str:
-    """Return text with a colour or weight where the stream is a terminal that wants it.
-
-    Examples
-    --------
-    >>> import io
-    >>> painted("few terms", BOLD, io.StringIO())
-    'few terms'
-    """
+    """Return text with a colour or weight where the stream is a terminal that wants it."""
     stream = sys.stdout if stream is None else stream
     wanted = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return f"\033[{code}m{visible(text)}\033[0m" if wanted else visible(text)
@@ -75,13 +68,7 @@ def complain(command: str, text: str) -> None:
 
 
 def as_options(text: str) -> str:
-    """Return a message of the library with its parameters called as the command line does.
-
-    Examples
-    --------
-    >>> as_options("Take more samples, or form='derivative'.")
-    'Take more samples, or --form derivative.'
-    """
+    """Return a message of the library with its parameters called as the command line does."""
     for parameter, option in AS_OPTIONS.items():
         text = text.replace(parameter, option)
     return text
@@ -89,15 +76,7 @@ def as_options(text: str) -> str:
 
 @contextmanager
 def kept_warnings() -> Iterator[list[str]]:
-    """Keep warnings as text that speaks of options, each once, instead of printing them where they arise.
-
-    Examples
-    --------
-    >>> with kept_warnings() as notes:
-    ...     warnings.warn("too few rows for form='derivative'", stacklevel=1)
-    >>> notes
-    ['too few rows for --form derivative']
-    """
+    """Keep warnings as text that speaks of options, each once, instead of printing them where they arise."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -117,13 +96,7 @@ def print_json(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value made of what JSON knows; arrays become lists.
-
-    Examples
-    --------
-    >>> plain({"a": 1.5, "b": (float("nan"), [1])})
-    {'a': 1.5, 'b': [None, [1]]}
-    """
+    """Return a value made of what JSON knows; arrays become lists."""
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
-from ardea.cli.outputs import as_csv, columns_of, header_record, table_notes, table_of
+from ardea.cli.models import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
 from ardea.saving import load
 from ardea.tables.columns import ANY_NUMBER, Columns
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
     model = load(options.model)
     if hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds equations of motion: run them with ardea simulate {options.model}.")
-    table = table_of(options.data, options)
+    table = table_of(options)
     with kept_warnings() as notes:
         columns, remarks = predicted(model, table, options.level)
     notes[:0] = [*table.remarks, *remarks]
@@ -92,30 +92,24 @@ def _mean_and_std(model: Any, X: Array, names: list[str]) -> tuple[Array, Array]
 def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]]:
     """Return the columns that a model has kept, encoded as they were when it was fitted."""
     notes = table_notes(model)
-    used = list(dict.fromkeys(columns_of(kept, notes["levels"]))) or table.names[:1]
+    used = list(dict.fromkeys(columns_of(kept, notes["levels"])))
     remarks = _matched_by_position(table, notes)
-    _check_columns(table, used if kept else [], notes)
-    columns = Columns(table, used, categorical=(), levels=notes["levels"])
-    frames = [*table.frames(ROWS, used)]
-    for frame in frames:
-        columns.look(frame)
-    if kept:
-        columns.settle()
-    places = [columns.names.index(name) for name in kept]
+    _check_columns(table, used, notes)
+    frames = [*table.frames(ROWS, used or table.names[:1])]
     first = np.cumsum([0, *map(len, frames)]).tolist()
-    blocks = [columns.numbers(frame, row)[:, places] for row, frame in zip(first, frames, strict=False) if kept]
-    return np.vstack([np.empty((0 if kept else first[-1], len(kept))), *blocks]), [
-        *remarks,
-        *columns.remarks,
-        *columns.unknown_texts(),
-    ]
+    if not kept or not frames:
+        return np.empty((first[-1], len(kept))), remarks
+    columns = Columns(table, used, categorical=(), levels=notes["levels"])
+    values = np.vstack(columns.read([*zip(first, frames, strict=False)]))
+    places = [columns.names.index(name) for name in kept]
+    return values[:, places], [*remarks, *columns.remarks, *columns.unknown_texts()]
 
 
 def _matched_by_position(table: Table, notes: dict[str, Any]) -> list[str]:
     """Take a file without names that lacks just the target, as the first or last column, by position; and say so."""
     if notes["header"] or table.headed or len(table.names) != notes["columns"] - 1:
         return []
-    if isinstance(table, TextTable) and table.width == notes["columns"]:  # the last column is there, but empty
+    if table.width == notes["columns"]:  # the last column is there, but empty
         notes["columns"] -= 1
         return []
     if notes["target"] == f"x{len(table.names)}":

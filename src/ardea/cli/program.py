@@ -152,68 +152,41 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 # What may stand for a value -------------------------------------------------------------------------------------------
 
 
-def names(text: str) -> str:
-    """Return a list of names with commas between them as it is: which columns it means, their names tell.
+def reader(convert: Callable[[str], Any], is_sound: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+    """Return a reader of what stands for a value, which says what that must be."""
 
-    Examples
-    --------
-    >>> names("x, y,z")
-    'x, y,z'
-    """
-    try:
-        found = [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
-    except csv.Error:
-        found = []
-    if not found or not all(found):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of names with commas between them")
-    return text
-
-
-def numbers(text: str) -> list[float]:
-    """Return numbers given with commas between them."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = [math.nan]
-    if not all(map(math.isfinite, found)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers with commas between them")
-    return found
-
-
-def positive(text: str) -> float:
-    """Return a number above zero whose square is one, too."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above zero")
-    if not SMALLEST <= value <= LARGEST:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from {SMALLEST:g} to {LARGEST:g}")
-    return value
-
-
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers within bounds."""
-
-    def read(text: str) -> int:
+    def read(text: str) -> Any:
         try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")
+            value = convert(text)
+            sound = is_sound(value)
+        except (ValueError, csv.Error):
+            sound = False
+        if not sound:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
         return value
 
     return read
 
 
-def share(text: str) -> float:
-    """Return a number between 0 and 1."""
-    value = positive(text)
-    if value >= 1:
-        raise argparse.ArgumentTypeError(f"{text} does not lie between 0 and 1")
-    return value
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers within bounds."""
+    return reader(int, lambda value: least <= value <= most, f"a whole number from {least} to {most}")
+
+
+def _has_names(text: str) -> bool:
+    parts = next(csv.reader([text], skipinitialspace=True), [""])
+    return all(part.strip() for part in parts)
+
+
+# Which columns a list means, their names tell: it is handed on as it is.
+names = reader(str, _has_names, "a list of names with commas between them")
+numbers = reader(
+    lambda text: [float(part) for part in text.split(",")],
+    lambda found: all(map(math.isfinite, found)),
+    "a list of numbers with commas between them",
+)
+positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number from {SMALLEST:g} to {LARGEST:g}")
+share = reader(float, lambda value: SMALLEST <= value < 1, "a number between 0 and 1")
 
 
 # Options --------------------------------------------------------------------------------------------------------------
@@ -443,9 +416,9 @@ complete -o filenames -F _ardea ardea
 
 def _run_of(command: str) -> Callable[[argparse.Namespace], None]:
     """Return what runs a command, from the module that is loaded for it."""
-    if command == "simulate":
-        return importlib.import_module("ardea.cli.predict").simulate
-    return importlib.import_module(f"ardea.cli.{command}").run
+    places = {"simulate": "predict.simulate", "fit": "models.run", "discover": "models.run", "report": "models.report"}
+    module, _, name = places.get(command, f"{command}.run").partition(".")
+    return getattr(importlib.import_module(f"ardea.cli.{module}"), name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -272,7 +272,10 @@ class Columns:
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
     ) -> None:
-        self._table, self._used, self._categorical = table, list(used), categorical
+        known = set(table.names)
+        if missing := [name for name in used if name not in known]:
+            raise unknown(missing[0], table.names, f"{table.path} has no column")
+        self._table, self.used, self._categorical = table, list(used), categorical
         self._unknown: Counter[tuple[str, str]] = Counter()
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or ()}
@@ -282,7 +285,7 @@ class Columns:
 
     def look(self, frame: Any) -> None:
         """Count what the cells of a block are."""
-        for name, kind in zip(self._used, frame.dtypes.to_numpy(), strict=True):
+        for name, kind in zip(self.used, frame.dtypes.to_numpy(), strict=True):
             if name not in self.seen and kind.kind not in NUMERIC:
                 self.seen[name] = Column(name, self._n_seen)
             if kind.kind == "b" and self._n_seen == 0:
@@ -295,7 +298,7 @@ class Columns:
     def leave_out(self, names: Sequence[str]) -> None:
         """Use columns no more that hold nothing, and say so."""
         for name in names:
-            self._used.remove(name)
+            self.used.remove(name)
             self.seen.pop(name, None)
             self.remarks.append(f"column {name!r} is empty in every row and was left out")
 
@@ -312,7 +315,7 @@ class Columns:
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
         if unusable:
-            others = [name for name in self._used if name not in unusable]
+            others = [name for name in self.used if name not in unusable]
             raise TableError(self._table.path, [*unusable.values()], unusable, others)
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
         strict = {decided(one.notations) for one in numbers} - {None}
@@ -333,15 +336,15 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """Return the names of all columns of numbers."""
-        return [name for column in self._used for name in self.names_of(column)]
+        return [name for column in self.used for name in self.names_of(column)]
 
     def numbers(self, frame: Any, first: int = 0) -> Array:
         """Return a block that begins at row `first` as numbers, gaps as NaN; raise TableError for other cells."""
-        frame = frame if frame.shape[1] == len(self._used) else frame[self._used]
+        frame = frame if frame.shape[1] == len(self.used) else frame[self.used]
         if not self.levels and all(kind.kind in NUMERIC for kind in frame.dtypes.to_numpy()):
             return np.asarray(frame.to_numpy(dtype=float))
         parts, problems = [], []
-        for name in self._used:
+        for name in self.used:
             column = frame[name]
             if name in self.levels:
                 values, bad = indicators(column, self.levels[name], self._table.na)
@@ -377,9 +380,9 @@ class Columns:
         columns = dict.fromkeys(name for _, name, _ in cells)
         listed = self._table.placed(cells)
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            found = self._table.problems([name for name in self._used if name not in self.levels])
+            found = self._table.problems([name for name in self.used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
-        others = [name for name in self._used if name not in columns]
+        others = [name for name in self.used if name not in columns]
         seen = [self.seen[name] for name in columns if name in self.seen]
         few = len(seen) == len(columns) and all(one.few_wrong for one in seen)
         tokens = dict.fromkeys(token for one in seen for token in one.tokens if few)

@@ -142,9 +142,9 @@ class TextTable(Table):
     def _look(self, head: bytes, ending: str, header: Header) -> None:
         """Find out how the table is written: encoding, separator, names, fields of a row, lines before the rows."""
         path, told = self.path, self.told_decimal
-        self._encoding = _encoding_of(head, path)
+        self.encoding = _encoding_of(head, path)
         self._old_ends = b"\n" not in head  # lines end as on old Macintoshes, or there is one
-        text = codecs.getincrementaldecoder(self._encoding)().decode(head).lstrip("\ufeff")
+        text = codecs.getincrementaldecoder(self.encoding)().decode(head).lstrip("\ufeff")
         comments, lines = _sampled(text, path)
         try:
             self.separator, rows = _separated(lines)
@@ -157,7 +157,7 @@ class TextTable(Table):
         fields, n_rows, said = self._heading(rows, comments, header)
         body = rows[n_rows:]
         self._name(fields, body, said)
-        self._skipped = _lines_of(lines, self.separator, n_rows)
+        self.skipped = _lines_of(lines, self.separator, n_rows)
         self.decimal = told or decided(
             set(map(notation_of, {cell for row in body for cell in row if "," in cell or "." in cell}))
         )
@@ -224,7 +224,7 @@ class TextTable(Table):
         closed = len(fields) > 1 and empty and not (self.headed and fields[-1])
         self.given, self.width = fields[:-1] if closed else fields, len(fields)
         self.names, renamed = sound_names(self.given)
-        encoded = ENCODED.get(self._encoding)
+        encoded = ENCODED.get(self.encoding)
         self.remarks += [f"the file is not UTF-8; it was read as {encoded}"] if encoded else []
         self.remarks += [*said, *renamed]
         self.remarks += ["every row ends in a separator, after which no column was read"] if closed else []
@@ -246,8 +246,8 @@ class TextTable(Table):
 
     def whole_lines(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield whole lines in UTF-8, without comments (lines that begin with #), names and units."""
-        decoder = None if self._encoding == "utf-8" else codecs.getincrementaldecoder(self._encoding)()
-        carry, begun, skipped = b"", False, self._skipped
+        decoder = None if self.encoding == "utf-8" else codecs.getincrementaldecoder(self.encoding)()
+        carry, begun, skipped = b"", False, self.skipped
         for number, chunk in enumerate(chain(chunks, [b""])):  # an empty one at the end
             part = chunk if number else chunk.removeprefix(codecs.BOM_UTF8)
             part = part.replace(b"\r", b"\n") if self._old_ends else part
@@ -318,7 +318,7 @@ class TextTable(Table):
         if self.once:
             return
         places, taken = [0], 1
-        with unpacked(self.path, self.sheet) as file, io.TextIOWrapper(file, self._encoding, errors="replace") as text:
+        with unpacked(self.path, self.sheet) as file, io.TextIOWrapper(file, self.encoding, errors="replace") as text:
 
             def lines() -> Iterator[str]:
                 for number, line in enumerate(text, 1):
@@ -327,7 +327,7 @@ class TextTable(Table):
                         yield line
 
             for row in _fields(lines(), self.separator):
-                if taken > self._skipped:
+                if taken > self.skipped:
                     yield places[taken], [cell.strip() for cell in row] or [""]
                 taken = len(places)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,8 +54,8 @@ class Rows:
         Rows that `blocks` has read so far, and those of them left out since they have gaps.
     gaps : dict of str to int
         How many of these rows have a gap in a column, for columns that have any.
-    remarks : list of str
-        How the file was read.
+    remarks, doubts : list of str
+        How the file was read, and what of it gives reason for doubt.
     """
 
     def __init__(
@@ -76,69 +76,76 @@ class Rows:
                 f"{table.path}: the columns to explain with must be at least one, once each, and not the target."
             )
         self.table, self.targets, self.memory, self._missing = table, tuple(targets), bytes_of(memory), missing
-        self._used, self._may_leave_out = [*columns, *targets], levels is None
-        self._columns = Columns(table, self._used, categorical, levels)
-        self.n_read = self.n_left_out = 0
-        self.gaps: dict[str, int] = {}
+        self._columns = Columns(table, [*columns, *targets], categorical, levels)
+        self._forget()
         self.rows_per_block = self._fitting_rows()
-        self.fits = False
-        self._head: deque[Any] = deque()
-        self._rest: Iterator[Any] | None = None
+        self._read_already: Iterator[Any] | None = None
         self._n_rows = 0
-        self._survey()
+        self.fits = self._survey(may_leave_out=levels is None)
         self.levels = self._columns.levels
-        self.remarks = [*table.remarks, *self._columns.remarks]
         self.names = tuple(self._columns.names[: len(self._columns.names) - len(targets)])
         if texts := [name for name in targets if name in self.levels]:
             raise TableError(table.path, [f"column {name!r} holds texts, not numbers" for name in texts], texts)
         if not self.names:
             raise TableError(table.path, [f"no column is left to explain {', '.join(targets)} with"])
 
-    def _survey(self) -> None:
-        """Read all rows that fit into memory, and all others too where some column in use is not of numbers."""
-        whole = BYTES_PER_NUMBER * len(self._used) * (self.table.n_rows or 0)
+    @property
+    def remarks(self) -> list[str]:
+        """Return how the file was read."""
+        n = self.n_left_out
+        verbs = "have empty cells and were" if n > 1 else "has empty cells and was"
+        left_out = [f"{n} of {self.n_read} rows {verbs} left out"] if n else []
+        unknown = self._columns.unknown_texts()
+        return [*self.table.remarks, *self._columns.remarks, *self._noticed, *unknown, *left_out]
+
+    @property
+    def doubts(self) -> list[str]:
+        """Return what of it gives reason for doubt."""
+        if 2 * self.n_left_out <= self.n_read:
+            return []
+        return [
+            f"More than half of the rows were left out. Most empty cells are in {self._emptiest()}: leaving out such "
+            "columns (--drop) keeps more rows."
+        ]
+
+    def _forget(self) -> None:
+        """Forget what was counted when the rows were last read."""
+        self.n_read = self.n_left_out = 0
+        self.gaps: dict[str, int] = {}
+        self._noticed: list[str] = []
+
+    def _survey(self, may_leave_out: bool) -> bool:
+        """Read all rows that fit into memory, all others too where some column is not of numbers; return if all fit."""
+        used = self._columns.used
+        whole = BYTES_PER_NUMBER * len(used) * (self.table.n_rows or 0)
         if whole <= self.memory:
             require(whole, f"{self.table.path} as a whole")
-        self._rest = self.table.frames(self.rows_per_block, self._used)
-        size = 0.0
-        for frame in self._rest:
+        frames, head, size = self.table.frames(self.rows_per_block, used), deque[Any](), 0.0
+        for frame in frames:
             self._columns.look(frame)
             texts = len(self._columns.seen)
             self._n_rows += len(frame)
-            size += len(frame) * (BYTES_PER_NUMBER * len(self._used) + BYTES_PER_TEXT * texts)
-            self._head.append(frame)
+            size += len(frame) * (BYTES_PER_NUMBER * len(used) + BYTES_PER_TEXT * texts)
+            head.append(frame)
             if size > self.memory and not texts:
-                return
+                self._read_already = _emptied(head, frames)
+                return False
             if size > self.memory and self.table.once:
-                raise ValueError(
-                    f"{self.table.path} is a pipe with more rows of text than fit into memory: save it to a file "
-                    "first, or raise the bound on memory."
-                )
+                said = "is a pipe with more rows of text than fit into memory"
+                raise ValueError(f"{self.table.path} {said}: save it to a file first, or raise the bound on memory.")
             if size > self.memory:
-                self._head.clear()
-        self.fits = size <= self.memory
-        self._rest = None
-        empty = [name for name in self._used if name in self._columns.empty and name not in self.targets]
-        if empty and self._n_rows and self._may_leave_out:
-            self._columns.leave_out(empty)
-            self._used = [name for name in self._used if name not in empty]
+                head.clear()
+        if may_leave_out and self._n_rows:
+            self._columns.leave_out([name for name in self._columns.empty if name not in self.targets])
         self._columns.settle()
-
-    def _frames(self) -> Iterator[Any]:
-        """Yield what was read already and the rest; or all again."""
-        if not self._head and self._rest is None:
-            yield from self.table.frames(self.rows_per_block, self._used)
-            return
-        while self._head:
-            yield self._head.popleft()
-        rest, self._rest = self._rest, None
-        yield from rest or ()
+        self._read_already = _emptied(head, ()) if size <= self.memory else None
+        return size <= self.memory
 
     def _sound_blocks(self) -> Iterator[Array]:
         """Yield columns and targets side by side, without rows that have gaps."""
-        self.n_read = self.n_left_out = 0
-        self.gaps = {}
-        for frame in self._frames():
+        self._forget()
+        frames, self._read_already = self._read_already, None
+        for frame in frames or self.table.frames(self.rows_per_block, self._columns.used):
             block = self._columns.numbers(frame, self.n_read)
             flat = block.ravel(order="K")
             with np.errstate(over="ignore", invalid="ignore"):
@@ -150,8 +157,8 @@ class Rows:
         if not self.n_read:
             raise ValueError(f"{self.table.path} has no rows.")
         if self.n_left_out == self.n_read:
-            problem = f"every row has empty cells, most of them in {self.emptiest()}"
-            raise TableError(self.table.path, [problem], self._emptiest()[:1])
+            problem = f"every row has empty cells, most of them in {self._emptiest()}"
+            raise TableError(self.table.path, [problem], [max(self.gaps, key=lambda name: self.gaps[name])])
 
     def _whole_rows(self, block: Array) -> Array:
         """Return the rows without gaps, and count the others; refuse what is no gap and no number either."""
@@ -159,7 +166,7 @@ class Rows:
         bad = ~(np.abs(block) <= LARGEST_NUMBER)
         if self._missing == "drop":
             bad &= ~empty
-        owners = [column for column in self._used for _ in self._columns.names_of(column)]
+        owners = [column for column in self._columns.used for _ in self._columns.names_of(column)]
         if bad.any():
             cells = np.argwhere(bad)[: MOST_PROBLEMS + 1]
             error = self._columns.wrong([(self.n_read + int(i), owners[j], _trouble(block[i, j])) for i, j in cells])
@@ -174,12 +181,9 @@ class Rows:
         self.n_left_out += int(left_out.sum())
         return block[~left_out]
 
-    def _emptiest(self) -> list[str]:
-        return sorted(self.gaps, key=lambda name: -self.gaps[name])
-
-    def emptiest(self, most: int = 3) -> str:
+    def _emptiest(self) -> str:
         """Return the columns with most gaps, with their numbers, as text."""
-        return ", ".join(f"{name!r} ({self.gaps[name]})" for name in self._emptiest()[:most])
+        return ", ".join(f"{name!r} ({count})" for name, count in Counter(self.gaps).most_common(3))
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """Yield (X, y), block by block; y has a second axis where there are several targets.
@@ -200,51 +204,51 @@ class Rows:
             stop = start + len(block)
             X[start:stop], y[start:stop] = block[:, :split], block[:, split:]
             start = stop
-        self._remark_on(X[:start])
+        self._look_at(X[:start])
         return X[:start], y[:start, 0] if len(self.targets) == 1 else y[:start]
 
-    def _remark_on(self, X: Array) -> None:
-        """Tell of columns that look like dates, that never change, and of texts that were taken as empty."""
+    def _look_at(self, X: Array) -> None:
+        """Notice columns that look like dates or never change, and texts that were taken as empty."""
         for name, column in zip(self.names, X.T, strict=True):
             if column[0] >= 17000101 and looks_like_dates(column):
-                self.remarks.append(f"column {name!r} looks like dates ({column[0]:.0f}) but is used as a number")
+                self._noticed.append(f"column {name!r} looks like dates ({column[0]:.0f}) but is used as a number")
         if len(X) > 1 and (same := [self.names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]):
-            self.remarks.append(f"the same in every row, so that nothing can be said of it: {', '.join(same[:5])}")
-        if self.n_left_out and self.n_read * len(self._used) <= MOST_CELLS:
-            self.remarks += self.table.taken_as_empty(list(self.gaps))
+            self._noticed.append(f"the same in every row, so that nothing can be said of it: {', '.join(same[:5])}")
+        if self.n_left_out and self.n_read * len(self._columns.used) <= MOST_CELLS:
+            self._noticed += self.table.taken_as_empty(list(self.gaps))
 
     def compressed(self, progress: bool | None = None) -> CompressedRows:
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""
+        from tqdm import tqdm
+
         if len(self.names) > COMPRESSION_COLUMN_LIMIT:
             most = f"at most {COMPRESSION_COLUMN_LIMIT} are read in blocks"
             raise ValueError(f"{self.table.path} has {len(self.names)} columns; {most}.")
-        held = self._fixed_bytes() + self.rows_per_block * self._bytes_per_row()
-        require(held, f"A block of {self.table.path}", "Give a smaller bound on memory (memory=, or --memory).")
-        blocks = ((X, y.reshape(len(y), -1), None) for X, y in self._counted(progress))
-        return CompressedRows(Compression.from_blocks(blocks), self.names, len(self.targets) == 1)
-
-    def _counted(self, progress: bool | None) -> Iterator[tuple[Array, Array]]:
-        """Yield the blocks and show how many rows have been read."""
-        from tqdm import tqdm
-
+        fixed, row = self._bytes()
+        held = f"A block of {self.table.path}"
+        require(fixed + self.rows_per_block * row, held, "Give a smaller bound on memory (memory=, or --memory).")
         hidden = None if progress is None else not progress  # None: where standard error is no terminal
         with tqdm(desc=self.table.path.name, total=self.table.n_rows, unit=" rows", disable=hidden) as bar:
-            for block in self.blocks():
-                bar.update(self.n_read - bar.n)
-                yield block
 
-    def _bytes_per_row(self) -> float:
-        """Return what a row takes while it is worked on: as it is read, in a frame, as a block, the one before."""
-        return self.table.bytes_per_row + 8 * 4 * len(self._used)
+            def blocks() -> Iterator[tuple[Array, Array, None]]:
+                for X, y in self.blocks():
+                    bar.update(self.n_read - bar.n)
+                    yield X, y.reshape(len(y), -1), None
 
-    def _fixed_bytes(self) -> int:
-        """Return what is needed however few rows a block has: a factor, a second one, and their stack."""
-        width = 1 + len(self._used)
-        return 4 * 8 * width**2 if width <= COMPRESSION_COLUMN_LIMIT else 0
+            return CompressedRows(Compression.from_blocks(blocks()), self.names, len(self.targets) == 1)
+
+    def _bytes(self) -> tuple[int, float]:
+        """Return what is needed however few rows a block has (a factor, a second one, and their stack), and for each.
+
+        A row is there as it is read, in a frame, as a block, and so is the one before.
+        """
+        width = 1 + len(self._columns.used)
+        fixed = 4 * 8 * width**2 if width <= COMPRESSION_COLUMN_LIMIT else 0
+        return fixed, self.table.bytes_per_row + 8 * 4 * (width - 1)
 
     def _fitting_rows(self) -> int:
         """Return how many rows fit, beside the factors of the compression and what is read already (half)."""
-        fixed, row = self._fixed_bytes(), self._bytes_per_row()
+        fixed, row = self._bytes()
         rows = max(1, int(min((self.memory - fixed) / 2, max(LARGEST_BLOCK, LEAST_ROWS * row)) // row))
         if fixed + row > self.memory:
             needed = f"{fixed + row:.0f} are needed for one row"
@@ -254,6 +258,13 @@ class Rows:
             raise ValueError(f"{self.table.path}: {stored}. Give more, or store it in smaller chunks.")
         together = self.table.stored_rows
         return rows if rows < together else rows - rows % together
+
+
+def _emptied(head: deque[Any], rest: Iterable[Any]) -> Iterator[Any]:
+    """Yield what was read, and let go of it, then the rest."""
+    while head:
+        yield head.popleft()
+    yield from rest
 
 
 def _trouble(value: float) -> str:

@@ -28,48 +28,26 @@ STRETCH, MOST_STRETCHES = 400, 50
 
 @dataclass(frozen=True)
 class Choice:
-    """Which columns or arrays of a file are what.
-
-    Attributes
-    ----------
-    time : str, optional
-        Times.
-    states, inputs, space : list of str
-        States or fields (all others by default), inputs, coordinates of space axes: names, numbers, lists of them.
-    series : str, optional
-        Column whose value tells several series apart.
-    """
+    """Which columns or arrays of a file are what: names, numbers, or lists of them."""
 
     time: str | None = None
-    states: Sequence[str] = ()
+    states: Sequence[str] = ()  # or fields; by default all others
     inputs: Sequence[str] = ()
-    series: str | None = None
-    space: Sequence[str] = ()
+    series: str | None = None  # whose value tells several series apart
+    space: Sequence[str] = ()  # coordinates of the axes of a field
 
 
 @dataclass(frozen=True)
 class Series:
-    """States or fields with their times.
+    """States or fields with their times; lists of arrays where there are several series."""
 
-    Attributes
-    ----------
-    x, t, u : array, or list of arrays for several series
-        States or field; times, numbers or dates, or None; inputs or None.
-    names : list of str
-        Names of states (or fields), then of inputs.
-    space : tuple of ndarray or None
-        Coordinates of the space axes of a field.
-    remarks, doubts : list of str
-        How the file was read; and what of it gives reason for doubt.
-    """
-
-    x: Any
-    t: Any
-    u: Any
-    names: list[str]
-    space: tuple[Array, ...] | None = None
-    remarks: list[str] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
+    x: Any  # states or field
+    t: Any  # times, numbers or dates; or None
+    u: Any  # inputs, or None
+    names: list[str]  # of states (or fields), then of inputs
+    space: tuple[Array, ...] | None = None  # coordinates of the axes of a field
+    remarks: list[str] = field(default_factory=list)  # how the file was read
+    doubts: list[str] = field(default_factory=list)  # and what of it gives reason for doubt
 
     @property
     def n_inputs(self) -> int:
@@ -234,8 +212,10 @@ def _from_arrays(arrays: dict[str, NamedArray], path: Path, choice: Choice) -> S
         raise ValueError(f"{path} holds no array of numbers but the time.")
     first = arrays[chosen[0]]
     if first.values.ndim == 1:
-        columns = [_alike(arrays[name].values, first.values, name, path) for name in chosen]
-        return Series(np.column_stack(columns).astype(float), t, None, list(chosen))
+        shapes = {name: arrays[name].values.shape for name in chosen}
+        if len(set(shapes.values())) > 1:
+            raise ValueError(f"{path}: the arrays have different shapes: {shapes}. Choose with --states.")
+        return Series(np.column_stack([arrays[name].values for name in chosen]).astype(float), t, None, list(chosen))
     space = axes or _space_axes(first, arrays, [name for name in lines if name != choice.time], t)
     if space and t is not None:
         return _field(arrays, chosen, space, t, str(choice.time), path)
@@ -252,12 +232,6 @@ def _array_times(array: NamedArray, name: str, path: Path) -> NDArray[Any]:
     if times.dtype.kind == "O":
         return np.array([one - times[0] for one in times], dtype="timedelta64[us]")
     return times if times.dtype.kind in "mM" else times.astype(float)
-
-
-def _alike(values: Any, first: Any, name: str, path: Path) -> Any:
-    if values.shape != first.shape:
-        raise ValueError(f"{path}: the array {name!r} has shape {values.shape}, not {first.shape} as the first.")
-    return values
 
 
 def _space_axes(array: NamedArray, arrays: dict[str, NamedArray], lines: list[str], t: Any) -> list[str] | None:

@@ -1,0 +1,480 @@
+"""``ardea fit``, ``discover`` and ``report``: from data to a model, and from a model to the terminal and into files."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ardea import __version__
+from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
+from ardea.core.memory import require
+from ardea.dynamics import Discovery, FieldTerms, Polynomials
+from ardea.dynamics.series import as_numbers
+from ardea.equation import Equation, Summary
+from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
+from ardea.saving import load, save
+from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
+from ardea.show.fits import equations_of
+from ardea.show.report import chosen_how
+from ardea.tables.columns import level_names
+from ardea.tables.reading import KNOWN, PACKED, open_table
+from ardea.tables.rows import Rows
+from ardea.tables.series import Choice, Series, read_series
+from ardea.tables.table import Table, TableError, joined_names, listed
+from ardea.tables.writing import write_whole
+
+KINDS: dict[str, Any] = {"sparse": SparseARD, "ard": ARD, "vi": ARDvi, "r": ARDr}
+KINDS |= {"m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}
+# d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
+GRAM_COPIES = 4
+# Different cells that a command takes as empty, each by an option (a convention: a line).
+MOST_TOKENS = 5
+FIGURE_FORMATS = ("png", "svg")
+# Options that stand at these are not part of the command that does the same again.
+USUAL = {"missing": "drop", "criterion": "evidence", "method": "sparse", "form": "weak", "level": 0.95}
+USUAL |= {"header": "auto"}
+NOT_REPEATED = {"command", "source", "run", "json", "memory"}
+# A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model, the rows or series that it is about, these as arrays, and the names of its targets."""
+
+    model: Any
+    source: Rows | Series | None = None
+    data: Any = None
+    targets: list[str] | None = None
+
+    @property
+    def equations(self) -> list[Equation]:
+        """Return what was found, under the names of the targets."""
+        return equations_of(self.model, self.targets)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Find a model, write files where asked, and print: for a person, or all of it at once for machines.
+
+    Files come first: a reader that leaves early (`| head`) ends the program.
+    """
+    if options.out is not None and options.out.exists() and not options.out.is_dir():
+        raise Failure(f"--out {options.out} is a file: name a folder, which need not exist.")
+    with kept_warnings() as notes:
+        found = discovered(options) if options.command == "discover" else fitted(options)
+    source: Any = found.source
+    notes[:0] = source.doubts
+    files = write_outputs(found, options, [*source.remarks, *notes])
+    if options.json:
+        record = (_motion_record if options.command == "discover" else _regression_record)(found, source, options)
+        print_json({**header_record(options), **record, "warnings": notes, "files": list(map(str, files))})
+        return
+    title, *rest = (_motion_text if options.command == "discover" else _regression_text)(found, source, options)
+    print(painted(title, BOLD), *map(visible, [*source.remarks, *rest]), sep="\n")
+    print_warnings(notes)
+    for file in files:
+        print(visible(f"wrote {file}"))
+
+
+def report(options: argparse.Namespace) -> None:
+    """Load or fit a model, and write one page about it."""
+    if options.out.is_dir():
+        raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
+    if not options.source.exists():
+        raise Failure(f"There is no file {options.source}.")
+    is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)
+    with kept_warnings() as notes:
+        found = _fitted_for_report(options) if is_data else _loaded(options)
+    if found.source is not None:
+        notes[:0] = [*found.source.remarks, *found.source.doubts]
+    print(f"wrote {_write_page(found, options.out, options, notes, title=options.title)}")
+    print_warnings(notes)
+
+
+def _fitted_for_report(options: argparse.Namespace) -> Found:
+    """Fit data with the options of `fit` or of `discover`."""
+    if options.data is not None:
+        raise Failure("--data goes with a saved model; this source is data itself.")
+    options.data = options.source
+    dynamic = options.time is not None or options.step is not None or options.map
+    if dynamic == (options.target is not None):
+        raise Failure("This source is data: give --target for a regression, or --time (--step, --map) for equations.")
+    return discovered(options) if dynamic else fitted(options)
+
+
+def _loaded(options: argparse.Namespace) -> Found:
+    """Load a model, and the rows to check it against where they are named."""
+    model = load(options.source)
+    if options.data is None:
+        return Found(model, targets=[options.target] if options.target else None)
+    if hasattr(model, "simulate"):
+        options.states = options.states or list(map(str, model.feature_names_))
+        series, _ = series_of(options)
+        return Found(model, series, (series.x, series.t, series.u))
+    if options.target is None:
+        raise Failure("Say which column of --data the model should explain: --target COLUMN.")
+    table = table_of(options)
+    target, levels = table.target(options.target), table_notes(model)["levels"]
+    columns = list(dict.fromkeys(columns_of(model.equations_[0].vocabulary.names, levels)))
+    rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=levels)
+    if not rows.fits:
+        raise Failure(f"{options.data} is larger than --memory: check the model against fewer rows.")
+    return Found(model, rows, _arrays(rows), [target])
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def table_of(options: argparse.Namespace) -> Table:
+    """Open a table as the options say that it is written."""
+    return open_table(options.data, **_text_settings(options))
+
+
+def _text_settings(options: argparse.Namespace) -> dict[str, Any]:
+    told = {"header": options.header, "decimal": options.decimal, "na": tuple(options.na or ())}
+    return {**told, "sheet": options.sheet}
+
+
+def table_notes(model: Any) -> dict[str, Any]:
+    """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
+    return {"header": True, "columns": 0, "target": None, "levels": {}} | getattr(model, "table_", {})
+
+
+def columns_of(names: Sequence[str], levels: dict[str, list[str]]) -> list[str]:
+    """Return the column of a table that every column of a model comes from."""
+    encoded = {name: column for column, texts in levels.items() for name in level_names(column, texts)}
+    return [encoded.get(name, name) for name in names]
+
+
+@contextmanager
+def helped(options: argparse.Namespace) -> Iterator[None]:
+    """Add to what is wrong with a table the command that would work."""
+    try:
+        yield
+    except TableError as error:
+        if not error.columns:
+            raise
+        target = getattr(options, "target", None)
+        if 0 < len(error.tokens) <= MOST_TOKENS:
+            tried = _command_with(options, na=[*(options.na or []), *error.tokens])
+            advice = f"Correct these lines, or take such cells as empty: {tried}"
+        elif error.tokens:
+            advice = "Correct these lines."
+        elif target in error.columns:
+            advice = f"The target {target!r} must hold numbers."
+        elif target is None:
+            advice = f"Try: {_command_with(options, states=[joined_names(error.others) or 'A,B'])}"
+        else:
+            advice = f"Try: {_command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+        raise Failure(f"{error}\n  {advice}") from error
+
+
+def _command_with(options: argparse.Namespace, **changed: Any) -> str:
+    return command_line(argparse.Namespace(**{**vars(options), **changed}))
+
+
+def command_line(options: argparse.Namespace) -> str:
+    """Return a command that does the same again, from the options that differ from their defaults."""
+    first = getattr(options, "source", None) or options.data
+    parts = ["ardea", options.command, str(first)]
+    for name, value in vars(options).items():
+        if value is None or value is False or USUAL.get(name) == value or name in NOT_REPEATED or value == first:
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            option = "--" + name.replace("_", "-")
+            dashed = str(one).startswith("-")  # would be taken for an option
+            parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
+    return shlex.join(parts)
+
+
+# Regressions ----------------------------------------------------------------------------------------------------------
+
+
+def fitted(options: argparse.Namespace) -> Found:
+    """Fit a table; the model knows what that looked like."""
+    if options.target is None:
+        raise Failure("Say which column to explain: --target COLUMN.")
+    with helped(options):
+        rows = _rows(options)
+        data = _arrays(rows) if rows.fits else None
+    (target,) = rows.targets
+    if data is not None and np.ptp(data[1]) == 0:
+        raise Failure(f"{target} is {data[1][0]:g} in every row: there is nothing to explain.")
+    columns = len(rows.names)
+    if options.false_terms is not None and options.false_terms >= columns:
+        raise Failure(
+            f"--false-terms {options.false_terms:g} accepts every one of the {columns} columns as a term without "
+            f"meaning: give less than {columns}."
+        )
+    kept = listed(options.keep, [*rows.names, *rows.levels], f"{options.data} has no column")
+    keep = [one for name in kept for one in (level_names(name, rows.levels[name]) if name in rows.levels else [name])]
+    model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data))
+    table = rows.table
+    model.table_ = {"target": target, "header": table.headed, "columns": len(table.names), "levels": rows.levels}
+    return Found(model, rows, data, [target])
+
+
+def _rows(options: argparse.Namespace) -> Rows:
+    """Return the rows that the options name, with what their columns are."""
+    working(f"Reading {options.data}")
+    table = table_of(options)
+    target = table.target(options.target)
+    dropped = {*table.columns(options.drop), target}
+    columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
+    if not columns:
+        raise Failure(f"{table.path}: no column is left to explain {target!r} with.")
+    told: list[str] | None = None if options.categorical is None else []
+    if options.categorical not in (None, ["none"]):
+        told = [name for name in table.columns(options.categorical) if name in columns]
+    return Rows(table, [target], columns, memory=options.memory, missing=options.missing, categorical=told)
+
+
+def _arrays(rows: Rows) -> tuple[Any, Any]:
+    """Return X, with names, and y."""
+    import pandas as pd
+
+    X, y = rows.arrays()
+    return pd.DataFrame(X, columns=list(rows.names)), y
+
+
+def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
+    """Return the estimator that the options ask for, not fitted."""
+    kind = KINDS[options.method]
+    settings: dict[str, Any] = {"fit_intercept": not options.no_intercept}
+    if options.noise is not None:
+        settings["noise_variance"] = options.noise**2
+    if keep:
+        settings["always_keep"] = keep
+    if options.false_terms is not None:
+        if options.method == "ard":
+            raise Failure("--method ard has no strength, so --false-terms means nothing: use --method sparse.")
+        settings["false_terms"] = options.false_terms
+    if options.strength is not None:
+        if kind.method.strength in (None, "false_terms") or options.false_terms is not None:
+            raise Failure("--strength is alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms.")
+        settings[kind.method.strength] = options.strength
+    if not options.search:
+        return kind(**settings)
+    if options.strength is not None or options.false_terms is not None:
+        raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
+    return ARDSearch(kind(**settings), criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
+
+
+def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
+    """Return the model as a person reads it: a title, and the lines below what is said of the table."""
+    kind = type(getattr(found.model, "best_estimator_", found.model)).__name__
+    (equation,) = found.equations
+    used, spread = rows.n_read - rows.n_left_out, ""
+    if found.data is not None and used > 1:  # as the noise would be without any term
+        y = found.data[1]
+        varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
+        spread = f"; {equation.name} itself varies by {varies:.4g}"
+    terms = ["", "No column explains it: the constant alone is the best model."]
+    if equation.terms:
+        terms = [str(Summary(equation.table(options.level), ""))]
+    return [
+        f"{kind}: {len(equation.terms)} of {len(rows.names)} columns explain {equation.name} ({used} rows)",
+        *terms,
+        "",
+        equation.formula(),
+        f"noise σ = {equation.noise:.4g}{spread}",
+        *([chosen_how(found.model)] if equation.terms else []),
+    ]
+
+
+def _regression_record(found: Found, rows: Rows, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the model as machines read it."""
+    model = found.model
+    one, search = getattr(model, "best_estimator_", model), None
+    if hasattr(model, "path_"):
+        search = {"criterion": model.criterion, "chosen": model.best_params_, "strengths": model.path_["strength"]}
+    return {
+        "rows": rows.n_read - rows.n_left_out,
+        "columns": len(rows.names),
+        "rows_left_out": rows.n_left_out,
+        "remarks": rows.remarks,
+        "method": type(one).__name__,
+        "search": search,
+        "equations": [_equation_record(equation, options.level) for equation in found.equations],
+        "log_evidence": one.log_evidence_,
+        "kkt_gap": one.kkt_gap_,
+    }
+
+
+# Equations of motion --------------------------------------------------------------------------------------------------
+
+
+def discovered(options: argparse.Namespace) -> Found:
+    """Find the equations of a time series or a field."""
+    series, unit = series_of(options)
+    library: Any = None
+    if options.degree is not None:
+        library = Polynomials(options.degree) if series.space is None else FieldTerms(powers=options.degree)
+        _require_room(series, library)
+    if series.space is not None and (options.map or options.form != "weak"):
+        raise Failure("Fields are found in weak form and continuous time: leave out --form and --map.")
+    working(f"Searching: {series.described()}")
+    model = Discovery(library, form=options.form, discrete_time=options.map, verbose=int(sys.stderr.isatty()))
+    settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": unit}
+    model.fit(series.x, series.t, **settings)
+    return Found(model, series, (series.x, series.t, series.u))
+
+
+def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:
+    """Read what the options name, with times as numbers in a unit that is known where they were dates."""
+    if options.time is not None and options.step is not None:
+        raise Failure("Give --time or --step, not both.")
+    if options.time is None and options.step is None and not options.map:
+        raise Failure("Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).")
+    choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
+    with helped(options):
+        series = read_series(options.data, choice, memory=options.memory, **_text_settings(options))
+    if series.t is None:
+        return replace(series, t=options.step or 1.0), None
+    several = isinstance(series.t, list)
+    times, unit = as_numbers(series.t if several else [series.t], options.time_unit)
+    return replace(series, t=times if several else times[0]), unit
+
+
+def _require_room(series: Series, library: Any) -> None:
+    """Refuse a library of more terms than memory has room for, before any is listed."""
+    if series.space is None:
+        degree = library.degree
+        terms = comb(len(series.names) + degree, degree)
+    else:
+        axes, fields, degree = len(series.space), len(series.names), library.powers
+        terms = fields * comb(fields + degree, degree) * comb(axes + library.derivatives, axes)
+    advice = "Give a smaller --degree, or fewer --states."
+    require(8 * GRAM_COPIES * terms**2, f"A library of terms up to degree {degree}", advice)
+
+
+def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> list[str]:
+    """Return the equations as a person reads them: a title, and the lines below what is said of the table."""
+    model, text = found.model, io.StringIO()
+    model.print(options.level, file=text)
+    many = len(found.equations)
+    counted = f"{model.complexity} terms in {many} equation{'s' * (many > 1)}"
+    chosen = f"chosen from {len(model.get_feature_names())} candidates for each"
+    noise = ", ".join(f"{one.name} {one.noise:.2g}" for one in found.equations[:8])
+    return [
+        f"{options.data}: {series.described()}",
+        "",
+        text.getvalue(),
+        f"{counted}, {chosen}; ± is half the {100 * options.level:g} % interval.",
+        f"Noise seen by the equations: {noise}{', …' * (many > 8)}.",
+    ]
+
+
+def _motion_record(found: Found, series: Series, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the equations as machines read them."""
+    equations = [
+        {
+            **_equation_record(one, options.level),
+            "rivals": [{"terms": list(rival.terms), "excess": rival.excess} for rival in one.rivals],
+            "equivalents": [list(terms) for terms in one.equivalents],
+        }
+        for one in found.equations
+    ]
+    return {
+        "read": series.described(),
+        "remarks": series.remarks,
+        "names": series.names,
+        "candidates": found.model.get_feature_names(),
+        "equations": equations,
+        "latex": found.model.latex(),
+    }
+
+
+# Files and records ----------------------------------------------------------------------------------------------------
+
+
+def header_record(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what every JSON begins with."""
+    return {"ardea": __version__, "command": options.command, "data": str(options.data), "level": options.level}
+
+
+def _equation_record(found: Equation, level: float) -> dict[str, Any]:
+    rows = zip(*found.table(level).values(), strict=True)
+    return {
+        "left": found.left.text,
+        "formula": found.formula(),
+        "intercept": found.intercept,
+        "noise_std": found.noise,
+        "terms": [dict(zip(("name", "coef", "std", "low", "high"), row, strict=True)) for row in rows],
+    }
+
+
+def write_outputs(found: Found, options: argparse.Namespace, notes: Sequence[str]) -> list[Path]:
+    """Write all files of a fit or a discovery and return their places; none where none are asked for."""
+    folder: Path | None = options.out
+    if folder is None:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    save(found.model, folder / "model.ardea")
+    table = write_whole(folder / "coefficients.csv", _coefficients_csv(found.equations, options.level))
+    figures = _figures(found, folder, options.level)
+    return [folder / "model.ardea", table, *figures, _write_page(found, folder / "report.html", options, notes)]
+
+
+def _write_page(found: Found, page: Path, options: argparse.Namespace, notes: Sequence[str], **more: Any) -> Path:
+    details = {"data": found.data, "targets": found.targets, "source": options.data, "notes": notes, **more}
+    return write_report(found.model, page, level=options.level, command=command_line(options), **details)
+
+
+def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:
+    """Return all terms as CSV, with all digits."""
+    rows: list[tuple[Any, ...]] = []
+    for found in equations:
+        rows += (
+            [(found.left.text, "intercept", found.intercept, None, None, None)] if found.intercept is not None else []
+        )
+        rows += [(found.left.text, *row) for row in zip(*found.table(level).values(), strict=True)]
+    percent = f"{100 * level:g}%"
+    return as_csv(rows, ["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
+
+
+def as_csv(columns: Any, titles: Sequence[str] | None = None) -> str:
+    r"""Return columns as CSV with all digits; empty fields where there is no number.
+
+    Texts that a spreadsheet would take for formulas (they begin with = + - @) get a quote before them.
+
+    Examples
+    --------
+    >>> as_csv({"term": ["=1+1"], "coef": [0.1], "std": [float("nan")]})
+    "term,coef,std\n'=1+1,0.1,\n"
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(columns, columns=titles).rename(columns=_harmless)
+    return str(frame.map(_harmless).to_csv(index=False, lineterminator="\n"))
+
+
+def _harmless(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
+def _figures(found: Found, folder: Path, level: float) -> list[Path]:
+    """Draw the coefficients and what led to them."""
+    model = found.model
+    drawings: dict[str, Callable[[], Any]] = {
+        "coefficients": lambda: plot_coefficients(model, level=level, targets=found.targets)
+    }
+    if hasattr(model, "path_"):
+        drawings["path"] = lambda: plot_path(model)
+    if hasattr(model, "residuals_"):
+        drawings["residuals"] = lambda: plot_equation_residuals(model)
+    return [
+        write_whole(folder / f"{name}.{kind}", figure_bytes(draw, kind))
+        for name, draw in drawings.items()
+        for kind in FIGURE_FORMATS
+    ]
