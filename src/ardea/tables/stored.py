@@ -83,7 +83,7 @@ class NpyFile:
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             self.shape, self._by_columns, self.dtype = read(file)
             if self.dtype.hasobject or any(type(size) is not int or size < 0 for size in self.shape):
-                raise ValueError(f"it holds objects, which could run code, or its shape is none: {self.shape}")
+                raise ValueError(f"it holds objects, which could run code, or its shape is {self.shape}")
             self._start, self.ndim = file.tell(), len(self.shape)
             promised, there = math.prod(self.shape) * self.dtype.itemsize, path.stat().st_size - self._start
             if promised > there:
