@@ -154,10 +154,9 @@ class ARDOptimizer(BaseOptimizer):
     def _set_uncertainty(self) -> None:
         """Set support, standard deviations and covariances in the user's units."""
         unit = 1 / np.linalg.norm(self.Theta_, axis=0) if self.normalize_columns else np.ones(self.Theta_.shape[1])
-        self.coef_covariance_ = []
-        for equation, estimate in zip(self.equations_, self._estimates, strict=True):
-            one = unit[list(equation.support)]
-            self.coef_covariance_.append(estimate.covariance * np.outer(one, one))
+        units = [unit[list(equation.support)] for equation in self.equations_]
+        scaled = zip(self._estimates, units, strict=True)
+        self.coef_covariance_ = [estimate.covariance * np.outer(one, one) for estimate, one in scaled]
         pairs = zip(self.equations_, self.coef_covariance_, strict=True)
         self.coef_std_ = np.array([equation.spread(np.sqrt(one.diagonal())) for equation, one in pairs])
         self.ind_ = np.array([equation.spread(np.ones(len(equation.support))) > 0 for equation in self.equations_])

@@ -65,18 +65,14 @@ def fpfn_curve(settings: Settings, index: int) -> list[Row]:
         fp, fn = rates.false_positive_rate("vi", z**2), rates.false_negative_rate("vi", z**2, xi)
         rows.append({"xi": xi, "kind": "theory", "z": z, "fp": float(fp), "fn": float(fn)})
     for alpha in (1.0, 2.0, 4.0, 8.0, 16.0):
-        kept_null, kept_true = (_share_kept(settings, index, alpha, value) for value in (0.0, xi))
-        names = {"xi": xi, "kind": "simulated", "z": float(np.sqrt(alpha))}
-        rows.append(names | {"fp": kept_null, "fn": 1 - kept_true})
+        kept = []
+        for value in (0.0, xi):  # the share of orthonormal columns with this coefficient, over several problems of 100
+            generator = np.random.default_rng([settings.seed, index, int(alpha), int(value)])
+            y: Array = value + generator.standard_normal((100, settings.sizes["draws"]))
+            model = ARDvi(alpha, noise_variance=1.0, fit_intercept=False).fit(np.eye(100), y)
+            kept.append(float(model.support_.mean()))
+        rows.append({"xi": xi, "kind": "simulated", "z": float(np.sqrt(alpha)), "fp": kept[0], "fn": 1 - kept[1]})
     return rows
-
-
-def _share_kept(settings: Settings, index: int, alpha: float, xi: float) -> float:
-    """Return the share of orthonormal columns with coefficient ξ that ARDvi keeps, over several problems of 100."""
-    generator = np.random.default_rng([settings.seed, index, int(alpha), int(xi)])
-    y: Array = xi + generator.standard_normal((100, settings.sizes["draws"]))
-    model = ARDvi(alpha, noise_variance=1.0, fit_intercept=False).fit(np.eye(100), y)
-    return float(model.support_.mean())
 
 
 # Rates against ρ, with strengths such that FP = FN at ρ = 1. The paper does not say which σ, ξ and range of ρ it used.

@@ -173,8 +173,8 @@ def draw_autocorrelation(ax: Any, residual: Array) -> None:
     for height in (-bound, bound):
         ax.axhline(height, color=canvas.OTHER, linewidth=0.8, linestyle=":")
     reach = 1.1 * max(0.27, bound, float(np.abs(bars).max()))
-    settings: dict[str, Any] = {"xlabel": "lag in rows", "ylabel": "autocorrelation", "ylim": (-reach, reach)}
-    canvas.finished(ax, "Independent rows stay\nbetween the dotted lines", **settings)
+    told = "Independent rows stay\nbetween the dotted lines"
+    canvas.finished(ax, told, xlabel="lag in rows", ylabel="autocorrelation", ylim=(-reach, reach))
 
 
 def autocorrelation(residual: Array, lag: int) -> float:
@@ -250,10 +250,9 @@ def plot_path(search: Any, ax: Any = None) -> Any:
     _strength_axis(ax, search, strength)
     ax.yaxis.get_major_locator().set_params(integer=True)
     right.set_ylabel(f"{search.criterion} (smaller is better)")
-    chosen = f"{path['k'][best]} terms at {path['varied'][best]} = {path['strength'][best]:.3g}"
-    return canvas.finished(
-        ax, f"{chosen} have the best {search.criterion}", legend=True, right=right, ylabel="terms kept"
-    )
+    at = f"{path['varied'][best]} = {path['strength'][best]:.3g}"
+    told = f"{path['k'][best]} terms at {at} have the best {search.criterion}"
+    return canvas.finished(ax, told, legend=True, right=right, ylabel="terms kept")
 
 
 @canvas.picture()
@@ -305,14 +304,9 @@ def plot_operating_curves(
     ax.axvline(rates.NO_PRUNING_RATE, color=canvas.SOFT, linewidth=0.8)
     where = {"rotation": 90, "ha": "right", "va": "top", "fontsize": "small", "color": canvas.MIDDLE}
     ax.annotate("plain ARD", (0.95 * rates.NO_PRUNING_RATE, 0.98), xycoords=("data", "axes fraction"), **where)
-    settings = {
-        "xscale": "log",
-        "xlabel": "probability that an irrelevant column is kept",
-        "ylabel": "probability that a true term is missed",
-        "ylim": (-0.02, 1.02),
-    }
+    kept, lost = "probability that an irrelevant column is kept", "probability that a true term is missed"
     told = "Fewer false terms cost more true terms, the weak ones first"
-    return canvas.finished(ax, told, legend=True, **settings)
+    return canvas.finished(ax, told, legend=True, xscale="log", ylim=(-0.02, 1.02), xlabel=kept, ylabel=lost)
 
 
 def _chosen_method(search: Any) -> tuple[Index, Array]:

@@ -26,26 +26,22 @@ def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
     Residuals are whitened: where the equation is right they are independent, of equal size, and Gaussian if the noise
     is. Equations that were solved together share their rows and are drawn once.
     """
-    groups = _same_rows(model)[:MOST_PANELS]
-    places = canvas.panels(axes, len(groups), 2, width=3.5, height=2.5)
-    for (left, right), (names, residual) in zip(places, groups, strict=True):
-        shown = f"{', '.join(map(canvas.as_label, names[:3]))}{', …' * (len(names) > 3)}: "
-        draw_scatter(left, np.arange(residual.size), residual, shown, xlabel="row", ylabel="whitened residual")
-        draw_quantiles(right, residual)
-    return places
-
-
-def _same_rows(model: Any) -> list[tuple[list[str], Array]]:
-    """Return residuals with the left sides of all equations that share them."""
     groups: list[tuple[list[str], Array]] = []
     for equation, residual in zip(equations_of(model), model.residuals(), strict=True):
+        text = equation.left.text
         for names, known in groups:
             if known.shape == residual.shape and np.allclose(known, residual, atol=1e-3):
-                names.append(equation.left.text)
+                names.append(text)
                 break
         else:
-            groups.append(([equation.left.text], residual))
-    return groups
+            groups.append(([text], residual))
+    shown = groups[:MOST_PANELS]
+    places = canvas.panels(axes, len(shown), 2, width=3.5, height=2.5)
+    for (left, right), (names, residual) in zip(places, shown, strict=True):
+        of = f"{', '.join(map(canvas.as_label, names[:3]))}{', …' * (len(names) > 3)}: "
+        draw_scatter(left, np.arange(residual.size), residual, of, xlabel="row", ylabel="whitened residual")
+        draw_quantiles(right, residual)
+    return places
 
 
 @canvas.picture(model=("Discovery", "Fitted."))
@@ -170,7 +166,10 @@ def plot_phase(
     ax = canvas.one_axes(ax, 4.2, 3.8)
     if len(equations) == 1:
         return _plot_line(model, x, n_samples, level, random_state, ax)
-    times = t if model.discrete_time else _finer(np.asarray(model.elapsed(t), dtype=float))
+    times = t
+    if not model.discrete_time:  # others between them, so that curves look round
+        known = np.asarray(model.elapsed(t), dtype=float)
+        times = np.interp(np.arange(0, known.size - 1 + 1e-9, 1 / SUBSTEPS), np.arange(known.size), known)
     draws = model.simulate(x0, times, None, n_samples, random_state, level).samples if n_samples else []
     return _plot_plane(model, model.simulate(x0, times), draws, x, list(states or (0, len(equations) - 1)), ax)
 
@@ -189,11 +188,6 @@ def _plot_plane(model: Any, run: ArrayLike, draws: Any, x: Any, plane: list[int]
     return canvas.finished(ax, told, legend=True, xlabel=first, ylabel=second)
 
 
-def _finer(t: Array) -> Array:
-    """Return the times with others between them, so that curves look round."""
-    return np.interp(np.arange(0, t.size - 1 + 1e-9, 1 / SUBSTEPS), np.arange(t.size), t)
-
-
 def _plot_line(model: Any, x: Any, n_samples: int, level: float, random_state: Any, ax: Any) -> Any:
     """Draw the right-hand side of one equation against its state."""
     reach = float(model.model_.reach[0])
@@ -205,18 +199,13 @@ def _plot_line(model: Any, x: Any, n_samples: int, level: float, random_state: A
         ax.fill_between(grid[:, 0], lower, upper, color=canvas.BAND, linewidth=0, label=f"{100 * level:g} % band")
     ax.plot(grid[:, 0], model.predict(grid)[:, 0], color=canvas.MODEL, linewidth=1.2, label="model")
     if model.discrete_time:
-        _draw_map(ax, grid[:, 0], x)
+        ax.plot(grid, grid, color=canvas.SOFT, linestyle=":", linewidth=0.8, label="no change")
     else:
         ax.axhline(0, color=canvas.SOFT, linestyle=":", linewidth=0.8)
+    if model.discrete_time and x is not None:
+        series = np.asarray(x, dtype=float).reshape(-1)
+        ax.plot(series[:-1], series[1:], **canvas.POINT, label="data")
     left = model.equations_[0].left
     name = canvas.as_label(left.name)
     labels = {"xlabel": f"{name}[k]" if model.discrete_time else name, "ylabel": canvas.as_label(left.text)}
     return canvas.finished(ax, f"What the found equation makes of {name}", legend=True, **labels)
-
-
-def _draw_map(ax: Any, grid: Array, x: Any) -> None:
-    """Draw where a map changes nothing, and data against the data before them."""
-    ax.plot(grid, grid, color=canvas.SOFT, linestyle=":", linewidth=0.8, label="no change")
-    if x is not None:
-        series = np.asarray(x, dtype=float).reshape(-1)
-        ax.plot(series[:-1], series[1:], **canvas.POINT, label="data")
