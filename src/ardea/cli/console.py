@@ -33,13 +33,7 @@ class Failure(Exception):
 
 
 def visible(text: str) -> str:
-    r"""Return text with control characters written as escapes.
-
-    Examples
-    --------
-    >>> visible("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
+    """Return text with control characters written as escapes."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 

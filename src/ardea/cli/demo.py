@@ -52,14 +52,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def demo_data(seed: int = 0) -> tuple[Array, Array, Array]:
-    """Draw correlated columns in very different units, a target that six of them explain, and their coefficients.
-
-    Examples
-    --------
-    >>> X, y, coef = demo_data(seed=0)
-    >>> X.shape, int(np.count_nonzero(coef))
-    ((150, 300), 6)
-    """
+    """Draw correlated columns in very different units, a target that six of them explain, and their coefficients."""
     generator = np.random.default_rng(seed)
     shared = generator.normal(size=(N_ROWS, 1))
     columns = 0.5 * shared + generator.normal(size=(N_ROWS, N_COLUMNS))
@@ -92,25 +85,21 @@ def regression_text(seed: int = 0) -> str:
     }
     frame = pd.DataFrame(table).iloc[shown].set_axis([f"x{j}" for j in shown], axis=0)
     counts = pd.DataFrame(scores, index=["kept", "false", "missed", "noise σ"]).T
+    plain, said = models["plain ARD"], "SparseARD was told one thing, to expect 0.3 false terms; that is its default."
+    if plain.support_.sum() > N_ROWS / 2:
+        terms = f"{plain.support_.sum()} terms to {N_ROWS} rows"
+        said += (
+            f"\nPlain ARD fits {terms}, nearly one for each row: hardly anything is\n"
+            f"left over, so its σ = {plain.noise_variance_**0.5:.2g} says nothing of the noise. It warns of that."
+        )
     return "\n\n".join(
         [
             f"{N_ROWS} rows, {N_COLUMNS} columns in units from 1e-3 to 1e3, {N_TERMS} of them in the truth, "
             f"noise σ = {NOISE_STD}.",
             frame.to_string(float_format="{:.4g}".format),
             counts.to_string(float_format="{:.3g}".format),
-            f"SparseARD was told one thing, to expect 0.3 false terms; that is its default.\n{_collapse(models)}",
+            said,
         ]
-    ).rstrip()
-
-
-def _collapse(models: dict[str, ARD | SparseARD]) -> str:
-    """Say what is wrong with plain ARD here, where it is."""
-    plain = models["plain ARD"]
-    if plain.support_.sum() <= N_ROWS / 2:
-        return ""
-    return (
-        f"Plain ARD fits {plain.support_.sum()} terms to {N_ROWS} rows, nearly one for each row: hardly anything is\n"
-        f"left over, so its σ = {plain.noise_variance_**0.5:.2g} says nothing of the noise. It warns of that."
     )
 
 
@@ -144,13 +133,11 @@ def _drawn(model: Discovery, t: Array, x: Array, path: Path) -> str:
     t, x = t[SHOWN], x[SHOWN]
     noise = [one.noise for one in model.equations_]
     kind = path.suffix.lstrip(".") or "png"
+    drawn = figure_bytes(
+        lambda: plot_simulation(model, x[0], t, x=x, n_samples=N_DRAWS, random_state=0, x0_std=noise), kind
+    )
     try:
-        write_whole(
-            path,
-            figure_bytes(
-                lambda: plot_simulation(model, x[0], t, x=x, n_samples=N_DRAWS, random_state=0, x0_std=noise), kind
-            ),
-        )
+        write_whole(path, drawn)
     except OSError as error:
         return f"Not drawn: {path} cannot be written ({error.strerror}). Choose another place with --plot."
     return f"Drawn in {path}: data, and the found equations run from the first row shown, with 95 % bands."

@@ -444,14 +444,9 @@ def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:
 
 
 def as_csv(columns: Any, titles: Sequence[str] | None = None) -> str:
-    r"""Return columns as CSV with all digits; empty fields where there is no number.
+    """Return columns as CSV with all digits; empty fields where there is no number.
 
     Texts that a spreadsheet would take for formulas (they begin with = + - @) get a quote before them.
-
-    Examples
-    --------
-    >>> as_csv({"term": ["=1+1"], "coef": [0.1], "std": [float("nan")]})
-    "term,coef,std\n'=1+1,0.1,\n"
     """
     import pandas as pd
 

@@ -361,14 +361,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
 
 
 def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands, with the options of one command where that is asked for, else of all.
-
-    Examples
-    --------
-    >>> options = build_parser().parse_args(["fit", "data.csv", "--target", "y"])
-    >>> options.command, options.target
-    ('fit', 'y')
-    """
+    """Return the parser of all commands, with the options of one command where that is asked for, else of all."""
     return _parser_and_commands(asked)[0]
 
 

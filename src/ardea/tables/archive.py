@@ -24,7 +24,6 @@ import json
 import math
 import os
 import re
-import struct
 import zipfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -50,19 +49,6 @@ NPY_START = re.compile(
     rb"'shape': \(((?:\d{1,18},? ?)*)\), \} *\n"
 )
 STORED_TYPES = {"f": "<f8", "i": "<i8", "u": "<i8", "b": "|b1"}
-# What damaged files make the readers of zip and JSON, constructors and solvers raise.
-DAMAGE = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    struct.error,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    RuntimeError,  # also RecursionError and NotImplementedError
-    TypeError,
-    ValueError,
-)
 # How an object is taken apart, given its place in the tree, into the name of its class and its arguments; and back.
 TakeApart = Callable[[Any, str], tuple[str, dict[str, Any]]]
 PutTogether = Callable[[str, dict[str, Any]], Any]
@@ -135,7 +121,9 @@ def opened_archive(path: str | os.PathLike[str], put_together: PutTogether) -> I
             model.check_all_taken()
         except ModelFileError as error:
             raise ModelFileError(f"{place}: {error}") from error.__cause__
-        except DAMAGE as error:
+        except (MemoryError, OSError):
+            raise
+        except Exception as error:  # readers of zip and JSON, constructors and solvers raise errors of many kinds
             raise ModelFileError(
                 f"{place}: the file is damaged ({error}). Get it again, or save the model again."
             ) from error
@@ -163,18 +151,15 @@ def _checked_entries(archive: zipfile.ZipFile, size: int) -> set[str]:
     """Return the names of all entries after checking that none is more than it seems."""
     entries = archive.infolist()
     names = {entry.filename for entry in entries}
-    if len(names) != len(entries):
-        raise ModelFileError("two entries have the same name. ardea.save does not write such files.")
-    for entry in entries:
-        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
-            raise ModelFileError(
-                f"the entry {entry.filename[:LONGEST_QUOTE]!r} is compressed or encrypted. ardea.save does not write "
-                "such files."
-            )
-    if not all(0 <= entry.header_offset < size for entry in entries):
-        raise ModelFileError("an entry lies outside the file: it is damaged. Get it again.")
-    if sum(entry.file_size for entry in entries) > size:
-        raise ModelFileError("the entries claim to be larger than the file. It was cut short or made to do harm.")
+    stored = (one.compress_type == zipfile.ZIP_STORED and one.file_size == one.compress_size for one in entries)
+    for sound, said in (
+        (len(names) == len(entries), "two entries have the same name"),
+        (all(stored) and not any(one.flag_bits & 1 for one in entries), "an entry is compressed or encrypted"),
+        (all(0 <= one.header_offset < size for one in entries), "an entry lies outside the file"),
+        (sum(one.file_size for one in entries) <= size, "the entries claim to be larger than the file"),
+    ):
+        if not sound:
+            raise ModelFileError(f"{said}. ardea.save does not write such files; get it again.")
     return names
 
 
@@ -182,10 +167,8 @@ def _read_header(archive: zipfile.ZipFile) -> Any:
     """Return the model's tree from the header, of a format that this version reads."""
     if HEADER_NAME not in archive.namelist():
         raise ModelFileError("this is a zip file without a model in it. Give a file that ardea.save wrote.")
-    if archive.getinfo(HEADER_NAME).file_size > LARGEST_HEADER:
-        raise ModelFileError(
-            f"the header is larger than {LARGEST_HEADER >> 20} MiB. ardea.save does not write such files."
-        )
+    small = archive.getinfo(HEADER_NAME).file_size <= LARGEST_HEADER
+    require(small, "the header", f"of at most {LARGEST_HEADER >> 20} MiB")
     header = json.loads(archive.read(HEADER_NAME).decode())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError("this is not a model file. Give a file that ardea.save wrote.")
@@ -195,8 +178,7 @@ def _read_header(archive: zipfile.ZipFile) -> Any:
             f"the file has format version {version}, written by ardea {str(header.get('ardea_version'))[:20]}; this is "
             f"ardea {__version__}, which reads up to version {FORMAT_VERSION}. Install a later ardea."
         )
-    if type(version) is not int or version < 1 or "model" not in header:
-        raise ModelFileError("the header lacks what every model has. Get the file again.")
+    require(type(version) is int and version >= 1 and "model" in header, "the header", "that of a model")
     return header["model"]
 
 
@@ -240,18 +222,7 @@ def _decoded(tree: Any, arrays: dict[int, Any], put_together: PutTogether) -> An
 
 
 class Part:
-    """A part of a model's tree: every value is checked when it is taken, and every value must be taken.
-
-    Examples
-    --------
-    >>> part = Part({"gamma": np.array([0.5, 0.0]), "name": "x"}, "model")
-    >>> part.array("gamma", (2,), least=0.0)
-    array([0.5, 0. ])
-    >>> part.check_all_taken()
-    Traceback (most recent call last):
-    ...
-    ardea.tables.archive.ModelFileError: model.name is not a value of such a model. The file is damaged; get it again.
-    """
+    """A part of a model's tree: every value is checked when it is taken, and every value must be taken."""
 
     def __init__(self, values: Any, where: str) -> None:
         require(isinstance(values, dict), where, "a set of values with names")

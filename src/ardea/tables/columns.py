@@ -116,15 +116,7 @@ def as_dates(cells: Any) -> NDArray[Any]:
 
 
 def compact_dates(values: Any) -> NDArray[Any] | None:
-    """Return whole numbers such as 20240331 as dates, None where some number is none.
-
-    Examples
-    --------
-    >>> compact_dates(np.array([20240331, 20240401.0]))
-    array(['2024-03-31T00:00:00', '2024-04-01T00:00:00'], dtype='datetime64[s]')
-    >>> compact_dates(np.array([20240332])) is None
-    True
-    """
+    """Return whole numbers such as 20240331 as dates, None where some number is none."""
     numbers = np.asarray(values, dtype=float)
     known = ~np.isnan(numbers)
     # Years 1700 to 2299: what measured series bear (a convention).
@@ -139,13 +131,7 @@ def compact_dates(values: Any) -> NDArray[Any] | None:
 
 
 def looks_like_dates(values: Array) -> bool:
-    """Whether all are numbers such as 20240331, or 2024033105 with the hour.
-
-    Examples
-    --------
-    >>> looks_like_dates(np.array([2024033123.0])), looks_like_dates(np.array([2024033124.0]))
-    (True, False)
-    """
+    """Whether all are numbers such as 20240331, or 2024033105 with the hour."""
     days, hours = np.divmod(values, 100)
     return compact_dates(values) is not None or (bool(np.all(hours < 24)) and compact_dates(days) is not None)
 

@@ -69,18 +69,7 @@ class Series:
 
 
 def read_series(path: Path, choice: Choice, *, memory: int | str = DEFAULT_MEMORY, **settings: Any) -> Series:
-    r"""Read a time series or a field; `settings` are those of `open_table`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "motion.csv"
-    ...     _ = path.write_text("day,x\n20240330,1\n20240331,\n20240401,3\n")
-    ...     series = read_series(path, Choice(time="day"))
-    >>> series.x.ravel(), series.t[1], series.remarks
-    (array([ 1., nan,  3.]), np.datetime64('2024-03-31T00:00:00'), ["column 'day' was read as dates (20240330)"])
-    """
+    """Read a time series or a field; `settings` are those of `open_table`."""
     if ending_of(path) in ARRAYS:
         return _from_arrays(read_arrays(path), path, choice)
     if choice.space:

@@ -28,13 +28,7 @@ BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
 
 
 def bytes_of(memory: int | str) -> int:
-    """Return a number of bytes given as text.
-
-    Examples
-    --------
-    >>> bytes_of("1.5 GB"), bytes_of("2GiB"), bytes_of(1000)
-    (1500000000, 2147483648, 1000)
-    """
+    """Return a number of bytes given as text."""
     if isinstance(memory, str):
         match = re.fullmatch(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[0-9]+)?)\s*([a-z]*)\s*", memory, re.IGNORECASE)
         unit = UNITS.get(match[2].upper()) if match else None
@@ -188,13 +182,7 @@ def joined_names(names: Iterable[str]) -> str:
 
 
 def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
-    """Return the columns that lists name; quotes, or being a name as a whole, keep one with commas together.
-
-    Examples
-    --------
-    >>> listed(["time, s", 'b,-1,"time, s"'], ["time, s", "b", "c"], "")
-    ['time, s', 'b', 'c', 'time, s']
-    """
+    """Return the columns that lists name; quotes, or being a name as a whole, keep one with commas together."""
     found: list[str] = []
     for text in texts or []:
         parts = [text] if text in names else next(csv.reader([text], skipinitialspace=True), [])
@@ -203,13 +191,7 @@ def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> lis
 
 
 def unknown(name: str | int, known: Iterable[str], where: str) -> ValueError:
-    """Return the error of a name that a file does not have, with the names that come closest.
-
-    Examples
-    --------
-    >>> str(unknown("prize", ["price", "area"], "a.csv has no column"))
-    "a.csv has no column 'prize'. Did you mean 'price'? There are price, area."
-    """
+    """Return the error of a name that a file does not have, with the names that come closest."""
     names = list(known)
     close = _closest(str(name), names)
     meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""

@@ -55,15 +55,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write a file that is there completely or not at all, and return its place.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "page.html", "<p>").read_text(encoding="utf-8")
-    '<p>'
-    """
+    """Write a file that is there completely or not at all, and return its place."""
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
     return Path(path)
