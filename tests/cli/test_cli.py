@@ -309,6 +309,20 @@ def test_report_checks_a_model_against_other_rows(folder, capsys, tmp_path):
     assert "rows lie in the 95 % band" in (tmp_path / "p.html").read_text(encoding="utf-8")
 
 
+def test_report_names_columns_that_lack_and_texts_that_are_not_known(tmp_path, capsys):
+    out, page = tmp_path / "run", tmp_path / "p.html"
+    assert main(["fit", str(colours(tmp_path / "t.csv")), "--target", "y", "--out", str(out)]) == 0
+    other = colours(tmp_path / "other.csv", extra=["pink,1,2"])
+    arguments = ["report", out / "model.ardea", "--data", other, "--target", "y", "--out", page]
+    capsys.readouterr()
+    assert main([str(one) for one in arguments]) == 0
+    said = capsys.readouterr().err
+    assert "column 'colour' (1 row): unknown text 'pink'" in said
+    assert "1 of 91 rows has empty cells and was left out" in said
+    other.write_text("a,y\n1,2\n3,4\n", encoding="utf-8")
+    assert "has no column 'colour'. There are a, y" in fails(capsys, *arguments)
+
+
 # demo, reproduce, version, help
 
 
