@@ -100,7 +100,7 @@ def test_versions_name_the_loop_in_use(monkeypatch, capsys):
 def test_the_twin_takes_over_where_the_compiled_loop_gets_no_memory(monkeypatch):
     class Greedy:
         @staticmethod
-        def Loop(*_):
+        def Steps(*_):
             raise MemoryError
 
     X, y = problem(0, 60, 5, k=2)

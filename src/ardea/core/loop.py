@@ -1,7 +1,8 @@
-"""The way to the outer loop: the compiled loop or its NumPy twin, and working sets for many columns.
+"""The only outer loop of the package: from one state to the next until the certificate holds; working sets.
 
-``ARDEA_LOOP=numpy`` in the environment forces the twin (:mod:`ardea.core.reweighted`). Both give the same numbers
-(tested).
+Its steps are compiled (``_compiled.pyx``), or taken by their NumPy twin (:mod:`ardea.core.reweighted`): without a
+compiler, for settings that the compiled ones cannot take, and where ``ARDEA_LOOP=numpy`` is in the environment. Both
+give the same numbers (tested).
 """
 
 from __future__ import annotations
@@ -13,40 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.evidence import (
-    LOST_DIGITS,
-    SAFE_CONDITION,
-    SAFE_EXPLAINED,
-    SAFE_PIVOT,
-    SAFE_SHARE,
-    Posterior,
-    posterior,
-    sharpened,
-)
-from ardea.core.lasso import RELATIVE_SLACK, SINGULAR_PIVOT
+from ardea.core.evidence import Posterior, posterior, sharpened
 from ardea.core.problem import Array, DenseColumns, Index
 from ardea.core.result import Fit, Learned, Setting, Status, Trace
-from ardea.core.reweighted import SCHEDULE, State, certify, solve_in_numpy
+from ardea.core.reweighted import NumpySteps, State, certify
 
 compiled: Any
 try:
-    compiled = import_module("ardea.core._loop")
+    compiled = import_module("ardea.core._compiled")
 except ImportError:  # installed without a compiler
     compiled = None
 
-
-# What the compiled loop must know of its twin, so that both take the same decisions.
-CONSTANTS = SCHEDULE | {
-    "safe_share": SAFE_SHARE,
-    "safe_explained": SAFE_EXPLAINED,
-    "lost_digits": LOST_DIGITS,
-    "safe_pivot": SAFE_PIVOT,
-    "safe_condition": SAFE_CONDITION,
-    "slack": RELATIVE_SLACK,
-    "singular_pivot": SINGULAR_PIVOT,
-}
-# The trace of the compiled loop has room for no more.
-MOST_STEPS = 10**6
+# Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
+FIRST_NEWTON = 15
+NEXT_NEWTON = 3
+# A fit that in this many steps has neither halved its gap nor lowered its cost by this share is at rounding level.
+STALL_WINDOW = 100
+STALL_SHARE = 1e-10
 # A working set pays from this many columns, and this many times the rows, on.
 LEAST_COLUMNS = 2000
 LEAST_RATIO = 3
@@ -61,38 +45,28 @@ def loop_in_use() -> str:
     return "numpy" if forced or compiled is None else "compiled"
 
 
-def run_compiled(
-    setting: Setting, delta: Array, noise: float, *, started: bool, max_iter: int, tol: float
-) -> Fit | None:
-    """Run the compiled loop from δ = `delta`; None where it is not in use, or the setting needs the twin."""
-    loop = _built(setting) if loop_in_use() == "compiled" else None
-    if loop is None:
-        return None
-    most_steps = min(max_iter, MOST_STEPS)
-    outcome, delta, noise, gap, n_iter, steps = loop.run(np.ascontiguousarray(delta), noise, started, most_steps, tol)
-    if outcome == compiled.Outcome.FALLBACK:
-        return None
-    gamma = setting.inflation * delta
-    if np.all(setting.inflation == 1):
-        active, root, triangle, w, residual, rss, log_determinant = loop.posterior_parts()
-        post = Posterior(active, root, noise, triangle, w, residual, rss, log_determinant)
-    else:
-        post = posterior(setting.problem, gamma, noise)
-    cost, noises, terms = steps
-    status, trace = Status[compiled.Outcome(outcome).name], Trace(cost, noises, terms.astype(int))
-    return Fit(gamma, noise, sharpened(setting.problem, post), gap, n_iter, status, trace)
+def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
+    """Iterate from γ = `start` (default: 0) until the certificate is at most tol."""
+    begin = _initial_delta(setting, start), setting.noise_rule.start(setting.problem)
+    limits = start is not None, max_iter, tol
+    try:
+        fit = _iterated(setting, compiled_steps(setting, *begin) or NumpySteps(setting, *begin), *limits)
+    except ArithmeticError:  # the compiled steps leave some cases to their twin
+        fit = _iterated(setting, NumpySteps(setting, *begin), *limits)
+    return replace(fit, status=Status.COLLAPSED) if _has_collapsed(setting, fit) else fit
 
 
-def _built(setting: Setting) -> Any:
-    """Return the loop with its work space; None where it cannot take the setting, or gets no memory."""
+def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
+    """Return the compiled steps; None where they are not in use, cannot take the setting, or get no memory."""
     problem, rule, prior = setting.problem, setting.noise_rule, setting.prior.capped_linear()
     columns, d = problem.columns, problem.n_columns
-    if not isinstance(columns, DenseColumns) or prior is None or min(columns.shape) == 0 or problem.total == 0:
+    if loop_in_use() != "compiled" or prior is None or problem.total == 0:
         return None
-    lam, eta = np.zeros(d), np.full(d, np.inf)
-    lam[:], eta[:] = prior[0], prior[1]
+    if not isinstance(columns, DenseColumns) or min(columns.shape) == 0:
+        return None
+    lam, eta = (np.array(np.broadcast_to(values, d), dtype=float) for values in prior[:2])
     try:
-        return compiled.Loop(
+        return compiled.Steps(
             columns.matrix,
             np.ascontiguousarray(problem.target),
             problem.rest,
@@ -103,29 +77,54 @@ def _built(setting: Setting) -> Any:
             np.ascontiguousarray(setting.inflation, dtype=float),
             lam,
             eta,
-            bool(lam.any()),
             prior[2],
             rule.learned,
             rule.floor(problem) if isinstance(rule, Learned) else 0.0,
             np.ascontiguousarray(setting.noise_factors, dtype=float),
             setting.has_cost,
-            setting.newton,
-            CONSTANTS,
+            np.ascontiguousarray(delta),
+            noise,
         )
     except MemoryError:  # the twin asks for less at once
         return None
 
 
-def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
-    """Iterate from γ = `start` (default: 0) until the certificate is at most tol."""
-    problem = setting.problem
-    noise = setting.noise_rule.start(problem)
-    delta = _initial_delta(setting, start)
-    started = start is not None
-    fit = run_compiled(setting, delta, noise, started=started, max_iter=max_iter, tol=tol)
-    if fit is None:
-        fit = solve_in_numpy(setting, State(delta, noise, np.zeros(problem.n_columns)), started, max_iter, tol)
-    return replace(fit, status=Status.COLLAPSED) if _has_collapsed(setting, fit) else fit
+def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: float) -> Fit:
+    """Take majorisation steps, and Newton steps where they are due, until the certificate holds."""
+    history: list[tuple[float, float, int]] = []
+    wait, since, settled, n_iter = FIRST_NEWTON, 0, False, 0
+    earlier_gap = earlier_cost = np.inf
+    while True:
+        cost, kkt_gap, noise_gap, noise, k = steps.certify(tol)
+        gap = max(kkt_gap, noise_gap)
+        history.append((cost, noise, k))
+        if setting.problem.total == 0:
+            status = Status.EMPTY_TARGET
+            break
+        if gap <= tol and (n_iter > 0 or started):
+            status = Status.CONVERGED
+            break
+        if n_iter >= max_iter:
+            status = Status.MAX_ITER
+            break
+        if n_iter % STALL_WINDOW == 0:
+            if gap > 0.5 * earlier_gap and cost > earlier_cost - STALL_SHARE * abs(cost):
+                status = Status.STALLED
+                break
+            earlier_gap, earlier_cost = gap, cost
+        n_iter += 1
+        due = setting.newton and (settled or since >= wait)
+        if due and steps.newton(tol):
+            since, wait, settled = 0, NEXT_NEWTON, False
+        else:
+            wait = 2 * wait if due else wait
+            settled = steps.majorise() and not due
+            since += 1
+    gamma = setting.inflation * steps.variances()
+    plain = np.all(setting.inflation == 1)
+    post = Posterior(*steps.posterior_parts()) if plain else posterior(setting.problem, gamma, noise)
+    trace = Trace(*(np.array(column) for column in zip(*history, strict=True)))
+    return Fit(gamma, noise, sharpened(setting.problem, post), kkt_gap, n_iter, status, trace)
 
 
 def _initial_delta(setting: Setting, start: Array | None) -> Array:

@@ -1,4 +1,4 @@
-"""The only outer loop of the package: state → state until the certificate holds.
+"""The steps of the outer loop (:mod:`ardea.core.loop`) in NumPy: state → state.
 
 Objective at noise s = σ² (Eqs. neg_log_likelihood and ARDr_neg_log_likelihood), with a prior g + f on γ:
 
@@ -23,34 +23,21 @@ column. The state holds δ; γ = αδ is what is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.evidence import Posterior, posterior, sharpened, slopes_and_scores
+from ardea.core.evidence import Posterior, posterior, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
 from ardea.core.problem import EPS, Array, Problem
-from ardea.core.result import Fit, Setting, Status, Trace
+from ardea.core.result import Setting
 
-# Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
-FIRST_NEWTON = 15
-NEXT_NEWTON = 3
 MAX_NEWTON_STEPS = 20
 # A majorisation step that moves no γ by more than this, in units of σ²/ρ + γ, may be followed by Newton at once.
 SETTLED_CHANGE = 0.1
-# A fit that in this many steps has neither halved its gap nor lowered its cost by this share is at rounding level.
-STALL_WINDOW = 100
-STALL_SHARE = 1e-10
-SCHEDULE = {
-    "first_newton": FIRST_NEWTON,
-    "next_newton": NEXT_NEWTON,
-    "max_newton": MAX_NEWTON_STEPS,
-    "settled_change": SETTLED_CHANGE,
-    "stall_window": STALL_WINDOW,
-    "stall_share": STALL_SHARE,
-}
 
 
 @dataclass(frozen=True)
@@ -286,45 +273,36 @@ def _positive_cholesky(matrix: Array) -> tuple[Array, bool]:
             damping = max(10 * damping, 1e-6 * size)
 
 
-def solve_in_numpy(setting: Setting, state: State, started: bool, max_iter: int, tol: float) -> Fit:
-    """Run the loop in NumPy: the reference for the compiled one, and all there is without a compiler."""
-    problem = setting.problem
-    costs: list[tuple[float, float, int]] = []
-    status, wait, since, settled = Status.MAX_ITER, FIRST_NEWTON, 0, False
-    earlier_gap = earlier_cost = np.inf
-    here = certify(setting, state)
-    n_iter = 0
-    while True:
-        costs.append((here.cost, state.noise, here.post.active.size))
-        if problem.total == 0:
-            status = Status.EMPTY_TARGET
-            break
-        if max(here.kkt_gap, here.noise_gap) <= tol and (n_iter > 0 or started):
-            status = Status.CONVERGED
-            break
-        if n_iter >= max_iter:
-            break
-        if n_iter % STALL_WINDOW == 0:
-            gap = max(here.kkt_gap, here.noise_gap)
-            if gap > 0.5 * earlier_gap and here.cost > earlier_cost - STALL_SHARE * abs(here.cost):
-                status = Status.STALLED
-                break
-            earlier_gap, earlier_cost = gap, here.cost
-        n_iter += 1
-        due = setting.newton and (settled or since >= wait)
-        polished = newton(setting, state, here, tol) if due else None
-        if polished is not None:
-            state, since, wait, settled = polished, 0, NEXT_NEWTON, False
-        else:
-            wait = 2 * wait if due else wait
-            moved = majorise(setting, state, here.c)
-            settled = not due and _settled(problem, state, moved)
-            state, since = moved, since + 1
-        here = certify(setting, state)
-    cost, noises, terms = (np.array(column) for column in zip(*costs, strict=True))
-    gamma = setting.inflation * state.delta
-    post = sharpened(problem, posterior(problem, gamma, state.noise))
-    return Fit(gamma, state.noise, post, here.kkt_gap, n_iter, status, Trace(cost, noises, terms))
+class NumpySteps:
+    """The steps from one state on: the reference for the compiled ones, and all there is without a compiler."""
+
+    def __init__(self, setting: Setting, delta: Array, noise: float) -> None:
+        self.setting = setting
+        self.state = State(delta, noise, np.zeros_like(delta))
+
+    def certify(self, tol: float) -> tuple[float, float, float, float, int]:
+        """Return where the state stands: the cost, both gaps, σ², and the number of active columns."""
+        self.here = here = certify(self.setting, self.state)
+        return here.cost, here.kkt_gap, here.noise_gap, self.state.noise, here.post.active.size
+
+    def majorise(self) -> bool:
+        """Take one majorisation step; return whether it moved next to nothing."""
+        before, self.state = self.state, majorise(self.setting, self.state, self.here.c)
+        return _settled(self.setting.problem, before, self.state)
+
+    def newton(self, tol: float) -> bool:
+        """Take Newton steps; return whether one was accepted."""
+        polished = newton(self.setting, self.state, self.here, tol)
+        self.state = self.state if polished is None else polished
+        return polished is not None
+
+    def variances(self) -> Array:
+        """Return δ."""
+        return self.state.delta
+
+    def posterior_parts(self) -> tuple[Any, ...]:
+        """Return what makes the posterior of the last certificate."""
+        return tuple(getattr(self.here.post, part.name) for part in fields(Posterior))
 
 
 def _settled(problem: Problem, before: State, after: State) -> bool:
