@@ -1,13 +1,14 @@
 """Hyper-priors on the prior variances γ: p(γ) ∝ exp(−(g(γ) + f(γ))/2), g concave, f convex (Eq. gamma_prior).
 
 A concave g prunes: its slope is added to the tangent weight of Alg. 3. A convex f bounds or spreads γ. Both are
-written in the user's units; :class:`InCoordinates` carries them into a problem's normalised ones.
+written in the user's units; :func:`in_coordinates` carries them into a problem's normalised ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -113,6 +114,7 @@ class Log(_Penalty):
         return np.asarray(self.lam) / (np.asarray(self.eta) + gamma)
 
 
+@dataclass(frozen=True, eq=False)
 class Gamma(Prior):
     """γ ~ Gamma(shape, rate): g + f = 2·rate·γ − 2(shape − 1) ln γ.
 
@@ -121,11 +123,12 @@ class Gamma(Prior):
     "the general class of Gamma distributions does not impose sparsity").
     """
 
-    def __init__(self, shape: float, rate: float) -> None:
-        if not (shape > 0 and rate >= 0):
-            raise ValueError(f"A gamma prior needs shape > 0 and rate >= 0; got {shape} and {rate}.")
-        self.shape = shape
-        self.rate = rate
+    shape: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not (self.shape > 0 and self.rate >= 0):
+            raise ValueError(f"A gamma prior needs shape > 0 and rate >= 0; got {self.shape} and {self.rate}.")
 
     @property
     def convex(self) -> Convex | None:
@@ -165,12 +168,10 @@ class Both(Prior):
     """A concave g together with a convex f, written ``g & f``."""
 
     concave: Prior
-    part: Convex
-
-    @property
-    def convex(self) -> Convex:
-        """The convex part f."""
-        return self.part
+    convex: Convex | None
+    # What one unit of γ and of σ² is worth where g is written in others.
+    gamma_unit: Any = field(default=1.0, init=False)
+    noise_unit: Any = field(default=1.0, init=False)
 
     @property
     def scales_with_noise(self) -> bool:
@@ -179,17 +180,19 @@ class Both(Prior):
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
-        return self.concave.value(gamma, noise)
+        return self.concave.value(gamma * self.gamma_unit, noise * self.noise_unit)
 
     def slope(self, gamma: Array, noise: float) -> Array:
         """Return g′(γ), elementwise."""
-        return self.concave.slope(gamma, noise)
+        return self.gamma_unit * self.concave.slope(gamma * self.gamma_unit, noise * self.noise_unit)
 
     def curvature(self, gamma: Array, noise: float) -> Array:
         """Return g″(γ), elementwise."""
-        return self.concave.curvature(gamma, noise)
+        inner = self.concave.curvature(gamma * self.gamma_unit, noise * self.noise_unit)
+        return self.gamma_unit * (self.gamma_unit * inner)
 
 
+@dataclass(eq=False, repr=False)
 class Convex:
     """A convex f of the user's own: value and slope as functions of γ, on lower ≤ γ ≤ upper.
 
@@ -204,19 +207,15 @@ class Convex:
     array([1.259921])
     """
 
-    def __init__(
-        self,
-        function: Callable[[Array], Array],
-        derivative: Callable[[Array], Array],
-        lower: ArrayLike = 0.0,
-        upper: ArrayLike = np.inf,
-    ) -> None:
-        if not np.all((np.asarray(lower) >= 0) & (np.asarray(lower) < np.asarray(upper))):
+    function: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+    lower: ArrayLike = 0.0
+    upper: ArrayLike = np.inf
+
+    def __post_init__(self) -> None:
+        lower, upper = self.bounds
+        if not np.all((lower >= 0) & (lower < upper)):
             raise ValueError("Bounds on γ need 0 <= lower < upper.")
-        self.function = function
-        self.derivative = derivative
-        self.lower = lower
-        self.upper = upper
 
     def __and__(self, concave: Prior) -> Both:
         if not isinstance(concave, Prior):
@@ -295,65 +294,38 @@ class NegativeLog(Convex):
 
 
 @dataclass(frozen=True, eq=False)
-class InCoordinates(Prior):
+class InCoordinates(Both):
     """A prior seen from a problem's coordinates: γ = γ̃·gamma_unit, σ² = σ̃²·noise_unit."""
 
-    prior: Prior
-    gamma_unit: Array
-    noise_unit: float
-
-    @property
-    def convex(self) -> Convex | None:
-        """The convex part in these coordinates."""
-        part = self.prior.convex
-        return None if part is None else ConvexInCoordinates(part, self.gamma_unit)
-
-    @property
-    def scales_with_noise(self) -> bool:
-        """Whether g depends on σ²."""
-        return self.prior.scales_with_noise
+    gamma_unit: Any = 1.0
+    noise_unit: Any = 1.0
 
     def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
         """Return the parameters in these coordinates."""
-        inner = self.prior.capped_linear()
+        inner = self.concave.capped_linear()
         if inner is None:
             return None
         lam, eta, over_noise = inner
         with np.errstate(over="ignore"):  # an infinite width is no cap
             return lam * self.gamma_unit / (self.noise_unit if over_noise else 1.0), eta / self.gamma_unit, over_noise
 
-    def value(self, gamma: Array, noise: float) -> Array:
-        """Return g(γ), elementwise."""
-        return self.prior.value(gamma * self.gamma_unit, noise * self.noise_unit)
-
-    def slope(self, gamma: Array, noise: float) -> Array:
-        """Return dg/dγ̃, elementwise."""
-        return self.gamma_unit * self.prior.slope(gamma * self.gamma_unit, noise * self.noise_unit)
-
-    def curvature(self, gamma: Array, noise: float) -> Array:
-        """Return d²g/dγ̃², elementwise."""
-        inner = self.prior.curvature(gamma * self.gamma_unit, noise * self.noise_unit)
-        return self.gamma_unit * (self.gamma_unit * inner)
-
 
 class ConvexInCoordinates(Convex):
     """A convex part seen from a problem's coordinates."""
 
-    def __init__(self, part: Convex, gamma_unit: Array) -> None:
-        lower, upper = part.bounds
-        super().__init__(part.function, part.derivative, lower / gamma_unit, upper / gamma_unit)
-        self.part = part
-        self.gamma_unit = gamma_unit
-
-    def value(self, gamma: Array) -> Array:
-        """Return f(γ), elementwise."""
-        return self.part.value(gamma * self.gamma_unit)
-
-    def slope(self, gamma: Array) -> Array:
-        """Return df/dγ̃, elementwise."""
-        return self.gamma_unit * self.part.slope(gamma * self.gamma_unit)
+    def __init__(self, part: Convex, unit: Array) -> None:
+        lower, upper = (bound / unit for bound in part.bounds)
+        super().__init__(
+            lambda gamma: part.value(gamma * unit), lambda gamma: unit * part.slope(gamma * unit), lower, upper
+        )
+        self.part, self.unit = part, unit
 
     def minimiser(self, size: Array, c: Array) -> Array:
         """Return the minimiser of size²/γ̃ + cγ̃ + f(γ̃·unit)."""
-        root = np.sqrt(self.gamma_unit)
-        return self.part.minimiser(size * root, c / self.gamma_unit) / self.gamma_unit
+        return self.part.minimiser(size * np.sqrt(self.unit), c / self.unit) / self.unit
+
+
+def in_coordinates(prior: Prior, gamma_unit: Array, noise_unit: float) -> InCoordinates:
+    """Return a prior in the user's units as it is seen from a problem's coordinates."""
+    convex = None if prior.convex is None else ConvexInCoordinates(prior.convex, gamma_unit)
+    return InCoordinates(prior, convex, gamma_unit, noise_unit)

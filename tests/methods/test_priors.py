@@ -15,11 +15,11 @@ from ardea.priors import (
     Convex,
     Flat,
     Gamma,
-    InCoordinates,
     Linear,
     Log,
     NegativeLog,
     Tanh,
+    in_coordinates,
 )
 
 GAMMA = np.array([1e-3, 0.02, 0.3, 0.9, 1.4, 5.0, 30.0])
@@ -330,7 +330,7 @@ UNITS = np.array([3.0, 0.02, 400.0])
 @pytest.mark.parametrize("prior", [*CONCAVE.values(), *PRIORS.values()], ids=[*CONCAVE, *PRIORS])
 def test_in_other_coordinates_a_prior_has_the_same_values_and_scaled_slopes(prior):
     gamma, noise_unit = np.array([0.06, 0.1, 0.25]), 7.0
-    inside = InCoordinates(prior, UNITS, noise_unit)
+    inside = in_coordinates(prior, UNITS, noise_unit)
     there, noise = gamma / UNITS, NOISE / noise_unit
     np.testing.assert_allclose(inside.value(there, noise), prior.value(gamma, NOISE), rtol=1e-13)
     np.testing.assert_allclose(inside.slope(there, noise), prior.slope(gamma, NOISE) * UNITS, rtol=1e-13)
@@ -359,7 +359,7 @@ def test_in_other_coordinates_a_prior_has_the_same_values_and_scaled_slopes(prio
 def test_in_other_coordinates_a_prior_has_the_same_solution(prior):
     theta, y = tiny_case(1)
     column_units, unit = np.array([2.0, 0.25, 16.0]), 4.0
-    inside = InCoordinates(prior, (unit / column_units) ** 2, unit**2)
+    inside = in_coordinates(prior, (unit / column_units) ** 2, unit**2)
     scaled = Setting(twin.as_problem(theta / column_units, y / unit), inside, Fixed(NOISE / unit**2), np.ones(3))
     there = solve(scaled, tol=1e-8, max_iter=100)
     here = solved(theta, y, prior, tol=1e-8, max_iter=100)

@@ -28,7 +28,7 @@ step with that ridge cannot fail. Ridges between the two are tried from Newton's
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ SINGULAR_PIVOT = 1e-7
 RELATIVE_SLACK = 1e-10
 # Share of the way from Newton's ridge to that of the tangent in ξ².
 TRUST = (0.0, 0.01, 0.1, 1.0)
+# Proximal Newton steps; a handful is the rule.
+MAX_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -250,34 +252,15 @@ class _ActiveSet:
         return float(np.max(beyond / (finite + self.rounding + np.finfo(float).tiny), initial=0.0))
 
 
-class ConvexPart(Protocol):
-    """Convex f on γ in [lower, upper]."""
-
-    @property
-    def bounds(self) -> tuple[Array | float, Array | float]:
-        """Smallest and largest γ allowed."""
-
-    def value(self, gamma: Array) -> Array:
-        """f(γ), elementwise."""
-
-    def slope(self, gamma: Array) -> Array:
-        """f′(γ), elementwise; one-sided at a bound."""
-
-    def minimiser(self, size: Array, c: Array) -> Array:
-        """Return arg min over γ of size²/γ + cγ + f(γ), elementwise."""
-
-
-def penalised_step(
-    problem: Problem, c: Array, noise: float, convex: ConvexPart, start: Array, *, max_iter: int = 100
-) -> Array:
-    """Return ξ that minimises ½‖y − Θξ‖² + (σ²/2) Σ h_j(ξ_j)."""
+def penalised_step(problem: Problem, c: Array, noise: float, convex: Any, start: Array) -> Array:
+    """Return ξ that minimises ½‖y − Θξ‖² + (σ²/2) Σ h_j(ξ_j); `convex` is an `ardea.priors.Convex`."""
     zero_slope = np.zeros_like(c)
     at_zero = np.broadcast_to(np.asarray(convex.bounds[0], dtype=float), c.shape) == 0
     with np.errstate(divide="ignore"):
         zero_slope[at_zero] = 2 * np.sqrt(np.maximum(c + convex.slope(np.zeros_like(c)), 0.0))[at_zero]
     xi = start
     objective = _objective(problem, xi, c, noise, convex)
-    for _ in range(max_iter):
+    for _ in range(MAX_STEPS):
         size = np.abs(xi)
         step = 1e-4 * size + 1e-8 * np.sqrt(problem.total)
         remainder = np.maximum(_penalty_slope(size, c, convex, zero_slope) - zero_slope, 0.0)
@@ -304,7 +287,7 @@ def penalised_step(
     return xi
 
 
-def _penalty_slope(size: Array, c: Array, convex: ConvexPart, zero_slope: Array) -> Array:
+def _penalty_slope(size: Array, c: Array, convex: Any, zero_slope: Array) -> Array:
     gamma = convex.minimiser(size, c)
     slope = zero_slope.copy()
     live = gamma > 0
@@ -312,7 +295,7 @@ def _penalty_slope(size: Array, c: Array, convex: ConvexPart, zero_slope: Array)
     return slope
 
 
-def _objective(problem: Problem, xi: Array, c: Array, noise: float, convex: ConvexPart) -> float:
+def _objective(problem: Problem, xi: Array, c: Array, noise: float, convex: Any) -> float:
     index = np.flatnonzero(xi)
     residual = problem.target - problem.active.vectors(index) @ xi[index]
     gamma = convex.minimiser(np.abs(xi), c)

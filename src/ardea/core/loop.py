@@ -123,19 +123,15 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
     gamma = setting.inflation * steps.variances()
     plain = np.all(setting.inflation == 1)
     post = Posterior(*steps.posterior_parts()) if plain else posterior(setting.problem, gamma, noise)
-    trace = Trace(*(np.array(column) for column in zip(*history, strict=True)))
+    costs, noises, terms = (np.array(column) for column in zip(*history, strict=True))
+    trace = Trace(costs, noises, terms)
     return Fit(gamma, noise, sharpened(setting.problem, post), kkt_gap, n_iter, status, trace)
 
 
-def _initial_delta(setting: Setting, start: Array | None) -> Array:
-    if start is None or setting.problem.total == 0:
-        delta = np.zeros(setting.problem.n_columns)
-    else:
-        delta = start / setting.inflation
-    convex = setting.prior.convex
-    if convex is not None:
-        delta = np.clip(delta, *convex.bounds)
-    return np.where(setting.problem.square_norms > 0, delta, 0.0)
+def _initial_delta(setting: Setting, start: Any) -> Array:
+    given = start is not None and setting.problem.total > 0
+    delta = start / setting.inflation if given else np.zeros(setting.problem.n_columns)
+    return np.where(setting.problem.square_norms > 0, np.clip(delta, *setting.prior.bounds), 0.0)
 
 
 def at_floor(setting: Setting, fit: Fit) -> bool:

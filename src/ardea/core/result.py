@@ -25,15 +25,13 @@ class Prior:
     passed along for priors that scale with it.
     """
 
-    @property
-    def convex(self) -> Any:
-        """The convex part f (see :class:`ConvexPart`), or None where it is zero."""
-        return None
+    convex: Any = None  # the convex part f (see `ardea.priors.Convex`), or None where it is zero
+    scales_with_noise: Any = False  # whether g depends on σ²
 
     @property
-    def scales_with_noise(self) -> bool:
-        """Whether g depends on σ²."""
-        return False
+    def bounds(self) -> tuple[Any, Any]:
+        """Smallest and largest γ allowed."""
+        return (0.0, np.inf) if self.convex is None else self.convex.bounds
 
     def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
         """Return (lam, eta, over_noise) where the whole prior is lam·min(γ, eta), as the compiled loop needs it."""

@@ -68,8 +68,7 @@ def certify(setting: Setting, state: State) -> Certificate:
     slopes, q = slopes_and_scores(problem, post)
     c = setting.inflation * slopes + setting.prior.slope(state.delta, state.noise)
     noise_gap = abs(_next_noise(setting, state, post) / state.noise - 1)
-    gap = _kkt_gap(setting, state.delta, c, q)
-    return Certificate(post, c, q, gap, noise_gap, _cost(setting, state, post))
+    return Certificate(post, c, q, _kkt_gap(setting, state.delta, c, q), noise_gap, _cost(setting, state, post))
 
 
 def _kkt_gap(setting: Setting, delta: Array, c: Array, q: Array) -> float:
@@ -79,7 +78,7 @@ def _kkt_gap(setting: Setting, delta: Array, c: Array, q: Array) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         denominator = c if convex is None else c + convex.slope(delta)
         ratio = np.where(np.isfinite(denominator), q**2 / denominator, 0.0) - 1
-    lower, upper = (0.0, np.inf) if convex is None else convex.bounds
+    lower, upper = setting.prior.bounds
     ratio = np.where(delta <= lower, np.maximum(ratio, 0.0), ratio)
     ratio = np.where(delta >= upper, np.minimum(ratio, 0.0), ratio)
     return float(np.max(np.abs(ratio[live]), initial=0.0))
@@ -147,21 +146,15 @@ def newton(setting: Setting, state: State, here: Certificate, tol: float) -> Sta
 
 
 def _damped(
-    setting: Setting,
-    state: State,
-    post: Posterior,
-    step: tuple[Array, float],
-    violation: float,
-    cost: float,
+    setting: Setting, state: State, post: Posterior, step: tuple[Array, float], violation: float, cost: float
 ) -> tuple[State, Posterior, float, float] | None:
     """Return the longest of 1, ½, ¼, ⅛ of a step that makes progress and, where a cost exists, does not raise it."""
     p, u = step
-    lower, upper = (0.0, np.inf) if setting.prior.convex is None else setting.prior.convex.bounds
     active, rounding = post.active, 8 * EPS * abs(cost)
     for fraction in (1.0, 0.5, 0.25, 0.125):
         delta = np.zeros_like(state.delta)
         delta[active] = np.maximum(state.delta[active] * (1 + fraction * p), 0.0)
-        delta = np.clip(delta, lower, upper) * (state.delta > 0)
+        delta = np.clip(delta, *setting.prior.bounds) * (state.delta > 0)
         noise = state.noise * float(np.exp(np.clip(fraction * u, -1, 1)))
         trial = State(delta, noise, state.xi)
         trial_post = posterior(setting.problem, delta, noise)
@@ -193,17 +186,14 @@ def _violation(setting: Setting, state: State, post: Posterior) -> float:
 
 def _held_at_bound(setting: Setting, state: State, post: Posterior, force: Array) -> NDArray[np.bool_]:
     """Return which active columns sit at a bound of the convex part and are pushed against it."""
-    if setting.prior.convex is None:
-        return np.zeros(post.active.size, dtype=bool)
-    lower, upper = (np.broadcast_to(bound, state.delta.shape)[post.active] for bound in setting.prior.convex.bounds)
+    lower, upper = (np.broadcast_to(bound, state.delta.shape)[post.active] for bound in setting.prior.bounds)
     delta = state.delta[post.active]
     return np.asarray(((delta <= lower) & (force <= 0)) | ((delta >= upper) & (force >= 0)))
 
 
 def _prior_terms(setting: Setting, state: State, post: Posterior) -> tuple[Array, Array]:
     """Return δ(g′ + f′) and δ²(g″ + f″) of the active columns."""
-    prior, convex, active = setting.prior, setting.prior.convex, post.active
-    delta = state.delta
+    prior, convex, active, delta = setting.prior, setting.prior.convex, post.active, state.delta
     slope = prior.slope(delta, state.noise)
     curvature = prior.curvature(delta, state.noise)
     if convex is not None:

@@ -38,7 +38,7 @@ from ardea.methods.thresholds import (
     Search,
     Strength,
 )
-from ardea.priors import Both, CappedLinear, Convex, InCoordinates
+from ardea.priors import Both, CappedLinear, Convex, in_coordinates
 
 # Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
 FARTHEST_NOISE = 1e100
@@ -344,7 +344,7 @@ def _given_prior(task: Task, wish: Wish) -> Prior:
     else:
         lam = 0.0 if wish.strength is None else wish.strength
         whole = CappedLinear(lam, np.inf if wish.width is None else wish.width)
-    return InCoordinates(whole, task.unit**2, task.noise_unit)
+    return in_coordinates(whole, task.unit**2, task.noise_unit)
 
 
 def _calibrated_prior(task: Task, wish: Wish, first: Fit) -> Prior:
