@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,14 @@ SHIFT_ROWS = 64
 DEPENDENT_SHARE = 1e-12
 # Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
 FOLDED_WIDTH = 2048
+
+
+class RowCounts(NamedTuple):
+    """How many rows there are: as their weights add up, as they were given, and those that differ."""
+
+    weight: float
+    given: int
+    distinct: int
 
 
 @dataclass(frozen=True)
@@ -79,13 +87,11 @@ class Compression:
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> Compression:
         """Compress blocks (X, Y, weight) one after another, in memory O(d²)."""
-        merged: Compression | None = None
-        for X, Y, weight in blocks:
-            block = cls.from_arrays(X, Y, weight)
-            merged = block if merged is None else merged.merge(block)
-        if merged is None:
+        compressed = (cls.from_arrays(*block) for block in blocks)
+        first = next(compressed, None)
+        if first is None:
             raise ValueError("No block of rows was given: pass at least one.")
-        return merged
+        return reduce(cls.merge, compressed, first)
 
     @property
     def n_targets(self) -> int:
@@ -121,15 +127,14 @@ class Compression:
         if spanned > 1 + d and d <= COMPRESSION_COLUMN_LIMIT:
             spanned = 1 + d
             rows = triangle(rows) if rows[spanned:, :spanned].any() else rows
-        flat_columns = np.concatenate([[0] if intercept else [], 1 + np.asarray(keep, dtype=float)]).astype(np.intp)
         return pose_dense(
             rows[:spanned, 1 : 1 + d],
             rows[:spanned, 1 + d :],
-            FlatRows(rows[:spanned, flat_columns], intercept, keep),
+            rows[:spanned, :1],
+            RowCounts(self.total_weight, self.n_samples, self.n_distinct),
+            intercept=intercept,
+            keep=keep,
             rest_rows=rows[spanned:, 1 + d :],
-            total_weight=self.total_weight,
-            n_samples=self.n_samples,
-            n_distinct=self.n_distinct,
         )
 
 
@@ -183,67 +188,60 @@ class FlatRows:
         twice: Array = once - self.basis @ (self.basis.T @ once)
         return twice
 
-    def flat(self, loadings: Array, target_loadings: Array) -> FlatColumns:
-        """Return what the coordinates remember of F."""
-        return FlatColumns(self.kept, self.intercept, loadings, target_loadings, self.inverse_gram)
-
 
 def pose_dense(
     theta: Array,
     targets: Array,
-    flat_rows: FlatRows,
+    ones: Array,
+    counts: RowCounts,
     *,
-    rest_rows: Array | None = None,
+    intercept: bool,
+    keep: Sequence[int],
     root: Array | None = None,
-    total_weight: float,
-    n_samples: int,
-    n_distinct: int,
+    rest_rows: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
-    """Pose an array Θ (rows still to be multiplied by `root` where that is given; targets already are)."""
-    share = rounding_share(n_samples)
+    """Pose an array Θ (rows still to be multiplied by `root` where that is given; targets and ones already are)."""
+    kept = theta[:, list(keep)]
+    flat = FlatRows(
+        np.column_stack([ones[:, : int(intercept)], kept if root is None else root * kept]), intercept, keep
+    )
+    share = rounding_share(counts.given)
     m, d = theta.shape
     matrix = np.empty((m, d), order="F")
-    scale, loadings = np.empty(d), np.empty((flat_rows.unload.shape[0], d))
+    unit, loadings = np.empty(d), np.empty((flat.unload.shape[0], d))
     width = max(8, BLOCK_BYTES // (8 * max(m, 1)))
     for start in range(0, d, width):
         part = slice(start, start + width)
         block = np.array(theta[:, part], dtype=np.float64, order="C")  # one layout, so that sums run in one order
         if root is not None:
-            block *= root[:, None]
-        loadings[:, part] = flat_rows.unload @ block
+            block *= root
+        loadings[:, part] = flat.unload @ block
         coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
         block /= coarse
         raw = np.einsum("ij,ij->j", block, block)
-        block = flat_rows.projected(block)
+        block = flat.projected(block)
         left = np.einsum("ij,ij->j", block, block)
         live = left > share**2 * raw
-        unit = np.where(live, power_of_two(np.sqrt(left)), 1.0)
-        np.multiply(block, live / unit, out=matrix[:, part])
-        scale[part] = coarse * unit
-    matrix[:, flat_rows.kept] = 0.0
-    flat = flat_rows.flat(loadings, flat_rows.unload @ targets)
-    rest_rows = np.empty((0, targets.shape[1])) if rest_rows is None else rest_rows
-    rank = flat_rows.basis.shape[1]
-    sizes = free_rows(total_weight, rank), free_rows(n_distinct, rank)
-    problems, scales = one_per_target(DenseColumns(matrix), targets, flat_rows, rest_rows, sizes, share)
-    return problems, Coordinates(scale, scales, flat, rank, total_weight, n_samples)
+        fine = np.where(live, power_of_two(np.sqrt(left)), 1.0)
+        np.multiply(block, live / fine, out=matrix[:, part])
+        unit[part] = coarse * fine
+    matrix[:, flat.kept] = 0.0
+    return one_per_target(DenseColumns(matrix), unit, targets, flat, loadings, counts, rest_rows)
 
 
 def pose_array(
     X: Any, Y: Array, weight: Array | None, *, intercept: bool, keep: Sequence[int] = ()
 ) -> tuple[list[Problem], Coordinates]:
     """Pose an array with d ≥ m, or too many columns for a d×d factor: Θ is kept."""
-    root = np.ones(X.shape[0]) if weight is None else np.sqrt(weight)
-    flat = np.column_stack([root[:, None][:, : int(intercept)], root[:, None] * X[:, list(keep)]])
-    return pose_dense(
-        X,
-        root[:, None] * Y,
-        FlatRows(flat, intercept, keep),
-        root=None if weight is None else root,
-        total_weight=float(root @ root),
-        n_samples=X.shape[0],
-        n_distinct=distinct_rows(X, Y, ranges_of(X)),
-    )
+    root = root_weights(weight, X.shape[0])
+    counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], distinct_rows(X, Y, ranges_of(X)))
+    weighted = None if weight is None else root
+    return pose_dense(X, root * Y, root, counts, intercept=intercept, keep=keep, root=weighted)
+
+
+def root_weights(weight: Array | None, n_rows: int) -> Array:
+    """Return √w as a column."""
+    return np.ones((n_rows, 1)) if weight is None else np.sqrt(weight)[:, None]
 
 
 def rounding_share(n_samples: int) -> float:
@@ -251,31 +249,37 @@ def rounding_share(n_samples: int) -> float:
     return EPS * (32 + float(np.sqrt(n_samples)))
 
 
-def free_rows(total_weight: float, rank: int) -> float:
-    """Return m less the flat directions; half of m where weights add up to less than those (the estimator warns)."""
-    return max(total_weight - rank, total_weight / 2)
-
-
 def one_per_target(
-    columns: Columns, targets: Array, flat_rows: FlatRows, rest_rows: Array, sizes: tuple[float, float], rounding: float
-) -> tuple[list[Problem], Array]:
-    """Return a problem for every target and the units of the targets; `sizes`: all rows, and those that differ."""
+    columns: Columns,
+    unit: Array,
+    targets: Array,
+    flat: FlatRows,
+    loadings: Array,
+    counts: RowCounts,
+    rest_rows: Array | None = None,
+) -> tuple[list[Problem], Coordinates]:
+    """Return a problem for every target, and the way back: `unit` of the columns, `loadings` on the flat ones."""
+    rest_rows = np.empty((0, targets.shape[1])) if rest_rows is None else rest_rows
     raw = np.vstack([targets, rest_rows])
-    scales = np.maximum(power_of_two(np.abs(raw).max(axis=0, initial=0.0)), np.finfo(float).tiny)
-    z = flat_rows.projected(targets / scales)
-    rest = ((rest_rows / scales) ** 2).sum(axis=0)
+    coarse = np.maximum(power_of_two(np.abs(raw).max(axis=0, initial=0.0)), np.finfo(float).tiny)
+    z = flat.projected(targets / coarse)
+    rest = ((rest_rows / coarse) ** 2).sum(axis=0)
     total = (z**2).sum(axis=0) + rest
     # A target that is constant (or zero) leaves rounding error only: make it exactly zero.
-    vanishing = total <= rounding**2 * (((targets / scales) ** 2).sum(axis=0) + rest)
-    unit = np.where(vanishing, 1.0, power_of_two(np.sqrt(total)))
-    z = np.where(vanishing, 0.0, z / unit)
-    rest = np.where(vanishing, 0.0, rest / unit**2)
-    n_rows, distinct = sizes
+    share = rounding_share(counts.given)
+    vanishing = total <= share**2 * (((targets / coarse) ** 2).sum(axis=0) + rest)
+    fine = np.where(vanishing, 1.0, power_of_two(np.sqrt(total)))
+    z = np.where(vanishing, 0.0, z / fine)
+    rest = np.where(vanishing, 0.0, rest / fine**2)
+    rank = flat.basis.shape[1]
+    # Less the flat directions; half of the rows where weights add up to less than those (the estimator warns).
+    free, distinct = (max(count - rank, count / 2) for count in (counts.weight, counts.distinct))
     problems = [
-        Problem(columns, np.ascontiguousarray(z[:, t]), float(rest[t]), n_rows, distinct=distinct)
+        Problem(columns, np.ascontiguousarray(z[:, t]), float(rest[t]), free, distinct=distinct)
         for t in range(z.shape[1])
     ]
-    return problems, scales * unit
+    remembered = FlatColumns(flat.kept, flat.intercept, loadings, flat.unload @ targets, flat.inverse_gram)
+    return problems, Coordinates(unit, coarse * fine, remembered, rank, counts.weight, counts.given)
 
 
 def ranges_of(X: Any) -> Array:
@@ -365,19 +369,13 @@ class Rows:
         for start in range(0, m, size):
             yield self.weighted(slice(start, start + size), self.shift, buffer)
 
-    def shifted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
-        """Return the part of [1, X − shift, Y − shift], in the buffer where one is given."""
-        block = self._readable[part]
-        d = self.X.shape[1]
-        rows = np.empty((block.shape[0], self.width)) if buffer is None else buffer[: block.shape[0]]
-        rows[:, 0] = 1.0
-        np.subtract(block.toarray() if sparse.issparse(block) else block, shift[:d], out=rows[:, 1 : 1 + d])
-        np.subtract(self.Y[part], shift[d:], out=rows[:, 1 + d :])
-        return rows
-
     def weighted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
         """Return the part of √w·[1, X − shift, Y − shift], in the buffer where one is given."""
-        rows = self.shifted(part, shift, buffer)
+        block, d = self._readable[part], self.X.shape[1]
+        rows = np.empty((block.shape[0], self.width)) if buffer is None else buffer[: block.shape[0]]
+        rows[:, 0] = 1.0
+        np.subtract(_dense(block), shift[:d], out=rows[:, 1 : 1 + d])
+        np.subtract(self.Y[part], shift[d:], out=rows[:, 1 + d :])
         if self.weight is not None:
             rows *= np.sqrt(self.weight[part])[:, None]
         return rows
@@ -385,9 +383,13 @@ class Rows:
     @cached_property
     def shift(self) -> Array:
         """Means of the first rows; where those are constant, their exact value."""
-        first = self.shifted(slice(0, SHIFT_ROWS), np.zeros(self.width - 1))[:, 1:]
+        first = np.hstack([_dense(self._readable[:SHIFT_ROWS]), self.Y[:SHIFT_ROWS]]).astype(float)
         constant = (first == first[0]).all(axis=0)
         return np.where(constant, first[0], first.mean(axis=0))
+
+
+def _dense(block: Any) -> Any:
+    return block.toarray() if sparse.issparse(block) else block
 
 
 def factor_by_qr(rows: Rows) -> Array:
@@ -415,7 +417,7 @@ def factor_by_gram(rows: Rows) -> Array | None:
     in_range = np.isfinite(gram).all() and np.all((raw[live] > 1e-280) & (raw[live] < 1e280))
     if not in_range or np.any(left[live] < CENTRING_SHARE * raw[live]):
         return None
-    upper, condition = _scaled_cholesky(centred if live.all() else centred[np.ix_(live, live)])
+    upper, condition = _scaled_cholesky(centred[np.ix_(live, live)])
     mean_row = gram[0] / np.sqrt(gram[0, 0])
     if upper is not None and condition > GRAM_CONDITION_LIMIT:
         upper = _second_pass(rows, live, mean_row, upper) if condition < TWO_PASS_CONDITION_LIMIT else None
@@ -424,10 +426,7 @@ def factor_by_gram(rows: Rows) -> Array | None:
     factor = np.zeros((rows.width, rows.width))
     factor[0] = mean_row
     factor[0, 1:] += mean_row[0] * rows.shift
-    if live.all():
-        factor[1:, 1:] = upper
-    else:
-        factor[1:, 1:][np.ix_(live, live)] = upper
+    factor[1:, 1:][np.ix_(live, live)] = upper
     return factor
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from ardea.core.compression import FlatRows, free_rows, one_per_target, rounding_share
+from ardea.core.compression import FlatRows, RowCounts, one_per_target, root_weights, rounding_share
 from ardea.core.problem import Array, Coordinates, Index, Problem, power_of_two
 
 # Columns with this share of their norm or less left after projection are measured one by one.
@@ -68,7 +68,7 @@ class SparseSource:
         self.shape: tuple[int, int] = matrix.shape
 
     @cached_property
-    def norms(self) -> Array:
+    def column_norms(self) -> Array:
         """Norm of every column."""
         return np.sqrt(self.matrix.multiply(self.matrix).sum(axis=0)) * self.scale
 
@@ -164,11 +164,6 @@ class Operator:
         made.column_norms = norms
         return made
 
-    @property
-    def norms(self) -> Array:
-        """Norm of every column."""
-        return self.column_norms
-
     def weighted(self, root: Array) -> Operator:
         """Return the same with every row multiplied by its root weight."""
         return self._derived(aslinearoperator(sparse.diags_array(root)) @ self.op, None)
@@ -208,25 +203,22 @@ def pose_implicit(
 ) -> tuple[list[Problem], Coordinates]:
     """Pose a sparse matrix or an operator without making it dense; without `n_distinct` all rows count as different."""
     m = Y.shape[0]
-    root = np.ones(m) if weight is None else np.sqrt(weight)
-    source = source if weight is None else source.weighted(root)
+    root = root_weights(weight, m)
+    source = source if weight is None else source.weighted(root[:, 0])
     kept = np.asarray(keep, dtype=np.intp)
-    flat_rows = FlatRows(np.column_stack([root[:, None][:, : int(intercept)], source.take(kept)]), intercept, keep)
-    loadings, targets = source.correlate(flat_rows.basis), root[:, None] * Y
-    flat = flat_rows.flat(source.correlate(flat_rows.unload.T).T, flat_rows.unload @ targets)
-    norms = _projected_norms(source, flat_rows, loadings)
+    flat = FlatRows(np.column_stack([root[:, : int(intercept)], source.take(kept)]), intercept, keep)
+    loadings = source.correlate(flat.basis)
+    norms = _projected_norms(source, flat, loadings)
     norms[kept] = 0.0
     unit = np.where(norms > 0, power_of_two(norms), 1.0)
-    columns = ProjectedColumns(source, flat_rows.basis, loadings, (norms / unit) ** 2, unit)
-    total, rank = float(root @ root), flat_rows.basis.shape[1]
-    sizes = free_rows(total, rank), free_rows(m if n_distinct is None else n_distinct, rank)
-    problems, scales = one_per_target(columns, targets, flat_rows, np.empty((0, Y.shape[1])), sizes, rounding_share(m))
-    return problems, Coordinates(unit, scales, flat, rank, total, m)
+    columns = ProjectedColumns(source, flat.basis, loadings, (norms / unit) ** 2, unit)
+    counts = RowCounts(float(root[:, 0] @ root[:, 0]), m, m if n_distinct is None else n_distinct)
+    return one_per_target(columns, unit, root * Y, flat, source.correlate(flat.unload.T).T, counts)
 
 
 def _projected_norms(source: Source, flat_rows: FlatRows, loadings: Array) -> Array:
     """Return ‖θ_j − UUᵀθ_j‖ as √(‖θ_j‖² − ‖Uᵀθ_j‖²) where that keeps its digits, column by column where it does not."""
-    raw = source.norms
+    raw = source.column_norms
     coarse = power_of_two(raw)
     square = (raw / coarse) ** 2
     left = square - ((loadings / coarse[:, None]) ** 2).sum(axis=1)

@@ -208,14 +208,8 @@ class Problem:
         k = index.size
         stacked = np.column_stack([columns.take(np.arange(k)), self.target])
         (triangle,) = linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)
-        return Problem(
-            DenseColumns(triangle[:k, :k]),
-            triangle[:k, k],
-            self.rest + float(triangle[k, k] ** 2),
-            self.n_rows,
-            self.floor,
-            self.distinct,
-        )
+        rest = self.rest + float(triangle[k, k] ** 2)
+        return replace(self, columns=DenseColumns(triangle[:k, :k]), target=triangle[:k, k], rest=rest)
 
 
 @dataclass(frozen=True, eq=False)
