@@ -201,10 +201,8 @@ def pose_dense(
     rest_rows: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
     """Pose an array Θ (rows still to be multiplied by `root` where that is given; targets and ones already are)."""
-    kept = theta[:, list(keep)]
-    flat = FlatRows(
-        np.column_stack([ones[:, : int(intercept)], kept if root is None else root * kept]), intercept, keep
-    )
+    kept = theta[:, list(keep)] * (1.0 if root is None else root)
+    flat = FlatRows(np.column_stack([ones[:, : int(intercept)], kept]), intercept, keep)
     share = rounding_share(counts.given)
     m, d = theta.shape
     matrix = np.empty((m, d), order="F")

@@ -36,7 +36,6 @@ class Given:
     values: Array
 
     def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
-        """Return them."""
         return self.values[columns]
 
 
@@ -59,7 +58,6 @@ class Calibrated:
     false_positive_rate: float
 
     def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
-        """Return the strengths at the present posterior."""
         if self.method == "map":
             price = rates.strength_for("map", self.false_positive_rate)
             return price * post.variance * (rho / post.noise + 1 / post.root**2)
@@ -78,7 +76,6 @@ class Magnitude:
     unit_power: ClassVar[int] = 1
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        """Judge the active columns."""
         threshold = self.strength(columns, post, rho)
         statistic = np.abs(post.mean)
         return Verdict(statistic < threshold, statistic, threshold)
@@ -92,7 +89,6 @@ class Likelihood:
     unit_power: ClassVar[int] = -1
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        """Judge the active columns."""
         threshold = self.strength(columns, post, rho)
         log_density = -(post.mean**2) / (2 * post.variance) - 0.5 * np.log(2 * np.pi * post.variance)
         with np.errstate(divide="ignore"):
@@ -117,7 +113,6 @@ class MaximumAPosteriori:
     unit_power: ClassVar[int] = 0
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        """Judge the active columns."""
         threshold = self.strength(columns, post, rho)
         if self.search == "diagonal":
             statistic = 0.5 * post.mean**2 * (rho / post.noise + 1 / post.root**2)
