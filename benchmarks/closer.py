@@ -27,7 +27,7 @@ from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.result import Fit
 from ardea.estimators.inputs import CheckedRows
 from ardea.methods.task import Task, Wish, tasks_of
-from ardea.methods.thresholds import MaximumAPosteriori
+from ardea.methods.thresholds import SEARCHES, Rule
 from benchmarks.cases import fourier, linear
 from benchmarks.process import save_json
 
@@ -104,7 +104,7 @@ def with_terms_added_back(neighbourhood: Neighbourhood, fit: Fit) -> Fit:
     """Add the strongest outsider while its statistic exceeds the cut, and eliminate backward after each."""
     task = neighbourhood.task
     cut = float(rates.strength_for("vi", task.false_positive_rate(FALSE_TERMS)))
-    rule = MaximumAPosteriori(Wish(false_terms=FALSE_TERMS).price(task), "backward")
+    rule = Rule(SEARCHES["backward"], Wish(false_terms=FALSE_TERMS).price(task))
     while True:
         t_square = neighbourhood.statistics(fit.gamma, fit.noise)
         entrant = int(np.argmax(t_square))

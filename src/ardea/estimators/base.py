@@ -220,14 +220,21 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self.warnings_ = []
         for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
-        lefts = ["y"] if self._one_target else default_names(len(fits), "y")
-        equations, traces = [], []
-        for t, (left, problem, fit) in enumerate(zip(lefts, problems, fits, strict=True)):
-            kept = kept_terms(problem, fit, coordinates, t, noise_known=self.noise_variance is not None)
-            equations.append(Equation(Left(left), ColumnNames(self._names()), kept))
+        traces = []
+        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             unit = coordinates.coefficient_unit(t) ** self.method.unit_power
             traces.append(fit.trace.in_units(problem.n_rows, unit, float(coordinates.targets[t])))
+        equations = self._equations(problems, coordinates, fits)
         self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces)
+
+    def _equations(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> list[Equation]:
+        """Return the fits in the user's units."""
+        lefts = ["y"] if self._one_target else default_names(len(fits), "y")
+        names, known = ColumnNames(self._names()), self.noise_variance is not None
+        return [
+            Equation(Left(left), names, kept_terms(problem, fit, coordinates, t, noise_known=known))
+            for t, (left, problem, fit) in enumerate(zip(lefts, problems, fits, strict=True))
+        ]
 
     def _set_attributes(
         self, equations: list[Equation], gaps: list[float], counts: list[int], traces: list[Trace]
@@ -375,13 +382,9 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             table = {"target": lefts} | table
         kept = sum(len(one.support) for one in self.equations_)
         sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
-        possible = len(self.equations_) * self.n_features_in_
-        intervals_of = "posterior intervals"
-        if kind == "refit":
-            intervals_of = "intervals of least squares on the kept terms"
-        return Summary(
-            table, f"{type(self).__name__}: {kept} of {possible} terms kept, noise σ = {sigma}; {intervals_of}"
-        )
+        count = f"{kept} of {len(self.equations_) * self.n_features_in_} terms kept"
+        intervals_of = "intervals of least squares on the kept terms" if kind == "refit" else "posterior intervals"
+        return Summary(table, f"{type(self).__name__}: {count}, noise σ = {sigma}; {intervals_of}")
 
     def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
         """Return posterior draws for ArviZ; see :func:`ardea.show.draws.to_arviz`."""

@@ -21,7 +21,7 @@ from ardea.methods.task import (
     plain,
     sparse,
 )
-from ardea.methods.thresholds import Likelihood, Magnitude, Search
+from ardea.methods.thresholds import Search
 from ardea.priors import Convex, Prior
 
 
@@ -191,7 +191,7 @@ class MSTSBL(BaseARD):
     (1, 1)
     """
 
-    method = Method(magnitude, "tau", unit_power=Magnitude.unit_power)
+    method = Method(magnitude, "tau", unit_power=1)
     tau: Any = "calibrated"
     _: KW_ONLY
     false_terms: float = 1.0
@@ -221,7 +221,7 @@ class LSTSBL(BaseARD):
     1
     """
 
-    method = Method(likelihood, "tau", infinity_allowed=True, sparse_first=True, unit_power=Likelihood.unit_power)
+    method = Method(likelihood, "tau", infinity_allowed=True, sparse_first=True, unit_power=-1)
     tau: Any = "calibrated"
     _: KW_ONLY
     false_terms: float = 1.0
@@ -236,7 +236,7 @@ class MAPSTSBL(BaseARD):
     tau : float, array of shape (n_features,) or "calibrated", default="calibrated"
         Price of a term. On orthogonal columns it keeps what ARDvi keeps at α = 2τ + 1.
     search : {"diagonal", "greedy", "forward-backward", "backward"}, default="diagonal"
-        How the set is looked for; see :class:`ardea.methods.thresholds.MaximumAPosteriori`.
+        How the set is looked for; see :mod:`ardea.methods.thresholds`.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
     noise_variance, fit_intercept, always_keep, max_iter, tol, verbose

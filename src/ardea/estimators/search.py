@@ -43,11 +43,10 @@ from ardea.core.implicit import Operator
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.subsets import Criterion, misfit, penalty
-from ardea.equation import Equation, Left, kept_terms
+from ardea.equation import Equation
 from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
-from ardea.names import ColumnNames, default_names
 from ardea.show import fits
 from ardea.show.notebook import ShowsFit
 
@@ -88,11 +87,10 @@ class Entry:
         """Which penalised columns are kept."""
         return self.fit.gamma > 0
 
+    @property
     def equation(self) -> Equation:
-        """Return the model in the user's units."""
-        known = self.candidate.model.noise_variance is not None
-        names = ColumnNames(default_names(self.problem.n_columns))
-        return Equation(Left("y"), names, kept_terms(self.problem, self.fit, self.coordinates, 0, noise_known=known))
+        """The model in the user's units."""
+        return self.candidate.model._equations([self.problem], self.coordinates, [self.fit])[0]
 
 
 class Path(dict[str, Any]):
@@ -294,17 +292,15 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
 
     def _shown(self, steps: Iterable[Any], title: str, unit: str, total: int) -> Iterable[Any]:
         """Show a bar with the time left while something is gone through, where that is asked for."""
-        if not self.verbose:
-            return steps
         from tqdm import tqdm
 
-        return tqdm(steps, desc=title, unit=unit, total=total)
+        return tqdm(steps, desc=title, unit=unit, total=total, disable=not self.verbose)
 
     def _resampled(self, data: tuple[list[Candidate], CheckedRows], subsets: list[NDArray[np.intp]]) -> Any:
         """Run the path on every subset of the rows."""
         candidates, rows = data
         jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
-        paths = jobs(delayed(_whole_path)(candidates, rows.subset(subset)) for subset in subsets)
+        paths = jobs(delayed(lambda subset: list(_path(candidates, rows.subset(subset))))(subset) for subset in subsets)
         return list(self._shown(paths, self.criterion, " paths", len(subsets)))
 
     def _cross_validated(
@@ -314,12 +310,8 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         _, rows = data
         splits = self._splits(rows)
         paths = self._resampled(data, [train for train, _ in splits])
-        errors = np.array(
-            [
-                [_error(entry.equation(), rows, left_out) for entry in path]
-                for path, (_, left_out) in zip(paths, splits, strict=True)
-            ]
-        )
+        pairs = zip(paths, splits, strict=True)
+        errors = np.array([[_error(entry.equation, rows, out) for entry in path] for path, (_, out) in pairs])
         mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(len(splits))
         best = int(np.argmin(np.where(eligible, mean, np.inf)))
         within = eligible & (mean <= mean[best] + spread[best])
@@ -385,10 +377,6 @@ def _path(candidates: Sequence[Candidate], rows: CheckedRows) -> Iterator[Entry]
         yield Entry(candidate, near, problem, coordinates)
 
 
-def _whole_path(candidates: Sequence[Candidate], rows: CheckedRows) -> list[Entry]:
-    return list(_path(candidates, rows))
-
-
 def _grid(model: BaseARD, grid: Any, n_columns: int) -> Iterator[dict[str, Any]]:
     """Yield the parameters of every model of a grid, strongest first."""
     if model.method.strength is None:
@@ -450,7 +438,7 @@ def _table(entries: list[Entry]) -> dict[str, Any]:
         **{name: cost + penalty(name, m, d, k) for name in EVIDENCE_CRITERIA},
         **{name: unexplained + penalty(name, m, d, k) for name in RSS_CRITERIA},
         "support": np.array([entry.support for entry in entries]),
-        "coef": np.array([one.spread(one.coefficients) for one in (entry.equation() for entry in entries)]),
+        "coef": np.array([one.spread(one.coefficients) for one in (entry.equation for entry in entries)]),
     }
 
 

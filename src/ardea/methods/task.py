@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -28,16 +27,7 @@ from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.loop import at_floor, solve_wide
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.result import Dropped, Fit, Fixed, Flat, Learned, NoiseRule, Prior, Setting, Status, Trace, worst
-from ardea.methods.thresholds import (
-    Calibrated,
-    Given,
-    Likelihood,
-    Magnitude,
-    MaximumAPosteriori,
-    Rule,
-    Search,
-    Strength,
-)
+from ardea.methods.thresholds import SEARCHES, Calibrated, Given, Rule, Search, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
 
 # Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
@@ -250,7 +240,7 @@ class Wish:
         """Whether the strength follows from `false_terms`."""
         return self.strength is None and self.prior is None
 
-    def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Strength:
+    def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Given | Calibrated:
         """Return the strengths of a rule in the problem's coordinates."""
         if self.strength is None:
             return Calibrated(method, task.false_positive_rate(self.false_terms))
@@ -287,26 +277,26 @@ def inflated(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
 
 def magnitude(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """M-STSBL (Alg. 4)."""
-    rule = Magnitude(wish.threshold(task, "m", Magnitude.unit_power))
+    rule = Rule(by_magnitude, wish.threshold(task, "m", 1))
     return task.threshold(rule, task.screened_where_collapsing(wish))
 
 
 def likelihood(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """L-STSBL (Alg. 5)."""
-    rule = Likelihood(wish.threshold(task, "l", Likelihood.unit_power))
+    rule = Rule(by_likelihood, wish.threshold(task, "l", -1))
     return task.threshold(rule, task.screened_where_collapsing(wish))
 
 
 def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """MAP-STSBL (Alg. 6)."""
     one_price = wish.calibrated and wish.search != "diagonal"
-    strength: Any = wish.price(task) if one_price else wish.threshold(task, "map", 0)
-    return task.threshold(MaximumAPosteriori(strength, wish.search), task.screened_where_collapsing(wish))
+    rule = Rule(SEARCHES[wish.search], wish.price(task) if one_price else wish.threshold(task, "map", 0))
+    return task.threshold(rule, task.screened_where_collapsing(wish))
 
 
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """SparseARD: candidates by ARDvi, then MAP backward elimination among them."""
-    return task.threshold(MaximumAPosteriori(wish.price(task), "backward"), task.screened(wish.false_terms))
+    return task.threshold(Rule(SEARCHES["backward"], wish.price(task)), task.screened(wish.false_terms))
 
 
 def penalised(task: Task, wish: Wish, near: Fit | None = None) -> Fit:

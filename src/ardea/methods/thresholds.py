@@ -1,13 +1,24 @@
 """Rules that say which columns of a fit are dropped (Algs. 4–6): posterior → verdict.
 
-Each rule compares a statistic of every active column with a threshold and says which columns go. `unit_power` tells
-how both change with the unit of a coefficient: magnitudes with its first power, densities with its inverse.
+Each compares a statistic of every active column with a threshold and says which columns go. How both change with the
+unit of a coefficient: magnitudes with its first power, densities with its inverse, the costs of MAP not at all.
+
+MAP drops the set S that maximises the posterior of Eq. (sparse_xi_posterior), searched in one of four ways:
+
+- "diagonal": ½μ_j²(Σ⁻¹)_jj < τ, one column at a time (Eq. single_thresh_criteria, Alg. 6).
+- "greedy": grow S by the column that most increases Στ − ½μ_SᵀP_SSμ_S, P = Σ⁻¹, until none does.
+- "forward-backward": the same, and after every growth take columns out of S while that increases it.
+- "backward": the kept coordinates are re-optimised when a column goes (the paper freezes them), which costs
+  ½μ_Sᵀ(Σ_SS)⁻¹μ_S: remove the column with the largest τ_j − ½μ_j²/Σ_jj > 0, condition the Gaussian on
+  ξ_j = 0, repeat.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +28,6 @@ from ardea.core.evidence import Posterior
 from ardea.core.problem import Array, Index
 
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
-SEARCHES: tuple[Search, ...] = ("diagonal", "greedy", "forward-backward", "backward")
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,7 @@ class Given:
     values: Array
 
     def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
+        """Return them."""
         return self.values[columns]
 
 
@@ -58,68 +69,43 @@ class Calibrated:
     false_positive_rate: float
 
     def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
+        """Return the strengths at the present posterior."""
         if self.method == "map":
             price = rates.strength_for("map", self.false_positive_rate)
             return price * post.variance * (rho / post.noise + 1 / post.root**2)
         return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision)
 
 
-# A threshold per active column, given their numbers in the whole problem, the posterior and their ρ.
-Strength = Given | Calibrated
-
-
 @dataclass(frozen=True)
-class Magnitude:
+class Rule:
+    """A judge of the posterior, ρ and a threshold of the active columns, and where these thresholds come from."""
+
+    judge: Callable[[Posterior, Array, Array], Verdict]
+    strength: Given | Calibrated
+
+    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
+        """Judge the active columns, given their ρ and their numbers in the whole problem."""
+        return self.judge(post, rho, self.strength(columns, post, rho))
+
+
+def by_magnitude(post: Posterior, rho: Array, threshold: Array) -> Verdict:
     """Drop |μ_j| < τ (Alg. 4)."""
-
-    strength: Strength
-    unit_power: ClassVar[int] = 1
-
-    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        threshold = self.strength(columns, post, rho)
-        statistic = np.abs(post.mean)
-        return Verdict(statistic < threshold, statistic, threshold)
+    statistic = np.abs(post.mean)
+    return Verdict(statistic < threshold, statistic, threshold)
 
 
-@dataclass(frozen=True)
-class Likelihood:
+def by_likelihood(post: Posterior, rho: Array, threshold: Array) -> Verdict:
     """Drop N(0 | μ_j, Σ_jj) > τ (Alg. 5)."""
-
-    strength: Strength
-    unit_power: ClassVar[int] = -1
-
-    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        threshold = self.strength(columns, post, rho)
-        log_density = -(post.mean**2) / (2 * post.variance) - 0.5 * np.log(2 * np.pi * post.variance)
-        with np.errstate(divide="ignore"):
-            drop = log_density > np.log(threshold)
-        return Verdict(drop, np.exp(log_density), threshold)
+    log_density = -(post.mean**2) / (2 * post.variance) - 0.5 * np.log(2 * np.pi * post.variance)
+    with np.errstate(divide="ignore"):
+        drop = log_density > np.log(threshold)
+    return Verdict(drop, np.exp(log_density), threshold)
 
 
-@dataclass(frozen=True)
-class MaximumAPosteriori:
-    """Drop the set S that maximises the posterior of Eq. (sparse_xi_posterior), searched in one of four ways.
-
-    - "diagonal": ½μ_j²(Σ⁻¹)_jj < τ, one column at a time (Eq. single_thresh_criteria, Alg. 6).
-    - "greedy": grow S by the column that most increases Στ − ½μ_SᵀP_SSμ_S, P = Σ⁻¹, until none does.
-    - "forward-backward": the same, and after every growth take columns out of S while that increases it.
-    - "backward": the kept coordinates are re-optimised when a column goes (the paper freezes them), which costs
-      ½μ_Sᵀ(Σ_SS)⁻¹μ_S: remove the column with the largest τ_j − ½μ_j²/Σ_jj > 0, condition the Gaussian on
-      ξ_j = 0, repeat.
-    """
-
-    strength: Strength
-    search: Search = "diagonal"
-    unit_power: ClassVar[int] = 0
-
-    def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
-        threshold = self.strength(columns, post, rho)
-        if self.search == "diagonal":
-            statistic = 0.5 * post.mean**2 * (rho / post.noise + 1 / post.root**2)
-            return Verdict(statistic < threshold, statistic, threshold)
-        if self.search == "backward":
-            return backward_elimination(post.mean, post.covariance, threshold)
-        return _grown_removal(post, threshold, backward=self.search == "forward-backward")
+def by_diagonal(post: Posterior, rho: Array, threshold: Array) -> Verdict:
+    """Drop ½μ_j²(Σ⁻¹)_jj < τ (Alg. 6)."""
+    statistic = 0.5 * post.mean**2 * (rho / post.noise + 1 / post.root**2)
+    return Verdict(statistic < threshold, statistic, threshold)
 
 
 def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Verdict:
@@ -148,7 +134,7 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
     return Verdict(~alive, statistic, threshold)
 
 
-def _grown_removal(post: Posterior, threshold: Array, *, backward: bool) -> Verdict:
+def by_growth(post: Posterior, rho: Array, threshold: Array, *, backward: bool) -> Verdict:
     """Grow S greedily on the paper's criterion, Στ_S − ½μ_SᵀP_SSμ_S with the kept coordinates frozen at μ."""
     half = post.triangle / post.root[:, None]
     precision = half @ half.T / post.noise  # Σ⁻¹ = Γ^{-1/2}BΓ^{-1/2}/σ²
@@ -174,4 +160,9 @@ def _grown_removal(post: Posterior, threshold: Array, *, backward: bool) -> Verd
     return Verdict(removed, statistic, threshold)
 
 
-Rule = Magnitude | Likelihood | MaximumAPosteriori
+SEARCHES: dict[Search, Callable[[Posterior, Array, Array], Verdict]] = {
+    "diagonal": by_diagonal,
+    "greedy": partial(by_growth, backward=False),
+    "forward-backward": partial(by_growth, backward=True),
+    "backward": lambda post, rho, threshold: backward_elimination(post.mean, post.covariance, threshold),
+}
