@@ -52,15 +52,7 @@ def cut(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: Arr
     (2.0, 2.0)
     """
     strength, spread = _checked(method, strength, rho, sigma)
-    if method == "vi":
-        return np.sqrt(strength)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if method == "r":
-            return np.where(strength == 0, 1.0, np.hypot(1.0, np.sqrt(strength) * spread))
-        if method == "m":
-            t = np.where(strength == 0, 0.0, strength / spread)
-            return np.asarray(0.5 * t + np.hypot(0.5 * t, 1.0))
-    return np.sqrt(1 + _excess(method, strength, spread))
+    return np.sqrt(strength) if method == "vi" else np.hypot(1.0, _root_excess(method, strength, spread))
 
 
 def psi(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0) -> Array:
@@ -255,7 +247,8 @@ def equivalent(
     strength, spread = _checked(method, strength, rho, sigma)
     if method == "vi":
         return _strength_at(to, strength, strength - 1, spread)
-    excess = _excess(method, strength, spread)
+    with np.errstate(over="ignore"):
+        excess = _root_excess(method, strength, spread) ** 2
     return _strength_at(to, 1 + excess, excess, spread)
 
 
@@ -275,17 +268,17 @@ def _short_interval(z: Array, t: Array) -> Array:
     return np.asarray(z[..., 0] * (density @ _WEIGHTS))
 
 
-def _excess(method: Method, strength: Array, spread: Array) -> Array:
-    """Return z² − 1 ≥ 0 at the cut of any method but "vi", with all its digits also where it is tiny."""
+def _root_excess(method: Method, strength: Array, spread: Array) -> Array:
+    """Return √(z² − 1) at the cut of any method but "vi", with all its digits also where it is tiny or huge."""
+    if method == "l":
+        return np.sqrt(2 * _likelihood_exponent(strength, spread))
     if method == "map":
-        return 2 * strength
+        return np.sqrt(2) * np.sqrt(strength)
     with np.errstate(over="ignore", invalid="ignore"):
         if method == "r":
-            return np.where(strength == 0, 0.0, (np.sqrt(strength) * spread) ** 2)
-        if method == "m":
-            t = np.where(strength == 0, 0.0, strength / spread)
-            return np.asarray(t * (0.5 * t + np.hypot(0.5 * t, 1.0)))
-    return 2 * _likelihood_exponent(strength, spread)
+            return np.where(strength == 0, 0.0, np.sqrt(strength) * spread)
+        t = np.where(strength == 0, 0.0, strength / spread)
+        return np.sqrt(t) * np.sqrt(0.5 * t + np.hypot(0.5 * t, 1.0))
 
 
 def _strength_at(method: Method, z_square: Array, excess: Array, spread: Array) -> Array:

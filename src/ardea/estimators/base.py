@@ -151,8 +151,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         if stream is None:
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit or partial_fit first.")
         self._check_parameters()
-        rows = CompressedRows(stream, None, self._one_target)
-        self._solve(CheckedRows(rows, np.empty((0, stream.n_targets)), None, stream.ranges, self._one_target))
+        self._solve(CheckedRows.of_compressed(CompressedRows(stream, None, self._one_target)))
         return self.__dict__[name]
 
     def _like(self, other: Any, rows: CheckedRows) -> None:
@@ -291,8 +290,18 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         check_is_fitted(self)
         if is_lazy(X):
             return self._predict_lazily(X, return_std)
+        blocks = self._blocks(X)
+        mean = np.concatenate([predicted_mean(self.equations_, self._one_target, block) for block in blocks])
+        if not return_std:
+            return mean
+        return mean, np.concatenate([predicted_std(self.equations_, self._one_target, block) for block in blocks])
+
+    def _blocks(self, X: Any) -> list[Any]:
+        """Return the rows to predict, checked, in blocks; warn where they lie far outside those fitted."""
         if isinstance(X, Operator):
-            return self._predict_operator(X, return_std)
+            if X.shape[1] == self.n_features_in_:
+                return [X]
+            raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
         refuse_masks_and_dates("X", X)
         with explained_where_unsound(X, None):
             X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
@@ -303,17 +312,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         if (fitted := self.__dict__.get("_ranges")) is not None:
             met = reduce(merged_ranges, (ranges_of(block[:, support]) for block in blocks))
             if advice := extrapolation_advice(fitted[:, support], met, [self._names()[int(j)] for j in support]):
-                warnings.warn(advice, ExtrapolationWarning, stacklevel=2)
-        mean = np.concatenate([predicted_mean(self.equations_, self._one_target, block) for block in blocks])
-        if not return_std:
-            return mean
-        return mean, np.concatenate([predicted_std(self.equations_, self._one_target, block) for block in blocks])
-
-    def _predict_operator(self, X: Operator, return_std: bool) -> Any:
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
-        mean = predicted_mean(self.equations_, self._one_target, X)
-        return (mean, predicted_std(self.equations_, self._one_target, X)) if return_std else mean
+                warnings.warn(advice, ExtrapolationWarning, stacklevel=3)
+        return blocks
 
     def _predict_lazily(self, X: Any, return_std: bool) -> Any:
         from ardea.distributed.compress import predicted

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -48,6 +48,12 @@ class CheckedRows:
     one_target: bool  # whether y had one axis
     used: NDArray[np.bool_] | None = None  # which of the rows given count, where not all do
 
+    @classmethod
+    def of_compressed(cls, rows: CompressedRows) -> CheckedRows:
+        """Take rows that were checked when they were compressed."""
+        nothing = np.empty((0, rows.compression.n_targets))
+        return cls(rows, nothing, None, rows.compression.ranges, rows.one_target)
+
     @property
     def n_columns(self) -> int:
         """Number of columns."""
@@ -56,7 +62,7 @@ class CheckedRows:
     def subset(self, rows: NDArray[np.intp]) -> CheckedRows:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return CheckedRows(self.X[rows], self.Y[rows], weight, self.ranges, self.one_target)
+        return replace(self, X=self.X[rows], Y=self.Y[rows], weight=weight, used=None)
 
     def compressed(self) -> Compression:
         """Return what a stream adds up."""
@@ -89,9 +95,18 @@ class CheckedRows:
 def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CheckedRows:
     """Check what was passed to `fit` or (not the first block) `partial_fit`, and set or compare the model's columns."""
     if any(map(is_lazy, (X, y, sample_weight))):
-        X, y, sample_weight = _compressed_where_they_lie(model, X, y, sample_weight, first=first), None, None
+        from ardea.distributed.compress import LazyRows, compressed
+
+        lazy = LazyRows.of(X, y, sample_weight)
+        _check_columns(model, lazy.X.shape[1], lazy.names, first=first)  # before anything is computed
+        X, y, sample_weight = compressed(lazy, verbose=model.verbose), None, None
     if isinstance(X, CompressedRows):
-        return _already_compressed(model, X, y, sample_weight, first=first)
+        if y is not None or sample_weight is not None:
+            raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
+        _check_columns(model, X.shape[1], X.names, first=first)
+        if first:
+            _remember_columns(model, X.shape[1], X.names)
+        return CheckedRows.of_compressed(X)
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
@@ -156,28 +171,9 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     if not used.any():
         raise ValueError("All sample weights are zero: at least one row must count.")
     if used.all() or isinstance(rows.X, Operator):
-        return CheckedRows(rows.X, rows.Y, weight, rows.ranges, rows.one_target)
+        return replace(rows, weight=weight)
     X = rows.X[used]
-    return CheckedRows(X, rows.Y[used], weight[used], ranges_of(X), rows.one_target, used)
-
-
-def _compressed_where_they_lie(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CompressedRows:
-    """Compress Dask collections, after all checks that can be made before."""
-    from ardea.distributed.compress import LazyRows, compressed
-
-    rows = LazyRows.of(X, y, sample_weight)
-    _check_columns(model, rows.X.shape[1], rows.names, first=first)
-    return compressed(rows, verbose=model.verbose)
-
-
-def _already_compressed(model: Any, rows: CompressedRows, y: Any, sample_weight: Any, *, first: bool) -> CheckedRows:
-    """Take rows that are compressed already: remember their columns (first), or compare them."""
-    if y is not None or sample_weight is not None:
-        raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
-    _check_columns(model, rows.shape[1], rows.names, first=first)
-    if first:
-        _remember_columns(model, rows.shape[1], rows.names)
-    return CheckedRows(rows, np.empty((0, rows.compression.n_targets)), None, rows.compression.ranges, rows.one_target)
+    return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used)
 
 
 def _check_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, first: bool) -> None:
@@ -272,11 +268,9 @@ def _not_finite(what: str, data: Any) -> str | None:
 def checked_wish(params: dict[str, Any], method: Method, n_columns: int) -> Wish:
     """Return what an estimator's parameters ask of its method, one strength per column."""
     given, eta, prior = params.get(method.strength or ""), params.get("eta"), params.get("prior")
-    strength = None
+    strength = width = None
     if method.strength is not None and method.strength != "false_terms":
-        allowed = {"zero_allowed": method.zero_allowed, "infinity_allowed": method.infinity_allowed}
-        strength = checked_strength(method.strength, given, n_columns, **allowed)
-    width = None
+        strength = checked_strength(method.strength, given, n_columns, method.zero_allowed, method.infinity_allowed)
     if eta is not None:
         width = checked_strength("eta", eta, n_columns, zero_allowed=False, infinity_allowed=True)
         if width is None:
@@ -292,9 +286,7 @@ def checked_wish(params: dict[str, Any], method: Method, n_columns: int) -> Wish
     return Wish(strength, params.get("false_terms", 1.0), width, prior, search)
 
 
-def checked_strength(
-    name: str, value: Any, n_columns: int, *, zero_allowed: bool = True, infinity_allowed: bool = False
-) -> Array | None:
+def checked_strength(name: str, value: Any, n_columns: int, zero_allowed: bool, infinity_allowed: bool) -> Array | None:
     """Return a strength as an array of one number per column, or None for "calibrated"."""
     if isinstance(value, str):
         if value == "calibrated":
