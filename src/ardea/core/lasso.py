@@ -55,12 +55,7 @@ class LassoSolution:
 
 
 def weighted_lasso(
-    problem: Problem,
-    weights: Array,
-    start: Array | None = None,
-    *,
-    ridge: Array | None = None,
-    shift: Array | None = None,
+    problem: Problem, weights: Array, start: Array | None = None, *, ridge: Any = 0.0, shift: Any = 0.0
 ) -> LassoSolution:
     """Minimise ½‖y − Θξ‖² + Σ weights·|ξ| (+ ½ ridge·ξ² − shift·ξ).
 
@@ -95,12 +90,10 @@ def weighted_lasso(
 class _ActiveSet:
     """The signed active set: columns `index`, their signs (0 where the weight is 0) and values."""
 
-    def __init__(self, problem: Problem, weights: Array, ridge: Array | None, shift: Array | None) -> None:
-        d = problem.n_columns
+    def __init__(self, problem: Problem, weights: Array, ridge: Any, shift: Any) -> None:
         self.problem = problem
         self.weights = weights
-        self.ridge = np.zeros(d) if ridge is None else ridge
-        self.shift = np.zeros(d) if shift is None else shift
+        self.ridge, self.shift = (np.broadcast_to(part, problem.n_columns) for part in (ridge, shift))
         self.linear = problem.correlations + self.shift
         self.usable = np.isfinite(weights) & (problem.square_norms > 0)
         self.rounding = 8 * EPS * np.sqrt(problem.square_norms * problem.total)
@@ -166,11 +159,9 @@ class _ActiveSet:
 
     def _face_minimiser(self) -> Array | None:
         """Solve (G + D)ξ = Θᵀy + h − λs on the face, refined once; None where the face is singular."""
-        gram = self.problem.active.gram(self.index)
-        gram.flat[:: self.index.size + 1] += self.ridge[self.index]
-        scale = np.sqrt(gram.diagonal())
+        gram, scale = self._scaled_gram()
         try:
-            triangle = linalg.cholesky(gram / np.outer(scale, scale), lower=True, check_finite=False)
+            triangle = linalg.cholesky(gram, lower=True, check_finite=False)
         except linalg.LinAlgError:
             return None
         if triangle.diagonal().min() < SINGULAR_PIVOT:
@@ -180,6 +171,13 @@ class _ActiveSet:
             gap = self._face_gradient(solution)
             solution += linalg.cho_solve((triangle, True), gap / scale, check_finite=False) / scale
         return solution
+
+    def _scaled_gram(self) -> tuple[Array, Array]:
+        """Return G + D on the face, scaled to unit diagonal, and its scale."""
+        gram = self.problem.active.gram(self.index)
+        gram.flat[:: self.index.size + 1] += self.ridge[self.index]
+        scale = np.sqrt(gram.diagonal())
+        return gram / np.outer(scale, scale), scale
 
     def _face_gradient(self, values: Array) -> Array:
         """Return Θᵀ(y − Θξ) + h − Dξ − λs on the face."""
@@ -193,10 +191,8 @@ class _ActiveSet:
 
     def _leave_singular_face(self) -> None:
         """Move along a null direction of the face, downhill, to the first sign change, and drop that column."""
-        gram = self.problem.active.gram(self.index)
-        gram.flat[:: self.index.size + 1] += self.ridge[self.index]
-        scale = np.sqrt(gram.diagonal())
-        _, vectors = linalg.eigh(gram / np.outer(scale, scale), subset_by_index=[0, 0], check_finite=False)
+        gram, scale = self._scaled_gram()
+        _, vectors = linalg.eigh(gram, subset_by_index=[0, 0], check_finite=False)
         direction = vectors[:, 0] / scale
         if direction @ self._face_gradient(self.values) < 0:
             direction = -direction

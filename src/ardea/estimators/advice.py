@@ -89,10 +89,8 @@ def correlations(problem: Problem, active: Index) -> Array:
 def near_duplicates(correlation: Array, active: Index) -> list[Pair]:
     """Return the pairs of kept columns that are nearly the same, the closest first."""
     among = correlation[:, active]
-    first, second = np.nonzero(np.triu(np.abs(among) > NEAR_DUPLICATE, 1))
-    pairs = [
-        Pair(int(active[i]), int(active[j]), float(among[i, j]), np.nan) for i, j in zip(first, second, strict=True)
-    ]
+    close = np.argwhere(np.triu(np.abs(among) > NEAR_DUPLICATE, 1))
+    pairs = [Pair(int(active[i]), int(active[j]), float(among[i, j]), np.nan) for i, j in close]
     return sorted(pairs, key=lambda pair: -abs(pair.correlation))
 
 

@@ -11,16 +11,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ardea.estimators.base import BaseARD
-from ardea.methods.task import (
-    Method,
-    inflated,
-    likelihood,
-    magnitude,
-    maximum_a_posteriori,
-    penalised,
-    plain,
-    sparse,
-)
+from ardea.methods import task
+from ardea.methods.task import Method
 from ardea.methods.thresholds import Search
 from ardea.priors import Convex, Prior
 
@@ -86,7 +78,7 @@ class ARD(BaseARD):
     True
     """
 
-    method = Method(plain)
+    method = Method(task.plain)
 
 
 @dataclass(eq=False, repr=False)
@@ -116,7 +108,7 @@ class ARDvi(BaseARD):
     1
     """
 
-    method = Method(inflated, "alpha", zero_allowed=False)
+    method = Method(task.inflated, "alpha", zero_allowed=False)
     alpha: Any = "calibrated"
     _: KW_ONLY
     false_terms: float = 1.0
@@ -155,7 +147,7 @@ class ARDr(BaseARD):
     1
     """
 
-    method = Method(penalised, "lam")
+    method = Method(task.penalised, "lam")
     lam: Any = "calibrated"
     eta: ArrayLike | None = None
     _: KW_ONLY
@@ -191,7 +183,7 @@ class MSTSBL(BaseARD):
     (1, 1)
     """
 
-    method = Method(magnitude, "tau", unit_power=1)
+    method = Method(task.magnitude, "tau", unit_power=1)
     tau: Any = "calibrated"
     _: KW_ONLY
     false_terms: float = 1.0
@@ -221,7 +213,7 @@ class LSTSBL(BaseARD):
     1
     """
 
-    method = Method(likelihood, "tau", infinity_allowed=True, sparse_first=True, unit_power=-1)
+    method = Method(task.likelihood, "tau", infinity_allowed=True, sparse_first=True, unit_power=-1)
     tau: Any = "calibrated"
     _: KW_ONLY
     false_terms: float = 1.0
@@ -253,7 +245,7 @@ class MAPSTSBL(BaseARD):
     1
     """
 
-    method = Method(maximum_a_posteriori, "tau")
+    method = Method(task.maximum_a_posteriori, "tau")
     tau: Any = "calibrated"
     _: KW_ONLY
     search: Search = "diagonal"
@@ -291,5 +283,5 @@ class SparseARD(BaseARD):
     x5   -1.964 0.071  -2.104   -1.824
     """
 
-    method = Method(sparse, "false_terms", sparse_first=True)
+    method = Method(task.sparse, "false_terms", sparse_first=True)
     false_terms: float = 0.3
