@@ -65,17 +65,21 @@ cdef class Steps:
     cdef Ints next_int
     cdef list _arrays
 
-    def __init__(self, double[::1, :] A, double[::1] b, double rest, double n_rows, double[::1] rho,
-                 double[::1] correlation0, double total, double[::1] alpha, double[::1] lam, double[::1] eta,
-                 bint over_noise, bint learned, double floor, double[::1] noise_scale, bint has_cost,
-                 double[::1] delta, double noise):
+    def __init__(self, setting, double[::1] lam, double[::1] eta, bint over_noise, double[::1] delta, double noise):
         cdef int j
+        problem, rule = setting.problem, setting.noise_rule
+        cdef double[::1, :] A = problem.columns.matrix
+        cdef double[::1] b = np.ascontiguousarray(problem.target), rho = problem.square_norms
+        cdef double[::1] correlation0 = problem.correlations
+        cdef double[::1] alpha = np.ascontiguousarray(setting.inflation, dtype=float)
+        cdef double[::1] noise_scale = np.ascontiguousarray(setting.noise_factors, dtype=float)
         self._arrays = [A, b, rho, correlation0, alpha, lam, eta, noise_scale]
         self.r, self.d = A.shape[0], A.shape[1]
         self.A, self.b, self.rho, self.correlation0 = &A[0, 0], &b[0], &rho[0], &correlation0[0]
         self.alpha, self.lam, self.eta, self.noise_scale = &alpha[0], &lam[0], &eta[0], &noise_scale[0]
-        self.rest, self.rows, self.total, self.floor = rest, n_rows, total, floor
-        self.over_noise, self.learned, self.has_cost, self.noise = over_noise, learned, has_cost, noise
+        self.rest, self.rows, self.total = problem.rest, problem.n_rows, problem.total
+        self.learned, self.floor = rule.learned, rule.floor(problem) if rule.learned else 0.0
+        self.over_noise, self.has_cost, self.noise = over_noise, setting.has_cost, noise
         self.uniform, self.rescaled, self.has_prior, self.direct, self.pool_count = 1, 0, 0, 0, 0
         for j in range(self.d):
             self.uniform = self.uniform and self.alpha[j] == self.alpha[0]

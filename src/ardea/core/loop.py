@@ -58,7 +58,7 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
 
 def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
     """Return the compiled steps; None where they are not in use, cannot take the setting, or get no memory."""
-    problem, rule, prior = setting.problem, setting.noise_rule, setting.prior.capped_linear()
+    problem, prior = setting.problem, setting.prior.capped_linear()
     columns, d = problem.columns, problem.n_columns
     if loop_in_use() != "compiled" or prior is None or problem.total == 0:
         return None
@@ -66,25 +66,7 @@ def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
         return None
     lam, eta = (np.array(np.broadcast_to(values, d), dtype=float) for values in prior[:2])
     try:
-        return compiled.Steps(
-            columns.matrix,
-            np.ascontiguousarray(problem.target),
-            problem.rest,
-            problem.n_rows,
-            problem.square_norms,
-            problem.correlations,
-            problem.total,
-            np.ascontiguousarray(setting.inflation, dtype=float),
-            lam,
-            eta,
-            prior[2],
-            rule.learned,
-            rule.floor(problem) if isinstance(rule, Learned) else 0.0,
-            np.ascontiguousarray(setting.noise_factors, dtype=float),
-            setting.has_cost,
-            np.ascontiguousarray(delta),
-            noise,
-        )
+        return compiled.Steps(setting, lam, eta, prior[2], np.ascontiguousarray(delta), noise)
     except MemoryError:  # the twin asks for less at once
         return None
 
