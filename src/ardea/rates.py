@@ -224,7 +224,6 @@ def strength_for(
     >>> round(float(strength_for("vi", 0.05)), 4)
     3.8415
     """
-    _known(method)
     rate = np.asarray(false_positive_rate, dtype=float)
     if not np.all((rate > 0) & (rate <= 1)):
         raise ValueError("A false positive rate must lie in (0, 1].")
