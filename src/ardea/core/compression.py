@@ -381,7 +381,8 @@ class Rows:
     @cached_property
     def shift(self) -> Array:
         """Means of the first rows; where those are constant, their exact value."""
-        first = np.hstack([_dense(self._readable[:SHIFT_ROWS]), self.Y[:SHIFT_ROWS]]).astype(float)
+        first = np.hstack([_dense(self._readable[:SHIFT_ROWS]), self.Y[:SHIFT_ROWS]])
+        first = np.array(first, dtype=float, order="C")  # one layout, so that sums run in one order
         constant = (first == first[0]).all(axis=0)
         return np.where(constant, first[0], first.mean(axis=0))
 
