@@ -9,6 +9,7 @@ import pytest
 import sympy
 import xarray as xr
 from scipy.integrate import solve_ivp
+from scipy.interpolate import make_interp_spline
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
@@ -591,3 +592,30 @@ def test_data_without_noise_give_no_terms_of_rounding_error():
         off = np.abs(equation.coefficients - [truth[name] for name in equation.terms])
         assert np.all(off < 3 * equation.std)
         assert np.all(equation.std < 1e-4)
+
+
+@pytest.mark.parametrize("lost", [0.05, 0.2])
+def test_rows_lost_at_random_are_bridged(noisy_lorenz, lost):
+    t, x = noisy_lorenz
+    kept = np.random.default_rng(7).uniform(size=len(t)) >= lost
+    found = Discovery(Polynomials(2)).fit(x[kept], t[kept], feature_names=NAMES)
+    with_nan = Discovery(Polynomials(2)).fit(np.where(kept[:, None], x, np.nan), t, feature_names=NAMES)
+    assert terms_of(found) == terms_of(with_nan) == LORENZ
+    stretches = found.searched_[0].rows.joint.stretches
+    assert sum(one.n_samples for one in stretches) == kept.sum()
+    for equation, truth in zip(found.equations_, systems.lorenz63().true_coefficients(Polynomials(2)), strict=True):
+        off = np.abs(equation.coefficients - truth[list(equation.support)])
+        assert np.all(off < 3.5 * equation.std)
+
+
+def test_jittered_times(lorenz):
+    rng = np.random.default_rng(11)
+    t, x = lorenz
+    steps = np.sort(t[:-1] + (t[1] - t[0]) * rng.uniform(-0.3, 0.3, len(t) - 1))[1:]
+    values = make_interp_spline(t, x, k=7)(steps)
+    found = Discovery(Polynomials(2)).fit(
+        values + 0.01 * x.std() * rng.normal(size=values.shape), steps, feature_names=NAMES
+    )
+    assert terms_of(found) == LORENZ
+    for equation, truth in zip(found.equations_, solve.true_coefficients(Polynomials(2)), strict=True):
+        assert np.all(np.abs(equation.coefficients - truth[list(equation.support)]) < 3.5 * equation.std)

@@ -52,9 +52,8 @@ SMALLEST_RADIUS, LARGEST_SHARE = 4, 1 / 6
 FEWEST_ROWS = SPLINE_DEGREE + 2
 # A convention: times are equal to so many digits.
 ROUNDED = 1e-9
-# A convention: splines of degree five. Derived: so many points integrate φ times such a spline exactly.
-QUADRATURE_DEGREE = 5
-GAUSS_POINTS = (2 * POWER + QUADRATURE_DEGREE) // 2 + 1
+# Derived: so many points integrate φ times a spline exactly.
+GAUSS_POINTS = (2 * POWER + SPLINE_DEGREE) // 2 + 1
 # Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
 # the last take eleven samples.
 NOISE_ORDERS = range(2, 11)
@@ -62,7 +61,7 @@ NOISE_ORDERS = range(2, 11)
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """A stretch of a series without gaps, m samples, and its N rows D x = VΘ(x)ξ."""
+    """A stretch of a series, its short gaps filled in, m samples, and its N rows D x = VΘ(x)ξ."""
 
     data: Series
     V: Array
@@ -75,10 +74,21 @@ class Stretch:
         """Number of equations N."""
         return self.V.shape[0]
 
+    @property
+    def n_samples(self) -> int:
+        """Number of rows of the data in use, without those that were filled in."""
+        return self.data.measured.t.size
+
     @cached_property
     def gram_of_D(self) -> Array:
         """DDᵀ."""
         return self.D @ self.D.T
+
+    @cached_property
+    def grams_of_unsure(self) -> list[Array | float]:
+        """D diag(u_l)Dᵀ of every state, u_l the variance of what was filled in."""
+        unsure = self.data.unsure
+        return [0.0] * self.data.x.shape[1] if unsure is None else [(self.D * one) @ self.D.T for one in unsure.T]
 
 
 def corner_frequency(parts: Sequence[Series]) -> float:
@@ -115,8 +125,9 @@ def stretch_rows(
     differentiation: Differentiation = "finite",
     order: int = 6,
 ) -> list[Stretch]:
-    """Cut series at their gaps and make the rows of every stretch that is long enough."""
-    parts = [part for one in series for part in one.stretches()]
+    """Cut series at their gaps, fill in the short ones, and make the rows of every stretch that is long enough."""
+    even = discrete_time or (form == "derivative" and differentiation == "spectral")
+    parts = [filled(part) for one in series for part in one.stretches(bridged=not even)]
     if discrete_time:
         built = [map_rows(part) for part in parts]
     elif form == "derivative":
@@ -132,6 +143,35 @@ def stretch_rows(
         radius = window_radius(long_enough)
         built = [weak_rows(part, [radius * share for share in RELATIVE_RADII]) for part in long_enough]
     return [one for one in built if one is not None]
+
+
+def filled(part: Series) -> Series:
+    """Fill gaps of k samples with a spline, and say how wrong it may be.
+
+    Namely as wrong as a spline through every (k + 1)-th sample is at the others. What is filled in counts as samples
+    with so much noise, which a fit removes like that of all others.
+    """
+    t, steps = part.t, np.diff(part.t)
+    missing = np.rint(steps / np.median(steps)).astype(int) - 1 if t.size >= FEWEST_ROWS else np.zeros_like(steps)
+    if not np.any(missing > 0):
+        return part
+    missing = np.maximum(missing, 0)
+    inside = [np.linspace(*ends, k + 1, endpoint=False) for *ends, k in zip(t[:-1], t[1:], missing, strict=True)]
+    times = np.append(np.concatenate(inside), t[-1])
+    gap = np.append(np.repeat(missing, missing + 1), 0)
+    gap[np.append(0, np.cumsum(missing + 1))] = 0
+    unsure = np.zeros((times.size, part.x.shape[1]))
+    for k in np.unique(missing[missing > 0]):
+        coarse = t[:: k + 1]
+        others = ~np.isin(t, coarse) & (t < coarse[-1])
+        unsure[gap == k] = np.mean((_interpolated(coarse, part.x[:: k + 1], t[others]) - part.x[others]) ** 2, axis=0)
+    inputs = np.reshape([np.interp(times, t, one) for one in part.inputs.T], (-1, times.size)).T
+    return Series(times, _interpolated(t, part.x, times), inputs, unsure=unsure)
+
+
+def _interpolated(t: Array, x: Array, times: Array) -> Array:
+    degree = min(SPLINE_DEGREE, 2 * (t.size // 2) - 1)  # odd
+    return np.asarray(make_interp_spline(t, x, k=degree)(times))
 
 
 def weak_rows(data: Series, radii: Sequence[float]) -> Stretch | None:
@@ -165,8 +205,8 @@ def _windowed(t: Array, centres: Array, radius: float) -> tuple[Array, Array]:
     half = np.diff(t) / 2
     where = ((t[:-1] + half)[:, None] + half[:, None] * nodes).ravel()
     mass = (half[:, None] * weights).ravel() / np.sqrt(radius * np.mean(2 * half))
-    knots = make_interp_spline(t, t, k=QUADRATURE_DEGREE).t
-    between, at_samples = (BSpline.design_matrix(one, knots, QUADRATURE_DEGREE) for one in (where, t))
+    knots = make_interp_spline(t, t, k=SPLINE_DEGREE).t
+    between, at_samples = (BSpline.design_matrix(one, knots, SPLINE_DEGREE) for one in (where, t))
     # Of every centre, the points inside its window: entries of a matrix with one row per window.
     first, last = np.searchsorted(where, centres - radius), np.searchsorted(where, centres + radius)
     starts = np.append(0, np.cumsum(last - first))

@@ -326,7 +326,7 @@ def search_states(
             f"The data give {n_rows} independent rows, too few to find an equation (at least {FEWEST_EQUATION_ROWS}): "
             "take more samples or longer series."
         )
-    parts = [stretch.data for stretch in stretches]
+    parts = [stretch.data.measured for stretch in stretches]
     deviation = spread(parts)
     # Differences say nothing of the noise of a map.
     noise = np.where(deviation > 0, deviation, 1.0) if discrete_time else noise_levels(parts)

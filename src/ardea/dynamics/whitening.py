@@ -9,6 +9,10 @@ The same e stands in all equations, so the rows of equations i and i′ have the
     C_ii′ = Σ_l s_l² L_il L_i′lᵀ
           = δ_ii′ s_i² DDᵀ − D diag(s_i²J_i′i)Vᵀ − V diag(s_i′²J_ii′)Dᵀ + V diag(Σ_l s_l²J_il J_i′l)Vᵀ.
 
+To second order, x̂ = x + δ, and δ = e − ê, of variance P, is uncorrelated with ê. J is taken at x̂ instead of x, so that
+−Jδ + ½δᵀHδ, H the second derivatives, has the mean −½Σ_l P_l H_ll: Θ(x̂) reads Θ(x̂) − ½Σ_l P_l ∂²Θ/∂x_l² everywhere, such
+as x² − P for x² (Hermite's forms). The trace of s²LᵀC⁻¹L is N, so ê removes the share N/m of the noise of a state.
+
 One pass: J at (x̂, ξ) → C = RRᵀ → A = R⁻¹VΘ(x̂), z → ξ by least squares on the supports →
 ê_l = s_l² Σ_i L_ilᵀ(R⁻ᵀ(z − Aξ))_i. Passes are repeated until ξ settles. RSS/N is then the noise of the states in units
 of s, comparable between supports although each has its own R. Several equations together know the states far better
@@ -40,6 +44,8 @@ JITTER = 1e-9
 # A convention: RSS below so many times what truncation error is estimated to leave is no evidence for a term. Measured:
 # 1 and 16 lead to the same 54 supports.
 FLOOR_MARGIN = 4.0
+# A convention: second derivatives are differences over this many standard deviations of what ê leaves of the noise.
+DIFFERENCE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +183,13 @@ class _WhitenedStretch:
     def __init__(self, joint: JointRows, stretch: Stretch, fit: JointFit, errors: Array) -> None:
         self.joint, self.stretch, self.errors = joint, stretch, errors
         self.values = replace(stretch.data, x=stretch.data.x - errors).values
+        # P: s is the noise in units that RSS/N settles, and an upper bound where terms are missing.
+        removed = np.isin(np.arange(joint.n_states), joint.states) * stretch.n_rows / len(errors)
+        scale = min(fit.rss / joint.n_rows, 1.0) if np.isfinite(fit.rss) else 0.0
+        self.left = scale * joint.noise**2 * (1 - removed)
+        self.variance = np.broadcast_to(joint.noise**2, errors.shape)
+        if stretch.data.unsure is not None:
+            self.variance = self.variance + stretch.data.unsure
         self.slopes = [
             self._slopes(support, coefficients)
             for support, coefficients in zip(fit.supports, fit.coefficients, strict=True)
@@ -197,19 +210,31 @@ class _WhitenedStretch:
         xi[list(support)] = coefficients
         return joint.library.directional(self.values, xi)[:, : joint.n_states]
 
+    def _terms(self, support: Support | None = None) -> Array:
+        """Return Θ(x̂) − ½ Σ_l P_l ∂²Θ/∂x_l², by second differences."""
+        evaluate, left = self.joint.library.evaluate, self.left
+        theta: Array = evaluate(self.values, support)
+        bent = np.zeros_like(theta)
+        for state in np.flatnonzero(left):
+            shift = np.zeros(self.values.shape[1])
+            shift[state] = DIFFERENCE * np.sqrt(left[state])
+            bent += evaluate(self.values + shift, support) + evaluate(self.values - shift, support) - 2 * theta
+        return theta - bent / (2 * DIFFERENCE**2)
+
     def _covariance(self) -> Array:
-        stretch, states, variance = self.stretch, self.joint.states, self.joint.noise**2
-        N = stretch.n_rows
+        stretch, states, N = self.stretch, self.joint.states, self.stretch.n_rows
+        weighted = [self.variance * slopes for slopes in self.slopes]
         C = np.empty((len(states) * N, len(states) * N))
         for a, i in enumerate(states):
             for b, j in enumerate(states[: a + 1]):
-                shared = (self.slopes[a] * self.slopes[b]) @ variance
+                shared = np.sum(self.slopes[a] * weighted[b], axis=1)
                 if a == b:
-                    half = (stretch.V * (0.5 * shared) - stretch.D * (variance[i] * self.slopes[a][:, i])) @ stretch.V.T
-                    block = variance[i] * stretch.gram_of_D + half + half.T
+                    half = (stretch.V * (0.5 * shared) - stretch.D * weighted[a][:, i]) @ stretch.V.T
+                    noise = self.joint.noise[i] ** 2 * stretch.gram_of_D + stretch.grams_of_unsure[i]
+                    block = noise + half + half.T
                 else:
-                    block = (stretch.V * shared - stretch.D * (variance[i] * self.slopes[b][:, i])) @ stretch.V.T
-                    block -= (stretch.V * (variance[j] * self.slopes[a][:, j])) @ stretch.D.T
+                    block = (stretch.V * shared - stretch.D * weighted[b][:, i]) @ stretch.V.T
+                    block -= (stretch.V * weighted[a][:, j]) @ stretch.D.T
                 C[a * N : (a + 1) * N, b * N : (b + 1) * N] = block
         own = np.zeros(self.joint.n_states) if stretch.truncation is None else stretch.truncation
         C.flat[:: C.shape[0] + 1] += np.repeat(own[states], N) + JITTER * np.trace(C) / C.shape[0]
@@ -239,8 +264,7 @@ class _WhitenedStretch:
             correction = np.einsum("il,il->i", self.slopes[a], self.errors)
             stacked[part, -1] = stretch.D @ stretch.data.x[:, state] - stretch.V @ correction
             if support:
-                columns = self.joint.library.evaluate(self.values, support)
-                stacked[part, start : start + len(support)] = stretch.V @ columns
+                stacked[part, start : start + len(support)] = stretch.V @ self._terms(support)
             start += len(support)
         solved = self._solved(stacked)
         return solved[:, :-1], solved[:, -1]
@@ -249,7 +273,7 @@ class _WhitenedStretch:
         """Return A of all candidate terms of one equation; its rows before that equation's are zero."""
         N, q = self.stretch.n_rows, len(self.joint.states)
         out = np.zeros((q * N, self.joint.n_terms), order="F")
-        weighted = self.stretch.V @ self.joint.library.evaluate(self.values)
+        weighted = self.stretch.V @ self._terms()
         tail = np.zeros(((q - which) * N, self.joint.n_terms), order="F")
         tail[:N] = weighted
         below = self.factor[which * N :, which * N :]
@@ -265,7 +289,7 @@ class _WhitenedStretch:
         ):
             estimate -= slopes * (part @ self.stretch.V)[:, None]
             estimate[:, state] += part @ self.stretch.D
-        return estimate * self.joint.noise**2
+        return estimate * self.variance
 
 
 class EquationRows:
