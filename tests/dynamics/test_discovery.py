@@ -617,5 +617,5 @@ def test_jittered_times(lorenz):
         values + 0.01 * x.std() * rng.normal(size=values.shape), steps, feature_names=NAMES
     )
     assert terms_of(found) == LORENZ
-    for equation, truth in zip(found.equations_, solve.true_coefficients(Polynomials(2)), strict=True):
+    for equation, truth in zip(found.equations_, systems.lorenz63().true_coefficients(Polynomials(2)), strict=True):
         assert np.all(np.abs(equation.coefficients - truth[list(equation.support)]) < 3.5 * equation.std)

@@ -146,17 +146,16 @@ def stretch_rows(
 
 
 def filled(part: Series) -> Series:
-    """Fill gaps of k samples with a spline, and say how wrong it may be.
+    """Fill gaps of k samples with a cubic spline, which hardly amplifies noise, and say how wrong it may be.
 
     Namely as wrong as a spline through every (k + 1)-th sample is at the others. What is filled in counts as samples
     with so much noise, which a fit removes like that of all others.
     """
     t, steps = part.t, np.diff(part.t)
-    missing = np.rint(steps / np.median(steps)).astype(int) - 1 if t.size >= FEWEST_ROWS else np.zeros_like(steps)
-    if not np.any(missing > 0):
+    missing = np.maximum(np.rint(steps / np.median(steps)).astype(int) - 1, 0) if t.size >= FEWEST_ROWS else None
+    if missing is None or not np.any(missing):
         return part
-    missing = np.maximum(missing, 0)
-    inside = [np.linspace(*ends, k + 1, endpoint=False) for *ends, k in zip(t[:-1], t[1:], missing, strict=True)]
+    inside = [np.linspace(a, b, k + 1, endpoint=False) for a, b, k in zip(t[:-1], t[1:], missing, strict=True)]
     times = np.append(np.concatenate(inside), t[-1])
     gap = np.append(np.repeat(missing, missing + 1), 0)
     gap[np.append(0, np.cumsum(missing + 1))] = 0
@@ -170,8 +169,7 @@ def filled(part: Series) -> Series:
 
 
 def _interpolated(t: Array, x: Array, times: Array) -> Array:
-    degree = min(SPLINE_DEGREE, 2 * (t.size // 2) - 1)  # odd
-    return np.asarray(make_interp_spline(t, x, k=degree)(times))
+    return np.asarray(make_interp_spline(t, x, k=min(3, t.size - 1))(times))
 
 
 def weak_rows(data: Series, radii: Sequence[float]) -> Stretch | None:

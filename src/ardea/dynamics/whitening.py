@@ -10,8 +10,8 @@ The same e stands in all equations, so the rows of equations i and i′ have the
           = δ_ii′ s_i² DDᵀ − D diag(s_i²J_i′i)Vᵀ − V diag(s_i′²J_ii′)Dᵀ + V diag(Σ_l s_l²J_il J_i′l)Vᵀ.
 
 To second order, x̂ = x + δ, and δ = e − ê, of variance P, is uncorrelated with ê. J is taken at x̂ instead of x, so that
-−Jδ + ½δᵀHδ, H the second derivatives, has the mean −½Σ_l P_l H_ll: Θ(x̂) reads Θ(x̂) − ½Σ_l P_l ∂²Θ/∂x_l² everywhere, such
-as x² − P for x² (Hermite's forms). The trace of s²LᵀC⁻¹L is N, so ê removes the share N/m of the noise of a state.
+−Jδ + ½δᵀHδ, H the second derivatives, has the mean −½Σ_l P_l H_ll: Θ(x̂) reads Θ(x̂) − ½Σ_l P_l ∂²Θ/∂x_l² everywhere,
+such as x² − P for x² (Hermite's forms). The trace of s²LᵀC⁻¹L is N: ê removes the share N/m of the noise of a state.
 
 One pass: J at (x̂, ξ) → C = RRᵀ → A = R⁻¹VΘ(x̂), z → ξ by least squares on the supports →
 ê_l = s_l² Σ_i L_ilᵀ(R⁻ᵀ(z − Aξ))_i. Passes are repeated until ξ settles. RSS/N is then the noise of the states in units
