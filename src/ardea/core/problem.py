@@ -145,6 +145,7 @@ class Problem:
     n_rows: float  # m: sum of the weights, less the number of flat directions projected out
     floor: float = 0.0  # residual sum of squares that rounding or truncation leaves: nothing below tells models apart
     distinct: float = np.inf  # number of rows that differ, less the flat directions; infinity where not counted
+    price: float | None = None  # what a term must lower m ln RSS by; None: what the criterion says
 
     @property
     def n_columns(self) -> int:

@@ -118,7 +118,8 @@ def misfit(rss: Any, n_rows: Any, floor: Any = 0.0) -> Any:
 def criterion(problem: Problem, rss: Any, k: Any, name: Criterion = "ebic2") -> Any:
     """Return the criterion of residual sums of squares and numbers of terms."""
     floor = max(problem.floor, ROUNDING * problem.total)
-    return misfit(rss, problem.n_rows, floor) + penalty(name, problem.n_rows, problem.n_columns, k)
+    cost = penalty(name, problem.n_rows, problem.n_columns, k) if problem.price is None else problem.price * k
+    return misfit(rss, problem.n_rows, floor) + cost
 
 
 def largest(problem: Problem) -> int:

@@ -258,14 +258,22 @@ class SplineSmoother:
 
     def cross_validation(self, lines: Array) -> float:
         """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed."""
-        n, k = len(self.points), self.n_basis
+        splines, coefficients = self._banded(lines)
+        share = self.n_basis / len(self.points)
+        return float(np.sum((lines - splines @ coefficients) ** 2)) / (1 - share) ** 2
+
+    def spline(self, line: Array) -> BSpline:
+        """Return the smoothed values of one line as a function."""
+        return BSpline(self._knots, self._banded(line)[1], SPLINE_DEGREE)
+
+    def _banded(self, lines: Array) -> tuple[sparse.csr_array, Array]:
+        """Return the splines at the points and the coefficients of the lines, with work that grows with the points."""
         splines = BSpline.design_matrix(self.points, self._knots, SPLINE_DEGREE)
         gram = (splines.T @ splines).tocsr()
-        band = np.zeros((SPLINE_DEGREE + 1, k))
+        band = np.zeros((SPLINE_DEGREE + 1, self.n_basis))
         for below in range(SPLINE_DEGREE + 1):
-            band[below, : k - below] = gram.diagonal(-below)
-        coefficients = linalg.solveh_banded(band, splines.T @ lines, lower=True, check_finite=False)
-        return float(np.sum((lines - splines @ coefficients) ** 2)) / (1 - k / n) ** 2
+            band[below, : self.n_basis - below] = gram.diagonal(-below)
+        return splines, linalg.solveh_banded(band, splines.T @ lines, lower=True, check_finite=False)
 
     @property
     def basis(self) -> Array:

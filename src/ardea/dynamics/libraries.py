@@ -84,6 +84,10 @@ class Library(ABC):
         """Return what computes all terms, or those with the indices given, for so many states."""
         return _compiled(self, n_states, None if terms is None else tuple(terms))
 
+    def slopes(self, n_states: int, terms: tuple[int, ...]) -> tuple[CompiledTerms, sparse.csr_array]:
+        """Return terms φ_j and numbers, shape (n_φ·n_states, terms), with ∂θ_i/∂x_l = Σ_j numbers[(j, l), i] φ_j."""
+        return _slopes(self, n_states, terms)
+
     def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
         """Return ∂(Θξ)/∂x_l of one equation at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing."""
         X, xi = _checked_states(X), np.asarray(coefficients, dtype=float)

@@ -1,0 +1,296 @@
+"""The likelihood of a trajectory: states at all nodes and coefficients together.
+
+Samples y = x + e, e ~ N(0, s²) (s a number per state, or a share of |x|); states follow the equations up to noise of the
+process, whose deviation over a usual step is q. Minimised over the states X and the coefficients ξ is
+
+    J = Σ (x − y)²/s² + Σ r²/(q² h/h̄),    r(X, ξ) the steps of `collocation`
+
+by Gauss–Newton: the Hessian H of the states is block tridiagonal, one banded Cholesky factor, and ξ is its border:
+S = H_ξξ − H_ξX H⁻¹ H_Xξ is the Fisher information of ξ, b the gradient with the states at their best. q falls from
+level to level towards zero (`ladder`), where the equations hold exactly. With the states integrated out (Laplace)
+
+    −2 ln p(y) = J + ln|H| − 2 Σ ln|∂r/∂x_b| + Σ ln s² + Σ ln q² h/h̄
+
+is what supports, and sizes of q, are compared by. Where q stays above zero, s and q are learned from it (MacKay):
+s² = Σ(x − y)²/(M − g) with g = ∂ ln|H|/∂ ln s⁻², q² alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ardea.core.problem import Array, DenseColumns, Index, Problem
+from ardea.core.subsets import Support
+from ardea.dynamics.collocation import RightSide, Steps
+from ardea.dynamics.libraries import Library
+from ardea.dynamics.nodes import Nodes
+
+# The first level of q, as a share of the states' own steps, the factor between levels, and the last, as a share of
+# s/N: what N steps then add up to does not matter.
+FIRST_LEVEL, LEVEL_FACTOR, LAST_LEVEL = 0.3, 6.0, 0.1
+# The last level in shares of s, at least: beyond, the factor of H loses its digits (κ² = 1e10).
+LEAST_RATIO = 1e-5
+MOST_ITERATIONS, MOST_DAMPINGS = 15, 8
+# Damping of the states in units of 1/s², of the coefficients in units of their information.
+FIRST_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
+# J settles: half of this changes a likelihood ratio by less than a tenth of what is ever decided by.
+SETTLED = 0.02
+# Proportional noise: the least |x| as a share of the largest.
+LEAST_SIZE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """States and coefficients, with the noise that they were found at."""
+
+    states: Array  # (points, n)
+    coefficients: Array  # (n, d)
+    noise: Array  # (n,): s, or its share of |x|
+    process: Array  # (n,): q
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A support at its best point."""
+
+    support: Support  # candidates of all equations, l·d + j
+    point: Point
+    deviance: float  # −2 ln p(y), up to a constant
+
+
+class Likelihood:
+    """Trajectories, and all candidate terms of their equations."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        library: Library,
+        *,
+        discrete_time: bool = False,
+        fixed: Array | None = None,
+        proportional: bool = False,
+    ) -> None:
+        self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
+        self.proportional = proportional
+        self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
+        self.d = library.n_terms(self.n + self.n_inputs)
+        self.n_samples = float(nodes.seen.sum())
+        self.n_stretches = 1 + int(np.sum(~nodes.joined))
+
+    def steps(self, point: Point) -> Steps:
+        """Return the steps at a point."""
+        right = RightSide(self.library, point.coefficients, self.n_inputs, self.fixed)
+        return Steps(self.nodes, self.library, right, point.states, self.discrete_time)
+
+    def sizes(self, states: Array) -> Array:
+        """Return what the noise is a share of, (points, n)."""
+        if not self.proportional:
+            return np.ones_like(states)
+        size = np.abs(states)
+        return np.asarray(np.maximum(size, LEAST_SIZE * size.max(axis=0)))
+
+    def weights(self, point: Point) -> Array:
+        """Return 1/s² of every sample, zero where there is none."""
+        return np.asarray(np.where(self.nodes.seen, 1 / (point.noise * self.sizes(point.states)) ** 2, 0.0))
+
+    def precisions(self, process: Array) -> Array:
+        """Return 1/(q² h/h̄) of every step, zero where there is none."""
+        length = np.ones_like(self.nodes.steps) if self.discrete_time else self.nodes.steps / self.nodes.usual_step
+        return np.asarray(np.where(self.nodes.joined, 1 / length, 0.0)[:, None] / process**2)
+
+    def ladder(self, states: Array, noise: Array) -> list[Array]:
+        """Return the levels of q, from a share of the states' own steps to next to nothing."""
+        moves = np.diff(states, axis=0)[self.nodes.joined]
+        if self.discrete_time:
+            moves = states[1:][self.nodes.joined] - states.mean(axis=0)
+        size = noise * np.sqrt(np.mean(self.sizes(states) ** 2, axis=0))
+        last = size * max(LAST_LEVEL / len(states), LEAST_RATIO)
+        first = np.maximum(FIRST_LEVEL * np.sqrt(np.mean(moves**2, axis=0)), LEVEL_FACTOR * last)
+        number = int(np.ceil(np.log(np.max(first / last)) / np.log(LEVEL_FACTOR)))
+        return [first * (last / first) ** (k / number) for k in range(number + 1)]
+
+    def placed(self, support: Sequence[int]) -> tuple[Index, Index]:
+        """Return equations and terms of some candidates."""
+        equations, terms = np.divmod(np.asarray(support, dtype=np.intp), self.d)
+        return equations, terms
+
+    def on_support(self, coefficients: Array, support: Sequence[int]) -> Array:
+        """Return the coefficients with zeros off the support."""
+        out = np.zeros(self.n * self.d)
+        chosen = list(support)
+        out[chosen] = coefficients.ravel()[chosen]
+        return out.reshape(self.n, self.d)
+
+    def descended(self, point: Point, support: Support) -> tuple[Point, Linearised]:
+        """Return the least J from a point at its s and q, and the linearisation there."""
+        weights, damping = self.weights(point), 0.0
+        current = Linearised(self, point, weights, support)
+        for _ in range(MOST_ITERATIONS):
+            for _ in range(MOST_DAMPINGS):
+                following = current.moved(damping)
+                if following is not None and following.objective <= current.objective:
+                    break
+                damping = max(damping * DAMPING_FACTOR, FIRST_DAMPING)
+            else:
+                break
+            drop, current = current.objective - following.objective, following
+            if drop < SETTLED and damping == 0.0:
+                break
+            damping = damping / DAMPING_FACTOR if damping > FIRST_DAMPING else 0.0
+        return current.point, current
+
+    def fitted(self, support: Support, start: Point, levels: Sequence[Array]) -> Fit:
+        """Return the fit of a support, q falling from level to level, s learned at the last."""
+        point = replace(start, coefficients=self.on_support(start.coefficients, support))
+        for process in levels:
+            point, linear = self.descended(replace(point, process=process), support)
+        return self.judged(linear)
+
+    def judged(self, linear: Linearised) -> Fit:
+        """Return the fit at a point, with the s that it leaves."""
+        point = linear.point
+        rss = np.sum(np.where(self.nodes.seen, ((point.states - self.nodes.y) / self.sizes(point.states)) ** 2, 0.0), axis=0)
+        used = len(linear.support) / self.n + self.n_stretches
+        noise = np.sqrt(rss / np.maximum(self.nodes.counts - used, 1.0))
+        return Fit(linear.support, replace(point, noise=np.maximum(noise, 1e-12 * np.abs(point.states).max(axis=0))), linear.deviance(noise))
+
+
+class Linearised:
+    """The likelihood, linearised at a point, with the coefficients of a support as the border."""
+
+    def __init__(self, of: Likelihood, point: Point, weights: Array, support: Support) -> None:
+        self.of, self.point, self.weights, self.support = of, point, weights, support
+        self.steps, self.precisions = of.steps(point), of.precisions(point.process)
+        self.errors = np.where(of.nodes.seen, point.states - of.nodes.y, 0.0)
+
+    @cached_property
+    def objective(self) -> float:
+        """J; infinite where it is not a number."""
+        with np.errstate(all="ignore"):
+            J = float(np.sum(self.weights * self.errors**2) + np.sum(self.precisions * self.steps.residual**2))
+        return J if np.isfinite(J) else float("inf")
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Half the gradient of J by the states, (points, n)."""
+        return self.weights * self.errors + self._pulled(self.steps.residual[:, :, None])[:, :, 0]
+
+    def _pulled(self, rows: Array) -> Array:
+        """Return RᵀQ⁻¹ rows, R = ∂r/∂X, for rows of shape (steps, n, p)."""
+        before, after = self.steps.derivatives
+        weighted = self.precisions[:, :, None] * rows
+        out = np.zeros((len(self.errors), *rows.shape[1:]))
+        out[:-1] = before.transpose(0, 2, 1) @ weighted
+        out[1:] += after.transpose(0, 2, 1) @ weighted
+        return out
+
+    def band(self, weights: Array, precisions: Array) -> Array:
+        """Return H = W + RᵀQ⁻¹R as the lower band of LAPACK, (2n, points·n)."""
+        before, after = self.steps.derivatives
+        points, n = weights.shape
+        diagonal = np.zeros((points, n, n))
+        diagonal[:, np.arange(n), np.arange(n)] = weights
+        weighted = precisions[:, :, None] * before
+        diagonal[:-1] += before.transpose(0, 2, 1) @ weighted
+        below = after.transpose(0, 2, 1) @ weighted
+        diagonal[1:] += after.transpose(0, 2, 1) @ (precisions[:, :, None] * after)
+        out = np.zeros((2 * n, points, n))
+        for column in range(n):
+            for row in range(column, n):
+                out[row - column, :, column] = diagonal[:, row, column]
+            for row in range(n):
+                out[n + row - column, :-1, column] = below[:, row, column]
+        return out.reshape(2 * n, points * n)
+
+    @cached_property
+    def _band(self) -> Array:
+        return self.band(self.weights, self.precisions)
+
+    def factor(self, damping: float = 0.0) -> Array | None:
+        """Return the Cholesky factor of H, damped; None where H is not positive."""
+        band = self._band.copy()
+        band[0] += damping * np.tile(self.weights.max(axis=0), len(self.weights))
+        factor, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
+        return None if info else factor
+
+    @cached_property
+    def border(self) -> tuple[Array, Array, Array]:
+        """H_Xξ of shape (points·n, k), H_ξξ and half the gradient by ξ."""
+        return self.border_of(self.support)
+
+    def border_of(self, support: Sequence[int]) -> tuple[Array, Array, Array]:
+        """Return the border of some candidates."""
+        rows = self.steps.border(*self.of.placed(support))
+        k = rows.shape[2]
+        weighted = (self.precisions[:, :, None] * rows).reshape(-1, k)
+        inner = rows.reshape(-1, k).T @ weighted
+        return self._pulled(rows).reshape(-1, k), inner, weighted.T @ self.steps.residual.ravel()
+
+    def moved(self, damping: float) -> Linearised | None:
+        """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken."""
+        factor = self.factor(damping)
+        if factor is None:
+            return None
+        outer, inner, slope = self.border
+        solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
+        information, pull = inner - outer.T @ solved[:, 1:], slope - outer.T @ solved[:, 0]
+        change = -_solved(information, pull, damping)
+        states = -(solved[:, 0] + solved[:, 1:] @ change).reshape(self.errors.shape)
+        coefficients = self.point.coefficients.copy()
+        coefficients[self.of.placed(self.support)] += change
+        point = replace(self.point, states=self.point.states + states, coefficients=coefficients)
+        return Linearised(self.of, point, self.weights, self.support)
+
+    def information(self, support: Sequence[int]) -> tuple[Array, Array, float] | None:
+        """Return S and b of some candidates, and J with the states at their best."""
+        factor = self.factor()
+        if factor is None:
+            return None
+        outer, inner, slope = self.border_of(support)
+        solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
+        least = self.objective - float(self.gradient.ravel() @ solved[:, 0])
+        return inner - outer.T @ solved[:, 1:], slope - outer.T @ solved[:, 0], least
+
+    def deviance(self, noise: Array) -> float:
+        """Return −2 ln p(y) up to a constant, with other s."""
+        factor = self.factor()
+        if factor is None or not np.isfinite(self.objective):
+            return float("inf")
+        ratio = np.log((noise / self.point.noise) ** 2)
+        fit = np.sum(self.weights * self.errors**2 * np.exp(-ratio)) + np.sum(self.precisions * self.steps.residual**2)
+        joined = self.of.nodes.joined
+        volume = 2 * np.sum(np.log(factor[0])) - 2 * np.sum(np.linalg.slogdet(self.steps.derivatives[1][joined])[1])
+        scales = self.of.nodes.counts @ ratio - np.sum(np.log(self.weights[self.of.nodes.seen]))
+        return float(fit + volume + scales - np.sum(np.log(self.precisions[joined])))
+
+    def problem(self, candidates: Support) -> tuple[Problem, Array] | None:
+        """Return the regression on some candidates of all equations together, at unit noise, and units of its columns.
+
+        J(ξ) ≈ ‖Aξ − z‖² + rest with AᵀA = S and Aᵀz = Sξ̂ − b.
+        """
+        found = self.information(candidates)
+        if found is None:
+            return None
+        information, pull, least = found
+        unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
+        scaled = information / np.outer(unit, unit)
+        values, vectors = np.linalg.eigh(scaled)
+        root = np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+        columns = (vectors * root).T
+        present = self.point.coefficients.ravel()[list(candidates)] * unit
+        target = vectors.T @ (scaled @ present - pull / unit) / root
+        rest = least - float(np.sum((columns @ present - target) ** 2))
+        return Problem(DenseColumns(columns), target, max(rest, 1e-3 * least), self.of.n_samples), 1 / unit
+
+
+def _solved(information: Array, pull: Array, damping: float) -> Array:
+    """Return S⁻¹b, damped, whatever the units of the coefficients."""
+    unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
+    scaled = information / np.outer(unit, unit)
+    scaled.flat[:: len(unit) + 1] += damping + 1e-12
+    return np.asarray(np.linalg.lstsq(scaled, pull / unit, rcond=None)[0] / unit) if len(unit) else np.empty(0)
