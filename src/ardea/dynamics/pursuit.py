@@ -1,102 +1,264 @@
-"""Search over supports of all equations together, on the likelihood of the trajectory."""
+"""Search over supports of all equations together, on the likelihood of the trajectory.
+
+At a fit, the Fisher information and the score of all candidates make one regression (`Linearised.problem`), on which
+the moves of the core are tried; what looks good is fitted itself, and so on from the best fit, until nothing near it is
+better. Supports are compared by −2 ln p(y) plus a price per term: the square of the normal quantile at which, of all
+candidates together, `false_terms` would be kept by chance.
+
+Starts are selections at the first levels of q, where the states are still free: there the regression is that of the
+steps of smoothed samples, weighted as their noise asks. Afterwards steps are made shorter if their error matters
+(`refined`), and noise of the process, or noise proportional to the states, is tried.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+from scipy import special
+from scipy.interpolate import CubicHermiteSpline
 
 from ardea.core.problem import Array, Problem
-from ardea.core.subsets import Support, model, neighbours, select
-from ardea.dynamics.trajectory import Fit, Likelihood, Linearised, Point
+from ardea.core.subsets import Model, Support, model, neighbours, select
+from ardea.dynamics.libraries import Library
+from ardea.dynamics.nodes import Nodes, nodes_of, sample_noise, smoothed
+from ardea.dynamics.series import Series
+from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
 
-MARGIN, EXPANDED, NEIGHBOURS = 12.0, 8, 6
+Propose = Callable[[Problem, Array], list[Support]]
+
+# The expected number of false terms, where it is not told.
+FALSE_TERMS = 0.02
+# A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
+# surroundings are searched, and selections followed at a first level.
+MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED = 12.0, 6, 10, 3
+# Error of the steps, in standard errors of a coefficient, above which steps are made shorter, and the shortest; how many
+# of the best supports are fitted again.
+LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
+# Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
+FIFTH, STEP_ERROR = 5, 3 / 2880
+# How much deviance noise of the process, or proportional noise, must save per state to be believed in.
+CLEAR_GAIN = 6.0
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How equations are searched, as far as users decide."""
+
+    discrete_time: bool = False
+    order: int = 1
+    false_terms: float = FALSE_TERMS
+    noise: str = "auto"
+    noise_std: Array | None = None
+    shown: bool = False
 
 
 @dataclass(eq=False)
 class Pursuit:
+    """All supports met on one likelihood."""
+
     of: Likelihood
     levels: list[Array]
     price: float
-    propose: Callable[[Problem, Array], list[Support]]
+    propose: Propose
     candidates: Support
+    with_process: bool = False
     met: dict[Support, Fit] = field(default_factory=dict)
-    shown: bool = False
-    n_fits: int = 0
 
     def score(self, fit: Fit) -> float:
+        """Return deviance and price."""
         return fit.deviance + self.price * len(fit.support)
 
-    def run(self, start: Point) -> Fit:
-        for support, point in self.starts(start):
-            self.fit(support, point, self.levels)
-        expanded: set[Support] = set()
-        while len(expanded) < EXPANDED:
-            left = [one for one in self.met.values() if one.support not in expanded]
-            best = min(self.met.values(), key=self.score)
-            if best.support in expanded or not left:
-                break
-            expanded.add(best.support)
-            self.expand(best)
+    @property
+    def best(self) -> Fit:
+        """The best support met."""
         return min(self.met.values(), key=self.score)
 
-    def starts(self, start: Point) -> list[tuple[Support, Point]]:
-        """Selections at the first levels of q, where the states are still free."""
+    def begin(self, start: Point) -> None:
+        """Fit what selections at the first levels find, each from the result of the one before."""
         found: dict[Support, Point] = {}
         point = start
-        for level in (self.levels[0], self.levels[1]):
-            support: Support | None = None
-            for _ in range(3):
-                linear = Linearised(self.of, replace(point, process=level), self.of.weights(point), ())
-                ranked = self.ranked(linear, () if support is None else support)
+        for level in self.levels[:2]:
+            support: Support = ()
+            for _ in range(MOST_SELECTED):
+                linear = Linearised(self.of, replace(point, process=level), self.of.weights(point), support)
+                ranked = self.ranked(linear)
                 if not ranked or ranked[0][0] == support:
                     break
                 support, coefficients = ranked[0]
-                if self.shown:
-                    print("   start", len(support))
                 for other, values in ranked[:2]:
                     found.setdefault(other, replace(start, coefficients=values))
                 point, _ = self.of.descended(replace(point, coefficients=coefficients, process=level), support)
-        return list(found.items())
+        for support, at in found.items() or [((), start)]:
+            self.fit(support, at, self.levels)
 
-    def ranked(self, linear: Linearised, own: Support) -> list[tuple[Support, Array]]:
-        posed = linear.problem(self.candidates)
-        if posed is None:
-            return []
-        problem, unit = replace_price(posed[0], self.price), posed[1]
-        place = {j: i for i, j in enumerate(self.candidates)}
-        inside = tuple(place[j] for j in own)
-        models = select(problem, [*self.propose(problem, unit), inside])
-        if own:
-            mine = model(problem, inside)
-            near = [one for one in neighbours(problem, mine) if one.criterion < mine.criterion + MARGIN]
-            models = [*models[:3], *near[:NEIGHBOURS]]
-        out: dict[Support, Array] = {}
-        for one in models:
-            values = np.zeros(self.of.n * self.of.d)
-            chosen = np.array(one.support, dtype=np.intp)
-            if chosen.size:
-                values[np.array(self.candidates)[chosen]] = problem.least_squares(chosen)[0] * unit[chosen]
-            out.setdefault(tuple(self.candidates[j] for j in one.support), values.reshape(self.of.n, self.of.d))
-        return list(out.items())
+    def search(self) -> Fit:
+        """Look around the best fit until nothing near it is better."""
+        expanded: set[Support] = set()
+        while len(expanded) < MOST_EXPANDED and self.best.support not in expanded:
+            fit = self.best
+            expanded.add(fit.support)
+            linear = Linearised(self.of, fit.point, self.of.weights(fit.point), fit.support)
+            for support, coefficients in self.ranked(linear):
+                if support not in self.met:
+                    point = replace(fit.point, coefficients=coefficients)
+                    self.fit(support, point, [*self.levels[2:-1:2], self.levels[-1]])
+        return self.best
 
-    def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> Fit:
-        self.n_fits += 1
-        fit = self.of.fitted(support, start, levels)
+    def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:
+        """Fit a support, and keep it if it is better than before."""
+        if self.with_process:
+            fit = self.of.learned(support, start)
+        else:
+            fit = self.of.fitted(support, start, levels)
         if support not in self.met or fit.deviance < self.met[support].deviance:
             self.met[support] = fit
-        if self.shown:
-            print("   fit", len(support), round(self.score(fit), 1), fit.point.noise)
-        return fit
 
-    def expand(self, fit: Fit) -> None:
-        linear = Linearised(self.of, fit.point, self.of.weights(fit.point), fit.support)
-        for support, coefficients in self.ranked(linear, fit.support):
-            if support not in self.met:
-                self.fit(support, replace(fit.point, coefficients=coefficients), [*self.levels[2:-1:2], self.levels[-1]])
+    def posed(self, linear: Linearised) -> tuple[Problem, Array] | None:
+        """Return the regression on all candidates."""
+        found = linear.problem(self.candidates)
+        return None if found is None else (replace(found[0], price=self.price), found[1])
+
+    def ranked(self, linear: Linearised) -> list[tuple[Support, Array]]:
+        """Return supports worth a fit, best first, with the coefficients that the linearisation gives them."""
+        posed = self.posed(linear)
+        if posed is None:
+            return []
+        problem, unit = posed
+        place = {candidate: i for i, candidate in enumerate(self.candidates)}
+        own = tuple(place[candidate] for candidate in linear.support)
+        models = select(problem, [*self.propose(problem, unit), own])[:3]
+        mine = model(problem, own)
+        near = [one for one in neighbours(problem, mine) if one.criterion < mine.criterion + MARGIN] if own else []
+        found: dict[Support, Array] = {}
+        for one in (*models, *near[:NEIGHBOURS]):
+            found.setdefault(tuple(self.candidates[j] for j in one.support), self._spread(problem, unit, one))
+        return list(found.items())
+
+    def _spread(self, problem: Problem, unit: Array, one: Model) -> Array:
+        """Return the least-squares coefficients of a support as (n, d)."""
+        values, chosen = np.zeros(self.of.n * self.of.d), np.array(one.support, dtype=np.intp)
+        if chosen.size:
+            values[np.array(self.candidates)[chosen]] = problem.least_squares(chosen)[0] * unit[chosen]
+        return values.reshape(self.of.n, self.of.d)
 
 
-def replace_price(problem: Problem, price: float) -> Problem:
-    return replace(problem, price=price)
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the search over trajectories came to."""
+
+    pursuit: Pursuit
+    fit: Fit
+    sample_noise: Array  # of every measured state, read off differences
+    substeps: int
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood at the end."""
+        return self.pursuit.of
+
+    @property
+    def linear(self) -> Linearised:
+        """The likelihood linearised at the fit."""
+        return Linearised(self.likelihood, self.fit.point, self.likelihood.weights(self.fit.point), self.fit.support)
+
+
+def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
+    """Return what a term must lower the deviance by, so that chance keeps so many of all candidates.
+
+    z², z Student's quantile, as the gain in M ln RSS of a regression with learned noise.
+    """
+    p = min(false_terms / n_candidates, 1.0)
+    degrees = max(n_samples * 0.75, 1.0)
+    quantile = float(special.stdtrit(degrees, 1 - p / 2))
+    return float(n_samples * np.log1p(quantile**2 / degrees) * degrees / n_samples)
+
+
+def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> Found:
+    """Find the equations of some series."""
+    shown = series[0].x.shape[1]
+    hidden = shown * (wishes.order - 1)
+    noise = sample_noise(series) if wishes.noise_std is None else wishes.noise_std
+    start_noise = np.concatenate([noise, np.ones(hidden)])
+    fixed = None
+    if hidden:
+        fixed = np.zeros((shown + hidden, shown + hidden))
+        fixed[:shown, shown:] = np.eye(shown)
+
+    def likelihood(nodes: Nodes, proportional: bool) -> Likelihood:
+        told = start_noise if wishes.noise_std is not None else None
+        return Likelihood(
+            nodes, library, discrete_time=wishes.discrete_time, fixed=fixed, proportional=proportional, told=told
+        )
+
+    nodes = nodes_of(series, 1, hidden)
+    of = likelihood(nodes, wishes.noise == "proportional")
+    states = smoothed(nodes, hidden)
+    if hidden:
+        start_noise[shown:] = states[:, shown:].std(axis=0)
+    if of.proportional:
+        start_noise = start_noise / np.sqrt(np.mean(of.sizes(states) ** 2, axis=0))
+    candidates = tuple(range(hidden // 2 * 0 + shown * of.d if hidden else 0, of.n * of.d))
+    price = price_of(wishes.false_terms, len(candidates), of.n_samples)
+    start_noise = np.maximum(start_noise, of.floor)
+    # A first search with the steps' own error as noise of the process, and one at steps that are short enough.
+    error = STEP_ERROR * np.sqrt(np.mean(np.diff(states, FIFTH, axis=0) ** 2, axis=0)) if len(states) > FIFTH else 0.0
+    levels = of.ladder(states, start_noise, 0.0 if wishes.discrete_time else error)
+    pursuit = Pursuit(of, levels, price, propose, candidates)
+    pursuit.begin(Point(states, np.zeros((of.n, of.d)), start_noise, levels[0]))
+    pursuit.search()
+    pursuit, substeps = refined(pursuit, series, 1, likelihood)
+    pursuit = with_process(pursuit)
+    return Found(pursuit, pursuit.best, noise, substeps)
+
+
+def refined(
+    pursuit: Pursuit, series: Sequence[Series], substeps: int, likelihood: Callable[[Nodes, bool], Likelihood]
+) -> tuple[Pursuit, int]:
+    """Return the search with q next to nothing, on steps so short that their error does not matter."""
+    fit, of = pursuit.best, pursuit.of
+    last = of.ladder(fit.point.states, fit.point.noise)[-1]
+    exact = replace(fit.point, process=last)
+    bias = float(np.max(Linearised(of, exact, of.weights(exact), fit.support).bias(), initial=0.0))
+    # The error falls with the fourth power of the steps.
+    finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / LARGEST_BIAS) ** 0.25))))
+    if finer == substeps and np.all(pursuit.levels[-1] < LEVEL_FACTOR * last):
+        return pursuit, substeps
+    new = of if finer == substeps else likelihood(nodes_of(series, finer, of.n - series[0].x.shape[1]), of.proportional)
+    ranked = sorted(pursuit.met.values(), key=pursuit.score)[:MOST_REFINED]
+    starts = [replace(one.point, states=_between(of, one.point, new.nodes)) for one in ranked]
+    levels = new.ladder(starts[0].states, fit.point.noise)
+    after = replace(pursuit, of=new, levels=levels, met={})
+    for one, start in zip(ranked, starts, strict=True):
+        after.fit(one.support, start, levels[-3:])
+    after.search()
+    return refined(after, series, finer, likelihood)
+
+
+def _between(of: Likelihood, point: Point, nodes: Nodes) -> Array:
+    """Return the states at other nodes, with the slopes of the equations at the old ones."""
+    slopes = of.steps(point).right.values(np.vstack([point.states.T, of.nodes.inputs.T])).T
+    out = np.empty((len(nodes.t), of.n))
+    ends_old = np.split(np.arange(len(of.nodes.t)), np.flatnonzero(~of.nodes.joined) + 1)
+    ends_new = np.split(np.arange(len(nodes.t)), np.flatnonzero(~nodes.joined) + 1)
+    for old, new in zip(ends_old, ends_new, strict=True):
+        out[new] = CubicHermiteSpline(of.nodes.t[old], point.states[old], slopes[old])(nodes.t[new])
+    return out
+
+
+def with_process(pursuit: Pursuit) -> Pursuit:
+    """Return the search with noise of the process, where the likelihood is clearly for it."""
+    fit, of = pursuit.best, pursuit.of
+    tried = [fit]
+    point = fit.point
+    for level in pursuit.levels[::-1][1:]:
+        point, linear = of.descended(replace(point, process=level), fit.support)
+        tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
+    least = min(tried, key=lambda one: one.deviance)
+    if least.deviance > fit.deviance - CLEAR_GAIN * of.n or np.any(least.point.process < LEVEL_FACTOR * pursuit.levels[-1]):
+        return pursuit
+    after = replace(pursuit, with_process=True, met={})
+    after.fit(least.support, least.point, [])
+    after.search()
+    return after

@@ -33,6 +33,7 @@ from ardea.dynamics.nodes import Nodes
 # The first level of q, as a share of the states' own steps, the factor between levels, and the last, as a share of
 # s/N: what N steps then add up to does not matter.
 FIRST_LEVEL, LEVEL_FACTOR, LAST_LEVEL = 0.3, 6.0, 0.1
+MOST_LEVELS = 7
 # The last level in shares of s, at least: beyond, the factor of H loses its digits (κ² = 1e10).
 LEAST_RATIO = 1e-5
 MOST_ITERATIONS, MOST_DAMPINGS = 15, 8
@@ -40,6 +41,16 @@ MOST_ITERATIONS, MOST_DAMPINGS = 15, 8
 FIRST_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
 # J settles: half of this changes a likelihood ratio by less than a tenth of what is ever decided by.
 SETTLED = 0.02
+# Rounds in which s and q are learned together, and the gain in deviance that is worth another; how much q² may change.
+MOST_ROUNDS, LEARNED, LARGEST_CHANGE = 12, 0.2, 16.0
+# Up to so many states the samples' own parameters are counted exactly, by a determinant for each.
+MOST_COUNTED = 12
+# A convention: noise is at least this share of a state's deviation, about what solvers leave of data without noise.
+LEAST_NOISE = 1e-6
+# Directions with less than this share of the largest information are rounding error (κ² of the last level).
+RESOLVED = 1e-10
+# The share by which a weight is changed to differentiate ln|H| by it.
+SMALL = 1e-2
 # Proportional noise: the least |x| as a share of the largest.
 LEAST_SIZE = 1e-3
 
@@ -74,7 +85,11 @@ class Likelihood:
         discrete_time: bool = False,
         fixed: Array | None = None,
         proportional: bool = False,
+        told: Array | None = None,
     ) -> None:
+        self.told = told
+        spread = np.sqrt(np.nanvar(np.where(nodes.seen, nodes.y, np.nan), axis=0)) if not proportional else 1.0
+        self.floor = np.nan_to_num(LEAST_NOISE * spread, nan=0.0)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
         self.proportional = proportional
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
@@ -103,15 +118,17 @@ class Likelihood:
         length = np.ones_like(self.nodes.steps) if self.discrete_time else self.nodes.steps / self.nodes.usual_step
         return np.asarray(np.where(self.nodes.joined, 1 / length, 0.0)[:, None] / process**2)
 
-    def ladder(self, states: Array, noise: Array) -> list[Array]:
-        """Return the levels of q, from a share of the states' own steps to next to nothing."""
+    def ladder(self, states: Array, noise: Array, least: Array | float = 0.0) -> list[Array]:
+        """Return the levels of q, from a share of the states' own steps to next to nothing, or to what is told."""
         moves = np.diff(states, axis=0)[self.nodes.joined]
         if self.discrete_time:
             moves = states[1:][self.nodes.joined] - states.mean(axis=0)
         size = noise * np.sqrt(np.mean(self.sizes(states) ** 2, axis=0))
-        last = size * max(LAST_LEVEL / len(states), LEAST_RATIO)
+        # Where there is no noise to speak of, nothing is lost by a q of its order, and digits are gained.
+        ratio = np.where(noise <= 2 * self.floor, LAST_LEVEL, max(LAST_LEVEL / len(states), LEAST_RATIO))
+        last = np.maximum(size * ratio, least)
         first = np.maximum(FIRST_LEVEL * np.sqrt(np.mean(moves**2, axis=0)), LEVEL_FACTOR * last)
-        number = int(np.ceil(np.log(np.max(first / last)) / np.log(LEVEL_FACTOR)))
+        number = min(int(np.ceil(np.log(np.max(first / last)) / np.log(LEVEL_FACTOR))), MOST_LEVELS)
         return [first * (last / first) ** (k / number) for k in range(number + 1)]
 
     def placed(self, support: Sequence[int]) -> tuple[Index, Index]:
@@ -145,19 +162,39 @@ class Likelihood:
         return current.point, current
 
     def fitted(self, support: Support, start: Point, levels: Sequence[Array]) -> Fit:
-        """Return the fit of a support, q falling from level to level, s learned at the last."""
+        """Return the fit of a support, q falling from level to level, and the s that it leaves."""
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
         for process in levels:
             point, linear = self.descended(replace(point, process=process), support)
-        return self.judged(linear)
+        noise = self._learned_noise(linear)
+        return Fit(support, replace(point, noise=noise), linear.deviance(noise))
 
-    def judged(self, linear: Linearised) -> Fit:
-        """Return the fit at a point, with the s that it leaves."""
+    def learned(self, support: Support, start: Point, rounds: int = MOST_ROUNDS) -> Fit:
+        """Return the fit of a support with s and q learned together."""
+        point = replace(start, coefficients=self.on_support(start.coefficients, support))
+        best: Fit | None = None
+        for _ in range(rounds):
+            point, linear = self.descended(point, support)
+            fit = Fit(support, point, linear.deviance(point.noise))
+            if best is not None and fit.deviance > best.deviance - LEARNED:
+                return min(best, fit, key=lambda one: one.deviance)
+            best = fit
+            used = linear.used_by_process()
+            count = np.maximum(self.nodes.joined.sum() - used, 1.0)
+            left = np.sum(linear.precisions * linear.steps.residual**2, axis=0)
+            process = point.process * np.sqrt(np.clip(left / count, 1 / LARGEST_CHANGE, LARGEST_CHANGE))
+            point = replace(point, noise=self._learned_noise(linear), process=process)
+        return best
+
+    def _learned_noise(self, linear: Linearised) -> Array:
+        """Return s² = Σ(x − y)²/(M − g), g the number of parameters that each state's samples pay for."""
         point = linear.point
-        rss = np.sum(np.where(self.nodes.seen, ((point.states - self.nodes.y) / self.sizes(point.states)) ** 2, 0.0), axis=0)
-        used = len(linear.support) / self.n + self.n_stretches
-        noise = np.sqrt(rss / np.maximum(self.nodes.counts - used, 1.0))
-        return Fit(linear.support, replace(point, noise=np.maximum(noise, 1e-12 * np.abs(point.states).max(axis=0))), linear.deviance(noise))
+        if self.told is not None:
+            return self.told
+        errors = linear.errors / self.sizes(point.states)
+        used = linear.used_by_samples() + len(linear.support) / self.n
+        noise = np.sqrt(np.sum(errors**2, axis=0) / np.maximum(self.nodes.counts - used, 1.0))
+        return np.asarray(np.where(self.nodes.counts > 0, np.maximum(noise, self.floor), point.noise))
 
 
 class Linearised:
@@ -239,6 +276,8 @@ class Linearised:
         outer, inner, slope = self.border
         solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
         information, pull = inner - outer.T @ solved[:, 1:], slope - outer.T @ solved[:, 0]
+        if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
+            return None
         change = -_solved(information, pull, damping)
         states = -(solved[:, 0] + solved[:, 1:] @ change).reshape(self.errors.shape)
         coefficients = self.point.coefficients.copy()
@@ -255,6 +294,46 @@ class Linearised:
         solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
         least = self.objective - float(self.gradient.ravel() @ solved[:, 0])
         return inner - outer.T @ solved[:, 1:], slope - outer.T @ solved[:, 0], least
+
+    def _log_determinant(self, band: Array) -> float:
+        factor, info = lapack.dpbtrf(band, lower=1)
+        return float("nan") if info else 2 * float(np.sum(np.log(factor[0])))
+
+    def used_by_samples(self) -> Array:
+        """Return g = ∂ ln|H|/∂ ln s⁻² of every state."""
+        n = self.of.n
+        if n > MOST_COUNTED:
+            return np.full(n, float(self.of.n_stretches))
+        whole, used = self._log_determinant(self._band), []
+        for state in range(n):
+            band = self._band.copy()
+            band[0, state::n] += SMALL * self.weights[:, state]
+            used.append((self._log_determinant(band) - whole) / np.log1p(SMALL))
+        return np.nan_to_num(np.array(used), nan=float(self.of.n_stretches))
+
+    def used_by_process(self) -> Array:
+        """Return ∂ ln|H|/∂ ln q⁻² of every state."""
+        whole, used = self._log_determinant(self._band), []
+        for state in range(self.of.n):
+            scale = 1 + SMALL * (np.arange(self.of.n) == state)
+            band = self.band(self.weights, self.precisions * scale)
+            used.append((self._log_determinant(band) - whole) / np.log1p(SMALL))
+        return np.nan_to_num(np.array(used))
+
+    def bias(self) -> Array:
+        """Return what the error of the steps adds to the coefficients, in units of their standard errors."""
+        found = self.information(self.support)
+        factor = self.factor()
+        if found is None or factor is None or not self.support:
+            return np.zeros(len(self.support))
+        error = self.steps.truncation()
+        rows = self.steps.border(*self.of.placed(self.support))
+        outer = self._pulled(rows).reshape(-1, len(self.support))
+        pulled = np.einsum("ikp,ik->p", self.precisions[:, :, None] * rows, error)
+        solved, _ = lapack.dpbtrs(factor, self._pulled(error[:, :, None]).reshape(-1, 1), lower=1)
+        covariance = np.linalg.pinv(found[0], hermitian=True)
+        shift = covariance @ (pulled - outer.T @ solved[:, 0])
+        return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
 
     def deviance(self, noise: Array) -> float:
         """Return −2 ln p(y) up to a constant, with other s."""
@@ -277,15 +356,19 @@ class Linearised:
         if found is None:
             return None
         information, pull, least = found
+        if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull)) and np.isfinite(least)):
+            return None
         unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
         scaled = information / np.outer(unit, unit)
         values, vectors = np.linalg.eigh(scaled)
-        root = np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+        root = np.sqrt(np.maximum(values, RESOLVED * values[-1]))
         columns = (vectors * root).T
         present = self.point.coefficients.ravel()[list(candidates)] * unit
-        target = vectors.T @ (scaled @ present - pull / unit) / root
+        target = columns @ present - vectors.T @ (pull / unit) / root
         rest = least - float(np.sum((columns @ present - target) ** 2))
-        return Problem(DenseColumns(columns), target, max(rest, 1e-3 * least), self.of.n_samples), 1 / unit
+        # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
+        rest, samples = max(rest, 1e-3 * least), self.of.n_samples
+        return Problem(DenseColumns(columns), target, rest, samples, max(samples - rest, 0.0)), 1 / unit
 
 
 def _solved(information: Array, pull: Array, damping: float) -> Array:
