@@ -30,9 +30,21 @@ CLOSE = 6.0
 # the QR costs more than it saves.
 SMALL_BLOCK = 2**14
 IntervalKind = Literal["posterior", "refit"]
-LeftKind = Literal["value", "rate", "next", "field"]
-LEFT_TEXT: dict[LeftKind, str] = {"value": "{}", "rate": "({})'", "next": "({})[k+1]", "field": "({})_t"}
-LEFT_LATEX: dict[LeftKind, str] = {"value": "{}", "rate": "\\dot{{{}}}", "next": "{}_{{k+1}}", "field": "{}_t"}
+LeftKind = Literal["value", "rate", "second", "next", "field"]
+LEFT_TEXT: dict[LeftKind, str] = {
+    "value": "{}",
+    "rate": "({})'",
+    "second": "({})''",
+    "next": "({})[k+1]",
+    "field": "({})_t",
+}
+LEFT_LATEX: dict[LeftKind, str] = {
+    "value": "{}",
+    "rate": "\\dot{{{}}}",
+    "second": "\\ddot{{{}}}",
+    "next": "{}_{{k+1}}",
+    "field": "{}_t",
+}
 
 
 @dataclass(frozen=True, eq=False)

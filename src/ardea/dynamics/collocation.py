@@ -103,7 +103,10 @@ class Steps:
         if self.discrete_time:
             out, own = np.zeros((len(h), self.right.n, len(terms))), -theta[:, :-1]
         else:
-            out = self.middle_jacobians[:, :, equations] * (-(h**2) / 12 * (theta[:, :-1] - theta[:, 1:]))[place].T[:, None]
+            out = (
+                self.middle_jacobians[:, :, equations]
+                * (-(h**2) / 12 * (theta[:, :-1] - theta[:, 1:]))[place].T[:, None]
+            )
             own = -h / 6 * (theta[:, :-1] + 4 * compiled.values(self.middles) + theta[:, 1:])
         out[:, equations, np.arange(len(terms))] += own[place].T
         return out

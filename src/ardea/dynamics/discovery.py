@@ -19,16 +19,16 @@ from threadpoolctl import threadpool_limits
 
 from ardea.core.memory import require
 from ardea.core.problem import Array
-from ardea.core.subsets import posed, select
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.libraries import Library, default_library
-from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about, equation_of
+from ardea.dynamics.found import Found, FoundRows, FoundStates, found_states
+from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
+from ardea.dynamics.pursuit import FALSE_TERMS, Wishes
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import (
     Propose,
     Search,
-    SearchResult,
     ard_supports,
     regressor_supports,
     search_fields,
@@ -38,6 +38,13 @@ from ardea.dynamics.search import (
 from ardea.dynamics.series import Series, checked_series
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
+
+
+# Candidates of all equations together up to which the trajectory form is the default: their information then takes
+# about a second.
+MOST_CANDIDATES = 2000
+# A convention, measured on public systems whose terms are not among the candidates: 26 of 26 are above it.
+LARGEST_MISFIT = 1.5
 
 
 class AmbiguityWarning(UserWarning):
@@ -51,8 +58,11 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     ----------
     library : Library or FieldTerms, optional
         Candidate terms. None: polynomials of degree 3 (2 above ten states); for fields u^p ∂^q u, p, q ≤ 4.
-    form : {"weak", "derivative"}, default="weak"
-        Weak form (integrals against windows, which needs no derivative of noisy data), or derivatives at the samples.
+    form : {"trajectory", "weak", "derivative"}, optional
+        How data and equations meet. "trajectory": the likelihood of the samples, given states that follow the
+        equations; it needs neither even times nor unbroken series and wastes no information. "weak": integrals against
+        windows. "derivative": derivatives at the samples. None: "trajectory" where it is affordable (up to
+        2,000 candidates in all equations together), else "weak"; `form_` says which.
     regressor : estimator of ardea, optional
         Proposes terms on every whitened problem, with ``fit_intercept=False``: the constant is a term of the library.
         None: ARD at α = 1 and 16 and backward elimination.
@@ -62,6 +72,15 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         How derivatives are taken with form="derivative".
     order : int, default=6
         Order of finite differences.
+    derivative_order : {1, 2}, default=1
+        2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought.
+    false_terms : float, optional
+        The expected number of false terms in all equations together, at most (trajectory form). None: 0.02.
+    noise : {"additive", "proportional", "auto"}, default="auto"
+        Whether the noise of the samples is of the same size everywhere or proportional to the state; "auto" takes the
+        likelier (trajectory form).
+    noise_std : array of shape (states,) or float, optional
+        Standard deviation of the samples' noise, where it is known (trajectory form).
     n_jobs : int, optional
         Equations found in parallel (joblib).
     verbose : int, default=0
@@ -83,8 +102,18 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         Unit of time, where times were dates or it was told. None: that of the times given.
     warnings_ : list of str
         What the fit has warned of.
-    searched_ : list of SearchResult
-        The data and the fit behind every equation. A model read from a file does not have them.
+    form_ : {"trajectory", "weak", "derivative"}
+        The form that was used.
+    rows_used_ : int
+        Number of rows that the equations rest on.
+    misfit_ : ndarray of shape (states,)
+        Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit.
+    process_noise_ : ndarray of shape (states,)
+        Deviation of noise that moves the system itself, over a unit of time; zero where the data need none.
+    states_ : list of DataFrame
+        Times, states and their standard deviations, one frame per series (trajectory form).
+    searched_ : Found
+        The data and the fit behind the equations. A model read from a file does not have them.
 
     Examples
     --------
@@ -98,12 +127,16 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def __init__(
         self,
         library: Any = None,
-        form: Form = "weak",
+        form: Form | None = None,
         regressor: Any = None,
         discrete_time: bool = False,
         *,
         differentiation: Differentiation = "finite",
         order: int = 6,
+        derivative_order: int = 1,
+        false_terms: float | None = None,
+        noise: str = "auto",
+        noise_std: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -113,6 +146,10 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.discrete_time = discrete_time
         self.differentiation = differentiation
         self.order = order
+        self.derivative_order = derivative_order
+        self.false_terms = false_terms
+        self.noise = noise
+        self.noise_std = noise_std
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -155,17 +192,16 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self._check_parameters(space)
         # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
         with threadpool_limits(1):
-            results: list[SearchResult]
+            found: Found
             model: Motion
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-                results, model, unit = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
+                found, model, unit = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
             else:
-                results, model, unit = self._found_states(x, t, x_dot, u, feature_names, time_unit)
-            pairs = zip(results, model.lefts, strict=True)
-            equations = [equation_of(result, left, model.vocabulary) for result, left in pairs]
-        doubts = doubts_about(equations, [result.excitation for result in results])
+                found, model, unit = self._found_states(x, t, x_dot, u, feature_names, time_unit)
+            equations = found.equations(model.lefts, model.vocabulary)
+        doubts = [*doubts_about(equations, found.excitation), *self._misfits(found, equations)]
         self._adopt(model, equations, unit, doubts)
-        self.searched_ = results
+        self.searched_ = found
         for doubt in doubts:
             warnings.warn(doubt, AmbiguityWarning, stacklevel=2)
         return self
@@ -185,8 +221,16 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         return found
 
     def _check_parameters(self, space: Any) -> None:
-        if self.form not in ("weak", "derivative"):
-            raise ValueError(f"form={self.form!r} is not known: choose 'weak' or 'derivative'.")
+        if self.form not in (None, "trajectory", "weak", "derivative"):
+            raise ValueError(f"form={self.form!r} is not known: choose 'trajectory', 'weak' or 'derivative'.")
+        if self.derivative_order not in (1, 2):
+            raise ValueError(f"derivative_order={self.derivative_order!r} must be 1 or 2.")
+        if self.derivative_order == 2 and (self.discrete_time or self.form in ("weak", "derivative")):
+            raise ValueError("derivative_order=2 is for flows in trajectory form: leave form and discrete_time out.")
+        if self.noise not in ("additive", "proportional", "auto"):
+            raise ValueError(f"noise={self.noise!r} is not known: choose 'additive', 'proportional' or 'auto'.")
+        if self.false_terms is not None and not self.false_terms > 0:
+            raise ValueError(f"false_terms must be above 0, got {self.false_terms!r}.")
         if self.differentiation not in ("finite", "smoothed", "spectral"):
             raise ValueError(
                 f"differentiation={self.differentiation!r} is not known: choose 'finite', 'smoothed' or 'spectral'."
@@ -215,36 +259,72 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         return Search(self._propose, self.n_jobs, bool(self.verbose))
 
     def _stretches(self, series: Sequence[Series]) -> list[Stretch]:
-        return stretch_rows(series, self.form, bool(self.discrete_time), self.differentiation, self.order)
+        form = "derivative" if self.form == "derivative" else "weak"
+        return stretch_rows(series, form, bool(self.discrete_time), self.differentiation, self.order)
 
     def _found_states(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
-    ) -> tuple[list[SearchResult], StateModel, str | None]:
+    ) -> tuple[Found, StateModel, str | None]:
         t = 1.0 if t is None and self.discrete_time else t  # the steps of a map are its time
         series, all_names, unit = checked_series(x, t, x_dot, u, names, time_unit)
-        library: Library = default_library(len(all_names)) if self.library is None else self.library
-        rows, d = sum(len(one.x) for one in series), library.n_terms(len(all_names))
-        # What stretches hold of every row, about 800 bytes as measured, and the whitened columns.
+        n, order = series[0].x.shape[1], self.derivative_order
+        n_states = n * order + series[0].inputs.shape[1]
+        library: Library = default_library(n_states) if self.library is None else self.library
+        rows, d = sum(len(one.x) for one in series), library.n_terms(n_states)
+        # What stretches hold of every row, about 800 bytes as measured, and the columns.
         require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
+        small = n * d <= MOST_CANDIDATES and x_dot is None and self.regressor is None
+        self.form_ = self.form or ("trajectory" if small else "weak")
+        found: Found
         if x_dot is not None:
-            results = search_given(series, library, self._search())
+            found = FoundRows(search_given(series, library, self._search()), self._propose)
+        elif self.form_ == "trajectory":
+            found = self._pursued(series, library)
         else:
-            results = search_states(self._stretches(series), library, self._search(), bool(self.discrete_time))
+            stretches = self._stretches(series)
+            found = FoundRows(
+                search_states(stretches, library, self._search(), bool(self.discrete_time)), self._propose
+            )
         largest = np.nanmax(np.abs(np.vstack([one.x for one in series])), axis=0)
         reach = np.maximum(largest, np.finfo(float).tiny)
-        zeros = np.zeros((len(results), d))
-        return results, StateModel(library, all_names, zeros, reach, bool(self.discrete_time)), unit
+        return found, StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order), unit
+
+    def _pursued(self, series: Sequence[Series], library: Library) -> FoundStates:
+        n = series[0].x.shape[1]
+        told = self.noise_std
+        if told is not None:
+            told = np.broadcast_to(np.asarray(told, dtype=float), (n,)).copy()
+            if not np.all(told > 0):
+                raise ValueError("noise_std must be above 0.")
+        wishes = Wishes(
+            bool(self.discrete_time), self.derivative_order, self.false_terms or FALSE_TERMS, self.noise, told
+        )
+        return found_states(series, library, self._propose, wishes)
+
+    def _misfits(self, found: Found, equations: Sequence[Equation]) -> list[str]:
+        """Set what is known of rows, noise and misfit, and return what is to be warned of."""
+        if isinstance(found, FoundRows):
+            return []
+        self.misfit_, self.process_noise_ = found.misfit, found.process_noise
+        self.rows_used_ = found.n_rows
+        return [
+            f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
+            "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/ambiguity)."
+            for equation, ratio in zip(equations, found.misfit, strict=True)
+            if ratio > LARGEST_MISFIT
+        ]
 
     def _found_fields(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
-    ) -> tuple[list[SearchResult], FieldModel, str | None]:
-        if x_dot is not None or u is not None or self.discrete_time or self.form != "weak":
+    ) -> tuple[Found, FieldModel, str | None]:
+        if x_dot is not None or u is not None or self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
         data, unit = read_fields(x, t, space, names, time_unit)
         library = FieldTerms() if self.library is None else self.library
-        results = search_fields(data, library, self._search())
+        found = FoundRows(search_fields(data, library, self._search()), self._propose)
+        self.form_ = "weak"
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return results, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit
+        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
@@ -286,31 +366,17 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         ndarray of shape (equations, terms)
             Frequencies in [0, 1].
         """
-        generator, propose = check_random_state(random_state), self._propose
-        results = self._searched("inclusion")
-        chosen = np.zeros(self.coef_.shape)
-        for row, result in enumerate(results):
-            A, z = result.rows.system(result.fit)
-            for _ in range(n_resamples):
-                rows = generator.randint(0, z.size, z.size)
-                problem, unit = posed(A[rows], z[rows], floor=result.fit.floor)
-                chosen[row, list(select(problem, propose(problem, unit))[0].support)] += 1
-        return chosen / n_resamples
+        return self._searched("inclusion").inclusion(n_resamples, check_random_state(random_state))
 
     def residuals(self) -> list[Array]:
-        """Return the whitened residuals of every equation, in units of their standard deviation.
+        """Return the residuals of every equation in units of their standard deviation.
 
-        Where an equation is right they are independent, of equal size, and Gaussian if the noise is.
+        In trajectory form the samples less the states, else those of the whitened rows. Where an equation is right they
+        are independent, of equal size, and Gaussian if the noise is.
         """
-        residuals = []
-        for result, equation in zip(self._searched("residuals"), self.equations_, strict=True):
-            A, z = result.rows.system(result.fit)
-            residual = z - A[:, list(equation.support)] @ equation.coefficients
-            scale = float(np.sqrt(residual @ residual / equation.degrees))
-            residuals.append(residual / max(scale, np.finfo(float).tiny))
-        return residuals
+        return self._searched("residuals").residuals(self.equations_)
 
-    def _searched(self, asked: str) -> list[SearchResult]:
+    def _searched(self, asked: str) -> Found:
         check_is_fitted(self)
         if not hasattr(self, "searched_"):
             raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")

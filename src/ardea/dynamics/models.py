@@ -13,25 +13,23 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.problem import Array, FlatColumns, Problem
-from ardea.core.subsets import Support, model, neighbours
+from ardea.core.problem import Array
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.libraries import Library, RightHandSide
-from ardea.dynamics.search import SearchResult, scored, whitened
+from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
 from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times, in_order
 from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
-from ardea.equation import CLOSE, Equation, KeptTerms, Left, Rival
-from ardea.names import Vocabulary, Wording, printable
+from ardea.equation import CLOSE, Equation, Left, LeftKind
+from ardea.names import Wording, default_names, printable
 from ardea.show.notebook import ShowsMotion
 
 # Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
 # of the integrator is this share of that value.
 BLOW_UP = 100.0
 RELATIVE_TOLERANCE = 1e-10
-# Conventions: how many rivals are kept and how many `print` shows.
-N_RIVALS, SHOWN_RIVALS = 8, 3
+# A convention: how many rivals `print` shows.
+SHOWN_RIVALS = 3
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
 # Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
@@ -41,13 +39,14 @@ INDISTINGUISHABLE = 1.0
 
 @dataclass(frozen=True, eq=False)
 class StateModel:
-    """x′ = Θ(x, u)ξᵀ, or the map x_{k+1} = Θ(x_k, u_k)ξᵀ."""
+    """x′ = Θ(x, u)ξᵀ, the map x_{k+1} = Θ(x_k, u_k)ξᵀ, or x″ = Θ(x, x′, u)ξᵀ."""
 
     library: Library
-    names: list[str]  # states, then inputs
+    names: list[str]  # measured states, then inputs
     coefficients: Array
     reach: Array  # largest |x| in the data
     discrete_time: bool
+    order: int = 1
 
     @property
     def n_inputs(self) -> int:
@@ -55,14 +54,21 @@ class StateModel:
         return len(self.names) - len(self.coefficients)
 
     @property
+    def states(self) -> list[str]:
+        """Names of all states: with order 2, rates of change follow the positions."""
+        measured = self.names[: len(self.coefficients)]
+        return measured + [f"{name}'" for name in measured] * (self.order - 1)
+
+    @property
     def lefts(self) -> list[Left]:
         """The left-hand sides."""
-        return [Left(name, "next" if self.discrete_time else "rate") for name in self.names[: len(self.coefficients)]]
+        kind: LeftKind = "next" if self.discrete_time else "second" if self.order == 2 else "rate"
+        return [Left(name, kind) for name in self.names[: len(self.coefficients)]]
 
     @cached_property
     def vocabulary(self) -> Wording:
         """How the candidate terms are written."""
-        return self.library.vocabulary(self.names)
+        return self.library.vocabulary([*self.states, *self.names[len(self.coefficients) :]])
 
     @cached_property
     def right_hand_side(self) -> RightHandSide:
@@ -70,11 +76,22 @@ class StateModel:
         return self._with(self.coefficients)
 
     def _with(self, coefficients: Array) -> RightHandSide:
-        return RightHandSide(self.library, coefficients, len(self.coefficients), self.n_inputs)
+        n, m = len(self.coefficients), len(self.states)
+        if self.order == 1:
+            return RightHandSide(self.library, coefficients, n, self.n_inputs)
+        # x′ = v, in a library that surely holds v.
+        library = self.library + Polynomials(1, include_constant=False)
+        names = library.names(default_names(m + self.n_inputs))
+        given = coefficients.reshape(-1, n, coefficients.shape[-1])
+        full = np.zeros((len(given), m, len(names)))
+        full[:, n:, : given.shape[2]] = given
+        for state, name in enumerate(default_names(m + self.n_inputs)[n:m]):
+            full[:, state, names.index(name)] = 1.0
+        return RightHandSide(library, full, m, self.n_inputs)
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
-        """Return x′, or the next state."""
-        return self.right_hand_side(x, u)
+        """Return x′, the next state, or x″."""
+        return self.right_hand_side(x, u)[:, (self.order - 1) * len(self.coefficients) :]
 
     def simulate(self, x0: ArrayLike, t: Any, u: Any) -> Array:
         """Integrate from a start."""
@@ -89,6 +106,8 @@ class StateModel:
     def _settings(self) -> dict[str, Any]:
         """When a simulation stops, and how accurate it is."""
         limit, error = BLOW_UP * self.reach, RELATIVE_TOLERANCE * self.reach
+        if self.order == 2:  # nothing is known of how fast it may get
+            limit, error = np.concatenate([limit, np.full_like(limit, np.inf)]), np.tile(error, 2)
         return {"discrete_time": self.discrete_time, "limit": limit, "atol": error}
 
 
@@ -164,45 +183,6 @@ Motion = StateModel | FieldModel
 
 
 # Equations and their doubts
-
-
-def _rivals(result: SearchResult, problem: Problem) -> list[tuple[Support, float]]:
-    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
-
-    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
-    of its own, and so is the winner, as in the tournament.
-    """
-    chosen = model(problem, result.support)
-    own = scored(result.rows, result.support, result.fit)
-    compared = []
-    for other in neighbours(problem, chosen)[:N_RIVALS]:
-        excess = other.criterion - chosen.criterion
-        if excess < CLOSE:
-            excess = scored(result.rows, other.support, result.fit).score - own.score
-        compared.append((other.support, float(excess)))
-    return sorted(compared, key=lambda one: one[1])
-
-
-def equation_of(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
-    """Return the equation that a search found: least squares on its whitened terms, and its rivals."""
-    support, (problem, unit) = np.array(result.support, dtype=np.intp), whitened(result.rows, result.fit)
-    kept = KeptTerms(
-        active=support,
-        problem=problem.restrict(support),
-        prior_variance=None,
-        noise=None,
-        noise_known=False,
-        n_parameters=result.n_parameters,
-        unit=unit[support],
-        target_unit=result.noise_unit,
-        flat=FlatColumns.empty(support.size),
-    )
-
-    def named(terms: Support) -> tuple[str, ...]:
-        return tuple(vocabulary.names[j] for j in terms)
-
-    rivals = tuple(Rival(named(terms), excess) for terms, excess in _rivals(result, problem))
-    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
 
 
 def open_questions(equation: Equation) -> list[str]:
@@ -367,7 +347,7 @@ class EquationsOfMotion(ShowsMotion):
             return values
         if isinstance(self.model_, FieldModel):
             return values
-        names = self.model_.names[len(self.equations_) :] if inputs else self.feature_names_
+        names = self.model_.names[len(self.equations_) :] if inputs else self.model_.states
         return in_order(values, names, "u" if inputs else "x")
 
     def sample(self, n: int, random_state: Any = None) -> Array:

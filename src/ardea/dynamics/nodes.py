@@ -125,8 +125,10 @@ def _spline(t: Array, values: Array) -> Callable[..., Array]:
         return SplineSmoother.fit(values, t, factor=1.0).spline(values)
     if t.size == 0:
         return lambda times, derivative=0: np.zeros(len(times))
-    return make_interp_spline(t, values, k=min(3, t.size - 1)) if t.size > 1 else (
-        lambda times, derivative=0: np.full(len(times), 0.0 if derivative else values[0])
+    return (
+        make_interp_spline(t, values, k=min(3, t.size - 1))
+        if t.size > 1
+        else (lambda times, derivative=0: np.full(len(times), 0.0 if derivative else values[0]))
     )
 
 

@@ -136,32 +136,27 @@ class Pursuit:
             found.setdefault(tuple(self.candidates[j] for j in one.support), self._spread(problem, unit, one))
         return list(found.items())
 
+    def near(self, linear: Linearised) -> list[tuple[Support, float]]:
+        """Return the neighbours of a fit in every equation, and how much worse they look from there."""
+        posed = self.posed(linear)
+        if posed is None:
+            return []
+        problem, found = posed[0], []
+        place = {candidate: i for i, candidate in enumerate(self.candidates)}
+        for equation in range(self.candidates[0] // self.of.d, self.of.n):
+            inside = [j for j in self.candidates if j // self.of.d == equation or j in linear.support]
+            part = replace(problem, columns=problem.columns.restrict(np.array([place[j] for j in inside])))
+            mine = model(part, [inside.index(j) for j in linear.support])
+            for one in neighbours(part, mine):
+                found.append((tuple(inside[j] for j in one.support), one.criterion - mine.criterion))
+        return found
+
     def _spread(self, problem: Problem, unit: Array, one: Model) -> Array:
         """Return the least-squares coefficients of a support as (n, d)."""
         values, chosen = np.zeros(self.of.n * self.of.d), np.array(one.support, dtype=np.intp)
         if chosen.size:
             values[np.array(self.candidates)[chosen]] = problem.least_squares(chosen)[0] * unit[chosen]
         return values.reshape(self.of.n, self.of.d)
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What the search over trajectories came to."""
-
-    pursuit: Pursuit
-    fit: Fit
-    sample_noise: Array  # of every measured state, read off differences
-    substeps: int
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """The likelihood at the end."""
-        return self.pursuit.of
-
-    @property
-    def linear(self) -> Linearised:
-        """The likelihood linearised at the fit."""
-        return Linearised(self.likelihood, self.fit.point, self.likelihood.weights(self.fit.point), self.fit.support)
 
 
 def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
@@ -175,47 +170,51 @@ def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
     return float(n_samples * np.log1p(quantile**2 / degrees) * degrees / n_samples)
 
 
-def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> Found:
-    """Find the equations of some series."""
-    shown = series[0].x.shape[1]
-    hidden = shown * (wishes.order - 1)
-    noise = sample_noise(series) if wishes.noise_std is None else wishes.noise_std
-    start_noise = np.concatenate([noise, np.ones(hidden)])
-    fixed = None
-    if hidden:
-        fixed = np.zeros((shown + hidden, shown + hidden))
-        fixed[:shown, shown:] = np.eye(shown)
+def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Array]:
+    """Find the equations of some series; return the search at its end, and the noise at which they hold exactly."""
+    hidden = series[0].x.shape[1] * (wishes.order - 1)
 
-    def likelihood(nodes: Nodes, proportional: bool) -> Likelihood:
-        told = start_noise if wishes.noise_std is not None else None
-        return Likelihood(
-            nodes, library, discrete_time=wishes.discrete_time, fixed=fixed, proportional=proportional, told=told
-        )
+    def on(substeps: int, proportional: bool) -> Likelihood:
+        nodes = nodes_of(series, substeps, hidden)
+        return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
 
-    nodes = nodes_of(series, 1, hidden)
-    of = likelihood(nodes, wishes.noise == "proportional")
-    states = smoothed(nodes, hidden)
-    if hidden:
-        start_noise[shown:] = states[:, shown:].std(axis=0)
-    if of.proportional:
-        start_noise = start_noise / np.sqrt(np.mean(of.sizes(states) ** 2, axis=0))
-    candidates = tuple(range(hidden // 2 * 0 + shown * of.d if hidden else 0, of.n * of.d))
+    pursuit = _first_search(on(1, wishes.noise == "proportional"), series, hidden, propose, wishes)
+    pursuit = refined(pursuit, on, 1)
+    exact = pursuit.best.point.noise * np.sqrt(np.mean(pursuit.of.sizes(pursuit.best.point.states) ** 2, axis=0))
+    return with_process(pursuit), exact
+
+
+def _rates(nodes: Nodes, hidden: int) -> Array | None:
+    """Return F of x′ = v, where rates of change are states of their own."""
+    if not hidden:
+        return None
+    fixed = np.zeros((nodes.n_states, nodes.n_states))
+    fixed[:hidden, hidden:] = np.eye(hidden)
+    return fixed
+
+
+def _first_search(of: Likelihood, series: Sequence[Series], hidden: int, propose: Propose, wishes: Wishes) -> Pursuit:
+    """Search with the error of the present steps as noise of the process."""
+    states = smoothed(of.nodes, hidden)
+    if wishes.noise_std is None:
+        size = np.sqrt(np.mean(of.sizes(states) ** 2, axis=0))
+        noise = np.concatenate([sample_noise(series), states[:, of.n - hidden :].std(axis=0)]) / size
+    else:
+        noise = wishes.noise_std
+    noise = np.maximum(noise, np.maximum(of.floor, np.finfo(float).tiny))
+    candidates = tuple(range(hidden * of.d, of.n * of.d))
+    error: Array | float = 0.0
+    if not wishes.discrete_time and len(states) > FIFTH:
+        error = STEP_ERROR * np.sqrt(np.mean(np.diff(states, FIFTH, axis=0) ** 2, axis=0))
+    levels = of.ladder(states, noise, error)
     price = price_of(wishes.false_terms, len(candidates), of.n_samples)
-    start_noise = np.maximum(start_noise, of.floor)
-    # A first search with the steps' own error as noise of the process, and one at steps that are short enough.
-    error = STEP_ERROR * np.sqrt(np.mean(np.diff(states, FIFTH, axis=0) ** 2, axis=0)) if len(states) > FIFTH else 0.0
-    levels = of.ladder(states, start_noise, 0.0 if wishes.discrete_time else error)
     pursuit = Pursuit(of, levels, price, propose, candidates)
-    pursuit.begin(Point(states, np.zeros((of.n, of.d)), start_noise, levels[0]))
+    pursuit.begin(Point(states, np.zeros((of.n, of.d)), noise, levels[0]))
     pursuit.search()
-    pursuit, substeps = refined(pursuit, series, 1, likelihood)
-    pursuit = with_process(pursuit)
-    return Found(pursuit, pursuit.best, noise, substeps)
+    return pursuit
 
 
-def refined(
-    pursuit: Pursuit, series: Sequence[Series], substeps: int, likelihood: Callable[[Nodes, bool], Likelihood]
-) -> tuple[Pursuit, int]:
+def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: int) -> Pursuit:
     """Return the search with q next to nothing, on steps so short that their error does not matter."""
     fit, of = pursuit.best, pursuit.of
     last = of.ladder(fit.point.states, fit.point.noise)[-1]
@@ -224,8 +223,8 @@ def refined(
     # The error falls with the fourth power of the steps.
     finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / LARGEST_BIAS) ** 0.25))))
     if finer == substeps and np.all(pursuit.levels[-1] < LEVEL_FACTOR * last):
-        return pursuit, substeps
-    new = of if finer == substeps else likelihood(nodes_of(series, finer, of.n - series[0].x.shape[1]), of.proportional)
+        return pursuit
+    new = of if finer == substeps else on(finer, of.proportional)
     ranked = sorted(pursuit.met.values(), key=pursuit.score)[:MOST_REFINED]
     starts = [replace(one.point, states=_between(of, one.point, new.nodes)) for one in ranked]
     levels = new.ladder(starts[0].states, fit.point.noise)
@@ -233,7 +232,7 @@ def refined(
     for one, start in zip(ranked, starts, strict=True):
         after.fit(one.support, start, levels[-3:])
     after.search()
-    return refined(after, series, finer, likelihood)
+    return refined(after, on, finer)
 
 
 def _between(of: Likelihood, point: Point, nodes: Nodes) -> Array:
@@ -256,7 +255,9 @@ def with_process(pursuit: Pursuit) -> Pursuit:
         point, linear = of.descended(replace(point, process=level), fit.support)
         tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
     least = min(tried, key=lambda one: one.deviance)
-    if least.deviance > fit.deviance - CLEAR_GAIN * of.n or np.any(least.point.process < LEVEL_FACTOR * pursuit.levels[-1]):
+    if least.deviance > fit.deviance - CLEAR_GAIN * of.n or np.any(
+        least.point.process < LEVEL_FACTOR * pursuit.levels[-1]
+    ):
         return pursuit
     after = replace(pursuit, with_process=True, met={})
     after.fit(least.support, least.point, [])

@@ -33,7 +33,7 @@ from ardea.dynamics.differences import (
 )
 from ardea.dynamics.series import Series
 
-Form = Literal["weak", "derivative"]
+Form = Literal["trajectory", "weak", "derivative"]
 Differentiation = Literal["finite", "smoothed", "spectral"]
 
 # φ = (1 − s²)^p has p − 1 continuous derivatives. Measured (see `search`): with 4

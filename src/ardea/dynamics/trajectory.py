@@ -81,7 +81,6 @@ class Likelihood:
         self,
         nodes: Nodes,
         library: Library,
-        *,
         discrete_time: bool = False,
         fixed: Array | None = None,
         proportional: bool = False,
@@ -334,6 +333,36 @@ class Linearised:
         covariance = np.linalg.pinv(found[0], hermitian=True)
         shift = covariance @ (pulled - outer.T @ solved[:, 0])
         return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
+
+    def deviations(self, covariance: Array) -> Array:
+        """Return the standard deviation of every state, (points, n), given the covariance of the coefficients.
+
+        The diagonal blocks of H⁻¹ follow from the last to the first: with H = LLᵀ in blocks, V_ii = L_ii⁻ᵀ(1 +
+        L_{i+1,i}ᵀ V_{i+1,i+1} L_{i+1,i})L_ii⁻¹.
+        """
+        points, n = self.errors.shape
+        factor = self.factor()
+        if factor is None:
+            return np.full((points, n), np.nan)
+        own, below = np.zeros((points, n, n)), np.zeros((points, n, n))
+        blocks = factor.reshape(2 * n, points, n)
+        for column in range(n):
+            for row in range(column, n):
+                own[:, row, column] = blocks[row - column, :, column]
+            for row in range(n):
+                below[:, row, column] = blocks[n + row - column, :, column]
+        inverse = np.linalg.inv(own)
+        gain = below @ inverse
+        variance = np.empty((points, n))
+        block = np.zeros((n, n))
+        for i in range(points - 1, -1, -1):
+            block = inverse[i].T @ inverse[i] + (gain[i].T @ block @ gain[i] if i < points - 1 else 0.0)
+            variance[i] = block.diagonal()
+        if self.support:
+            outer, _, _ = self.border
+            solved, _ = lapack.dpbtrs(factor, outer, lower=1)
+            variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(points, n)
+        return np.sqrt(variance)
 
     def deviance(self, noise: Array) -> float:
         """Return −2 ln p(y) up to a constant, with other s."""
