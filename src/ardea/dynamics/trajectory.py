@@ -87,8 +87,10 @@ class Likelihood:
         told: Array | None = None,
     ) -> None:
         self.told = told
-        spread = np.sqrt(np.nanvar(np.where(nodes.seen, nodes.y, np.nan), axis=0)) if not proportional else 1.0
-        self.floor = np.nan_to_num(LEAST_NOISE * spread, nan=0.0)
+        count = np.maximum(nodes.counts, 1.0)
+        centred = np.where(nodes.seen, nodes.y - nodes.y.sum(axis=0) / count, 0.0)
+        spread = np.sqrt(np.sum(centred**2, axis=0) / count) if not proportional else np.sign(nodes.counts)
+        self.floor = LEAST_NOISE * spread
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
         self.proportional = proportional
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
