@@ -202,6 +202,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         doubts = [*doubts_about(equations, found.excitation), *self._misfits(found, equations)]
         self._adopt(model, equations, unit, doubts)
         self.searched_ = found
+        self.joint_ = found.joint(equations) if isinstance(found, FoundStates) else None
         for doubt in doubts:
             warnings.warn(doubt, AmbiguityWarning, stacklevel=2)
         return self
@@ -350,6 +351,19 @@ class Discovery(EquationsOfMotion, BaseEstimator):
 
     def _slopes(self, data: Series) -> Array:
         return self.predict(data.x, data.inputs if data.inputs.shape[1] else None)
+
+    @property
+    def states_(self) -> list[Any]:
+        """The smoothed states at the rows of every series, as frames: time, states, their standard deviations."""
+        import pandas as pd
+
+        found = getattr(self, "searched_", None)
+        if not isinstance(found, FoundStates):
+            raise AttributeError("states_ is there after a fit in trajectory form; a file does not keep it.")
+        names = self.model_.states
+        columns = ["time", *names, *(f"{name} std" for name in names)]
+        pairs = zip(found.times, found.states(), strict=True)
+        return [pd.DataFrame(np.column_stack(pair), columns=columns) for pair in pairs]
 
     def inclusion(self, n_resamples: int = 50, random_state: Any = None) -> Array:
         """Return how often every term is chosen when the independent rows of the whitened systems are resampled.

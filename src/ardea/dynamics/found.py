@@ -15,6 +15,7 @@ import numpy as np
 
 from ardea.core.problem import Array, DenseColumns, FlatColumns, Problem
 from ardea.core.subsets import Support, model, neighbours, posed, select
+from ardea.dynamics.joint import Joint
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.nodes import sample_noise
 from ardea.dynamics.pursuit import Pursuit, Wishes, pursued
@@ -26,7 +27,9 @@ from ardea.names import Vocabulary
 
 # A convention: how many rivals are kept.
 N_RIVALS = 8
-TINY = float(np.finfo(float).tiny)
+TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
+# A share of the usual step: times that differ by less are the same, up to rounding.
+SAME_TIME = 1e-6
 
 
 def _kept(support: Array, problem: Problem, unit: Array, target_unit: float, **others: Any) -> KeptTerms:
@@ -111,6 +114,7 @@ class FoundStates:
     sample_noise: Array  # of every measured state, read off differences
     misfit: Array  # noise at which the equations hold exactly, over that
     n_rows: int  # rows with a sample
+    times: list[Array]  # of every series, as given
 
     @property
     def likelihood(self) -> Likelihood:
@@ -155,9 +159,38 @@ class FoundStates:
         step = 1.0 if self.likelihood.discrete_time else self.likelihood.nodes.usual_step
         return np.asarray(self.fit.point.process[self._first :] / np.sqrt(step))
 
-    def states(self) -> tuple[Array, Array]:
-        """Return the states at all nodes and their standard deviations."""
-        return self.fit.point.states, self.linear.deviations(self.covariance)
+    @cached_property
+    def _states(self) -> Array:
+        """The states at all nodes and their standard deviations, side by side."""
+        return np.hstack([self.fit.point.states, self.linear.deviations(self.covariance)])
+
+    def states(self) -> list[Array]:
+        """Return the states and their standard deviations at the rows of every series; NaN where no node lies."""
+        nodes, found = self.likelihood.nodes, []
+        for number, times in enumerate(self.times):
+            own = np.flatnonzero(nodes.series == number)
+            out = np.full((len(times), 2 * self.likelihood.n), np.nan)
+            if own.size:
+                same = SAME_TIME * nodes.usual_step
+                place = own[np.minimum(np.searchsorted(nodes.t[own], times - same), own.size - 1)]
+                met = np.abs(nodes.t[place] - times) <= same
+                out[met] = self._states[place[met]]
+            found.append(out)
+        return found
+
+    def joint(self, equations: Sequence[Equation]) -> Joint:
+        """Return how all coefficients, and the first state, depend on each other."""
+        unit = np.sqrt(np.maximum(self.covariance.diagonal(), TINY))
+        gain, covariance = self.linear.start()
+        nodes = self.likelihood.nodes
+        return Joint(
+            Joint.between([len(one.support) for one in equations], self.covariance / np.outer(unit, unit)),
+            self.fit.point.states[0],
+            gain,
+            covariance,
+            float(nodes.t[0]),
+            1.0 if self.likelihood.discrete_time else nodes.usual_step,
+        )
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""
@@ -177,9 +210,8 @@ class FoundStates:
         parameters = len(self.fit.support) + of.n * of.n_stretches
         degrees = max(of.n_samples - parameters, 1.0)
         unit = np.sqrt(np.maximum(covariance.diagonal(), TINY))
-        inverse = np.linalg.pinv(covariance / np.outer(unit, unit), hermitian=True)
-        values, vectors = np.linalg.eigh(inverse) if support.size else (np.empty(0), np.empty((0, 0)))
-        rows = (vectors * np.sqrt(np.maximum(values, TINY))).T
+        values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
+        rows = (vectors / np.sqrt(np.maximum(values, support.size * EPSILON))).T
         target = rows @ (self.fit.point.coefficients[number + self._first, support] / unit)
         measured = number if number < len(self.sample_noise) else 0
         size = float(np.sqrt(np.mean(of.sizes(self.fit.point.states)[:, measured] ** 2)))
@@ -236,7 +268,8 @@ def found_states(series: Sequence[Series], library: Library, propose: Propose, w
     measured = len(noise)
     floor = np.maximum(noise, LEAST_NOISE * pursuit.best.point.states[:, :measured].std(axis=0))
     rows = int(np.sum(np.any(pursuit.of.nodes.seen, axis=1)))
-    return FoundStates(pursuit, pursuit.best, noise, exact[:measured] / np.maximum(floor, TINY), rows)
+    misfit = exact[:measured] / np.maximum(floor, TINY)
+    return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series])
 
 
 # What Discovery asks of either: equations, excitation, residuals, inclusion.

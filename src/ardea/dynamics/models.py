@@ -17,9 +17,10 @@ from ardea.core.problem import Array
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
+from ardea.dynamics.joint import Joint
 from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
 from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times, in_order
-from ardea.dynamics.simulation import Bands, SimulationWarning, simulate_draws, simulate_states
+from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, Left, LeftKind
 from ardea.names import Wording, default_names, printable
 from ardea.show.notebook import ShowsMotion
@@ -97,9 +98,11 @@ class StateModel:
         """Integrate from a start."""
         return simulate_states(self.right_hand_side, x0, t, inputs=u, **self._settings)
 
-    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
+    def simulate_bands(
+        self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, driven: Driven | None = None
+    ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
-        samples, _ = simulate_draws(self._with(draws), x0, t, inputs=u, **self._settings)
+        samples, _ = simulate_draws(self._with(draws), x0, t, inputs=u, driven=driven, **self._settings)
         return Bands.of(samples, np.arange(samples.shape[1]) if self.discrete_time else t, level)
 
     @property
@@ -160,7 +163,7 @@ class FieldModel:
         """Integrate from a field at t[0], periodic in space."""
         return self._run(self.coefficients, x0, t)
 
-    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float) -> Bands:
+    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, driven: None = None) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
         times = np.asarray(t, dtype=float)
         samples = np.full((len(draws), len(self.space[0]), len(times)), np.nan)
@@ -230,6 +233,8 @@ def _listed(terms: Sequence[str]) -> str:
 
 class EquationsOfMotion(ShowsMotion):
     """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them."""
+
+    joint_: Joint | None = None  # of a trajectory: how equations and the first state depend on each other
 
     def _adopt(self, model: Motion, equations: Sequence[Equation], unit: str | None, doubts: Sequence[str]) -> None:
         self.equations_ = list(equations)
@@ -351,16 +356,30 @@ class EquationsOfMotion(ShowsMotion):
         return in_order(values, names, "u" if inputs else "x")
 
     def sample(self, n: int, random_state: Any = None) -> Array:
-        """Draw coefficients from their Gaussian posterior, shape (n, equations, terms); zeros stay zero."""
+        """Draw coefficients from their Gaussian posterior, shape (n, equations, terms); zeros stay zero.
+
+        In trajectory form the coefficients of all equations are drawn together, with the correlations between them.
+        """
         check_is_fitted(self)
-        generator = check_random_state(random_state)
-        draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
-        return np.stack(draws, axis=1)
+        return self._spread(self._kept_draws(n, check_random_state(random_state)))
+
+    def _kept_draws(self, n: int, generator: Any) -> Array:
+        """Return draws of all kept coefficients, equation by equation, (n, k)."""
+        if self.joint_ is not None:
+            return self.joint_.estimate(self.equations_).sample(n, generator)
+        return np.hstack([one.posterior.sample(n, generator) for one in self.equations_])
+
+    def _spread(self, kept: Array) -> Array:
+        """Return draws of the kept coefficients as (n, equations, terms)."""
+        draws = np.zeros((len(kept), len(self.equations_), len(self.model_.vocabulary.names)))
+        rows = [number for number, one in enumerate(self.equations_) for _ in one.support]
+        draws[:, rows, [j for one in self.equations_ for j in one.support]] = kept
+        return draws
 
     def simulate(
         self,
-        x0: ArrayLike,
-        t: Any,
+        x0: ArrayLike | None = None,
+        t: Any = None,
         u: Any = None,
         n_samples: int = 0,
         random_state: Any = None,
@@ -371,8 +390,10 @@ class EquationsOfMotion(ShowsMotion):
 
         Parameters
         ----------
-        x0 : array of shape (states,), or a field of shape (n_x,)
-            Start.
+        x0 : array of shape (states,), or a field of shape (n_x,), optional
+            Start, at t[0]; with derivative_order=2 positions, then rates of change. None, for models in trajectory
+            form: the smoothed state at the first row of the data; draws then begin at states of their own, drawn
+            together with the coefficients.
         t : array of shape (times,), or int for a map
             Times of the output, or the number of steps. Dates are counted from the first of them in `time_unit_`.
         u : callable or array, optional
@@ -391,19 +412,37 @@ class EquationsOfMotion(ShowsMotion):
         -------
         ndarray of shape (times, states) or (n_x, times), or Bands
             Bands have `lower`, `median`, `upper`, `samples` and `to_frame()`. They hold the state without the noise of
-            a measurement. A model that blows up stops with a `SimulationWarning` and returns what it reached. Fields
-            are taken as periodic in space.
+            a measurement. Where noise moves the system itself (`process_noise_`), every draw is moved by noise of its
+            own: Gaussian increments between Runge–Kutta steps of a quarter of the data's mean step (of a map: after
+            every iteration). A model that blows up stops with a `SimulationWarning` and returns what it reached.
+            Fields are taken as periodic in space.
         """
         check_is_fitted(self)
+        if t is None:
+            raise ValueError("Give t: the times of the output, or the number of steps of a map.")
         t, x0, u = self.elapsed(t), self._ordered(x0), self._ordered(u, inputs=True)
+        if x0 is None and (self.joint_ is None or x0_std is not None):
+            raise ValueError("Give x0, the start: only models in trajectory form know one, with its uncertainty.")
+        start: Any = self.joint_.start if x0 is None and self.joint_ is not None else x0
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")
-            return self.model_.simulate(x0, t, u)
+            return self.model_.simulate(start, t, u)
         generator = check_random_state(random_state)
-        draws = self.sample(n_samples, generator)
-        starts = x0 if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
-        return self.model_.simulate_bands(draws, starts, t, u, level)
+        kept = self._kept_draws(n_samples, generator)
+        if x0 is None and self.joint_ is not None:
+            start = self.joint_.starts(kept - self.joint_.estimate(self.equations_).mean, generator)
+        elif x0_std is not None:
+            start = _drawn_starts(start, x0_std, n_samples, generator)
+        return self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator))
+
+    def _driven(self, generator: Any) -> Any:
+        """Return the noise of the process, for simulations; None where there is none."""
+        noise = np.asarray(getattr(self, "process_noise_", 0.0))
+        if self.joint_ is None or not np.any(noise):
+            return None
+        still = np.zeros(self.joint_.start.size - noise.size)  # positions follow their rates exactly
+        return Driven(np.concatenate([still, noise]), self.joint_.step, generator)
 
 
 def _drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> Array:

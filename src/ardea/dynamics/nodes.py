@@ -33,6 +33,7 @@ class Nodes:
     joined: Array  # (points − 1,), whether a step leads from a point to the next
     inputs: Array  # (points, inputs)
     middle_inputs: Array  # (points − 1, inputs)
+    series: Array  # (points,), which series each belongs to
 
     @property
     def n_states(self) -> int:
@@ -58,14 +59,16 @@ class Nodes:
 def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0) -> Nodes:
     """Return the nodes of some series, with every usual step cut in so many; `hidden` states have no samples at all."""
     usual = float(np.median(np.concatenate([np.diff(one.t[_sampled(one)]) for one in series])))
-    parts = [part for one in series for part in _parts(one, usual, substeps, hidden)]
+    cut = [_parts(one, usual, substeps, hidden) for one in series]
+    parts = [part for several in cut for part in several]
     t, y, inputs = (np.concatenate([part[i] for part in parts]) for i in range(3))
     ends = np.cumsum([len(part[0]) for part in parts])
+    owners = np.repeat(np.arange(len(cut)), [sum(len(part[0]) for part in several) for several in cut])
     joined = np.ones(len(t), dtype=bool)
     joined[ends - 1] = False
     middle = np.concatenate([part[3] for part in parts])
     seen = np.isfinite(y)
-    return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle[:-1])
+    return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle[:-1], owners)
 
 
 def _sampled(one: Series) -> Array:

@@ -41,8 +41,21 @@ STOPS = {
 }
 
 
+# Runge–Kutta steps in a step of the data, whose own error the fit has found small: theirs is 4⁴ times smaller.
+STEPS_OF_NOISE = 4
+
+
 class SimulationWarning(UserWarning):
     """A simulation stopped before its last time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Driven:
+    """Noise that moves a system: its deviation over a unit of time (of a map, over a step), and a usual step."""
+
+    noise: Array
+    step: float
+    generator: Any
 
 
 def warn_stopped(why: str, n_reached: int, n_times: int) -> None:
@@ -84,6 +97,7 @@ def simulate_draws(
     rtol: float = TOLERANCE,
     discrete_time: bool = False,
     inputs: Callable[[float], ArrayLike] | ArrayLike | None = None,
+    driven: Driven | None = None,
 ) -> tuple[Array, dict[int, str]]:
     """Integrate x' = f(x, u) by LSODA, which notices where equations are stiff; or iterate x_{n+1} = f(x_n, u_n).
 
@@ -94,7 +108,8 @@ def simulate_draws(
 
     x0, at t[0], is for all draws or for each, and limit and atol for all states or for each. One iteration of a map
     leads from each time to the next; t may then be the number of states wanted, x0 included. inputs are u(t), or values
-    at the times t, with a cubic spline between them (a map needs none for the last time).
+    at the times t, with a cubic spline between them (a map needs none for the last time). What is `driven` by noise is
+    integrated by Runge–Kutta steps of fixed length, with a Gaussian increment after each.
     """
     times = checked_times(np.arange(float(t)) if discrete_time and np.ndim(t) == 0 else t)
     bound = np.broadcast_to(np.asarray(limit, dtype=float), rhs.n_states)
@@ -105,7 +120,10 @@ def simulate_draws(
     x = np.full((rhs.n_draws, len(times), rhs.n_states), np.nan)
     x[:, 0] = start
     with np.errstate(all="ignore"):
-        if discrete_time:
+        if driven is not None:
+            _drive(rhs, x, times, u, driven, discrete_time)
+            stops: dict[int, str] = {}
+        elif discrete_time:
             stops = _iterate(rhs, x, times, u, bound)
         else:
             absolute = np.broadcast_to(np.asarray(atol, dtype=float), rhs.n_states)
@@ -124,6 +142,30 @@ def _iterate(rhs: RightHandSide, x: Array, t: Array, u: Inputs | None, bound: Ar
         if len(stops) == len(x):
             break
     return stops
+
+
+def _drive(rhs: RightHandSide, x: Array, t: Array, u: Inputs | None, driven: Driven, discrete_time: bool) -> None:
+    """Fill in x, moved by noise."""
+    counts = np.ones(len(t) - 1) if discrete_time else np.ceil(STEPS_OF_NOISE * np.diff(t) / driven.step)
+    if counts.sum() > MOST_STEPS:
+        raise ValueError(f"The noise of the process takes {counts.sum():.0f} steps: simulate over a shorter time.")
+    slope, state = partial(_slope, rhs, u), x[:, 0]
+    for i, count in enumerate(counts.astype(int)):
+        h = (t[i + 1] - t[i]) / count
+        for k in range(count):
+            now = t[i] + k * h
+            state = slope(now, state) if discrete_time else state + h * _mean_slope(slope, now, state, h)
+            spread = driven.noise * (1.0 if discrete_time else np.sqrt(h))
+            state = state + spread * driven.generator.standard_normal(state.shape)
+        x[:, i + 1] = state
+
+
+def _mean_slope(slope: Callable[[float, Array], Array], now: float, state: Array, h: float) -> Array:
+    """Return the mean slope over a step, by Runge and Kutta's classical rule."""
+    first = slope(now, state)
+    second = slope(now + h / 2, state + h / 2 * first)
+    third = slope(now + h / 2, state + h / 2 * second)
+    return (first + 2 * second + 2 * third + slope(now + h, state + h * third)) / 6
 
 
 def _integrate(

@@ -366,6 +366,14 @@ class Linearised:
             variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(points, n)
         return np.sqrt(variance)
 
+    def start(self) -> tuple[Array, Array]:
+        """Return how the first state depends on the coefficients, (n, k), and its covariance where these are given."""
+        n, factor = self.of.n, self.factor()
+        if factor is None:
+            return np.zeros((n, len(self.support))), np.zeros((n, n))
+        solved, _ = lapack.dpbtrs(factor, np.column_stack([np.eye(self.errors.size, n), self.border[0]]), lower=1)
+        return -solved[:n, n:], solved[:n, :n]
+
     def deviance(self, noise: Array) -> float:
         """Return −2 ln p(y) up to a constant, with other s."""
         factor = self.factor()
