@@ -30,8 +30,9 @@ class RightSide:
         self._terms, weights = library.compiled(self.n + n_inputs, used), coefficients[:, list(used)]
         self._weights = weights
         self._slopes, numbers = library.slopes(self.n + n_inputs, used)
-        by_state = (numbers @ weights.T).reshape(-1, self.n + n_inputs, self.n)[:, : self.n]
-        self._slope_weights = np.ascontiguousarray(by_state.transpose(2, 1, 0).reshape(self.n**2, -1))
+        every = self.n + n_inputs
+        by_state = (numbers @ weights.T).reshape(numbers.shape[0] // every, every, self.n)[:, : self.n]
+        self._slope_weights = np.ascontiguousarray(by_state.transpose(2, 1, 0)).reshape(self.n**2, len(by_state))
 
     def values(self, columns: Array) -> Array:
         """Return f at states and inputs of shape (n + inputs, points)."""
@@ -41,7 +42,7 @@ class RightSide:
     def jacobians(self, columns: Array) -> Array:
         """Return ∂f/∂x."""
         flat = self._slope_weights @ self._slopes.values(columns)
-        out = flat.reshape(self.n, self.n, -1).transpose(2, 0, 1)
+        out = flat.reshape(self.n, self.n, columns.shape[1]).transpose(2, 0, 1)
         return np.asarray(out if self.fixed is None else out + self.fixed)
 
 
@@ -73,7 +74,7 @@ class Steps:
 
     @cached_property
     def residual(self) -> Array:
-        """r of every step, shape (steps, n)."""
+        """R of every step, shape (steps, n)."""
         x, f = self.states.T, self._values
         if self.discrete_time:
             return np.asarray((x[:, 1:] - f[:, :-1]).T)

@@ -21,8 +21,8 @@ from ardea.core.memory import require
 from ardea.core.problem import Array
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
-from ardea.dynamics.libraries import Library, default_library
 from ardea.dynamics.found import Found, FoundRows, FoundStates, found_states
+from ardea.dynamics.libraries import Library, default_library
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS, Wishes
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
@@ -38,7 +38,6 @@ from ardea.dynamics.search import (
 from ardea.dynamics.series import Series, checked_series
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
-
 
 # Candidates of all equations together up to which the trajectory form is the default: their information then takes
 # about a second.
@@ -298,7 +297,12 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             if not np.all(told > 0):
                 raise ValueError("noise_std must be above 0.")
         wishes = Wishes(
-            bool(self.discrete_time), self.derivative_order, self.false_terms or FALSE_TERMS, self.noise, told
+            bool(self.discrete_time),
+            self.derivative_order,
+            self.false_terms or FALSE_TERMS,
+            self.noise,
+            told,
+            bool(self.verbose),
         )
         return found_states(series, library, self._propose, wishes)
 

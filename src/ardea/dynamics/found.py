@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.problem import Array, DenseColumns, FlatColumns, Problem
+from ardea.core.problem import Array, DenseColumns, FlatColumns, Index, Problem
 from ardea.core.subsets import Support, model, neighbours, posed, select
 from ardea.dynamics.joint import Joint
 from ardea.dynamics.libraries import Library
@@ -32,7 +32,7 @@ TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
 SAME_TIME = 1e-6
 
 
-def _kept(support: Array, problem: Problem, unit: Array, target_unit: float, **others: Any) -> KeptTerms:
+def _kept(support: Index, problem: Problem, unit: Array, target_unit: float, **others: Any) -> KeptTerms:
     settings = {"prior_variance": None, "noise": None, "noise_known": False, **others}
     flat = FlatColumns.empty(support.size)
     return KeptTerms(active=support, problem=problem, unit=unit, target_unit=target_unit, flat=flat, **settings)
@@ -153,7 +153,7 @@ class FoundStates:
 
     @property
     def process_noise(self) -> Array:
-        """Deviation of the noise of the process over a unit of time (of a map, over a step); zero where there is none."""
+        """Deviation of the noise of the process over a unit of time (of a map, a step); zero where there is none."""
         if not self.pursuit.with_process:
             return np.zeros(self.likelihood.n - self._first)
         step = 1.0 if self.likelihood.discrete_time else self.likelihood.nodes.usual_step
@@ -204,7 +204,7 @@ class FoundStates:
             out.append(Equation(left, vocabulary, kept, close))
         return out
 
-    def _kept(self, support: Array, covariance: Array, number: int) -> KeptTerms:
+    def _kept(self, support: Index, covariance: Array, number: int) -> KeptTerms:
         """Return rows whose least squares have these coefficients and this covariance."""
         of = self.likelihood
         parameters = len(self.fit.support) + of.n * of.n_stretches

@@ -33,9 +33,9 @@ RELATIVE_TOLERANCE = 1e-10
 SHOWN_RIVALS = 3
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of; one that is better by more shows that the search has not
+# Rivals closer than this (odds below e to 1) are warned of; one that is better by more shows that the search has not
 # come to rest.
-INDISTINGUISHABLE = 1.0
+INDISTINGUISHABLE = 2.0
 
 
 @dataclass(frozen=True, eq=False)

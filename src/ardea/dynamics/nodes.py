@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.rows import noise_levels
 from ardea.dynamics.series import Series
@@ -21,6 +22,8 @@ from ardea.dynamics.series import Series
 LONGEST_GAP = 30
 # Fewer samples than this are interpolated: cross-validation of splines of degree seven needs more.
 FEWEST_SMOOTHED = 24
+# A convention: three terms and a start leave as many rows again to judge them by.
+FEWEST_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +32,8 @@ class Nodes:
 
     t: Array  # (points,)
     y: Array  # (points, n), zero where not seen
-    seen: Array  # (points, n), whether there is a sample
-    joined: Array  # (points − 1,), whether a step leads from a point to the next
+    seen: NDArray[np.bool_]  # (points, n), whether there is a sample
+    joined: NDArray[np.bool_]  # (points − 1,), whether a step leads from a point to the next
     inputs: Array  # (points, inputs)
     middle_inputs: Array  # (points − 1, inputs)
     series: Array  # (points,), which series each belongs to
@@ -58,6 +61,11 @@ class Nodes:
 
 def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0) -> Nodes:
     """Return the nodes of some series, with every usual step cut in so many; `hidden` states have no samples at all."""
+    rows = sum(_sampled(one).size for one in series)
+    if rows < FEWEST_ROWS:
+        raise ValueError(
+            f"The data have {rows} rows with samples; a search for equations needs at least {FEWEST_ROWS}."
+        )
     usual = float(np.median(np.concatenate([np.diff(one.t[_sampled(one)]) for one in series])))
     cut = [_parts(one, usual, substeps, hidden) for one in series]
     parts = [part for several in cut for part in several]
@@ -71,7 +79,7 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0) -> No
     return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle[:-1], owners)
 
 
-def _sampled(one: Series) -> Array:
+def _sampled(one: Series) -> Index:
     return np.flatnonzero(np.isfinite(one.t) & np.any(np.isfinite(one.x), axis=1))
 
 
@@ -104,8 +112,8 @@ def _interpolated(t: Array, values: Array) -> Callable[[Array], Array]:
     return CubicSpline(t[known], values[known])
 
 
-def smoothed(nodes: Nodes, hidden: int = 0) -> Array:
-    """Return a first guess of the states at the nodes: splines through each state's own samples.
+def smoothed(nodes: Nodes, hidden: int = 0, discrete_time: bool = False) -> Array:
+    """Return a first guess of the states at the nodes: splines through each state's own samples; of a map the samples.
 
     The last `hidden` states are the rates of change of the first.
     """
@@ -114,7 +122,7 @@ def smoothed(nodes: Nodes, hidden: int = 0) -> Array:
     for part in np.split(np.arange(len(nodes.t)), np.flatnonzero(~nodes.joined) + 1):
         for state in range(shown):
             own = part[nodes.seen[part, state]]
-            spline = _spline(nodes.t[own], nodes.y[own, state])
+            spline = _spline(nodes.t[own], nodes.y[own, state], 0 if discrete_time else own.size)
             inside = np.clip(nodes.t[part], *nodes.t[own[[0, -1]]]) if own.size else nodes.t[part]
             out[part, state] = spline(inside)
             if state < hidden:
@@ -122,9 +130,9 @@ def smoothed(nodes: Nodes, hidden: int = 0) -> Array:
     return out
 
 
-def _spline(t: Array, values: Array) -> Callable[..., Array]:
+def _spline(t: Array, values: Array, n_smoothed: int) -> Callable[..., Array]:
     """Return a spline through some samples, smoothed where they are enough."""
-    if t.size >= FEWEST_SMOOTHED:
+    if n_smoothed >= FEWEST_SMOOTHED:
         return SplineSmoother.fit(values, t, factor=1.0).spline(values)
     if t.size == 0:
         return lambda times, derivative=0: np.zeros(len(times))

@@ -33,9 +33,11 @@ FALSE_TERMS = 0.02
 # A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
 # surroundings are searched, and selections followed at a first level.
 MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED = 12.0, 6, 10, 3
-# Error of the steps, in standard errors of a coefficient, above which steps are made shorter, and the shortest; how many
-# of the best supports are fitted again.
+# Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
+# the best supports are fitted again.
 LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
+# A convention: noise in shares of the deviation that the search for a map begins with.
+NOISE_OF_MAPS = 0.03
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
 # How much deviance noise of the process, or proportional noise, must save per state to be believed in.
@@ -64,6 +66,7 @@ class Pursuit:
     propose: Propose
     candidates: Support
     with_process: bool = False
+    told: Callable[[], object] = bool  # called after every fit
     met: dict[Support, Fit] = field(default_factory=dict)
 
     def score(self, fit: Fit) -> float:
@@ -108,10 +111,8 @@ class Pursuit:
 
     def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:
         """Fit a support, and keep it if it is better than before."""
-        if self.with_process:
-            fit = self.of.learned(support, start)
-        else:
-            fit = self.of.fitted(support, start, levels)
+        fit = self.of.learned(support, start) if self.with_process else self.of.fitted(support, start, levels)
+        self.told()
         if support not in self.met or fit.deviance < self.met[support].deviance:
             self.met[support] = fit
 
@@ -172,16 +173,23 @@ def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
 
 def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Array]:
     """Find the equations of some series; return the search at its end, and the noise at which they hold exactly."""
+    from tqdm import tqdm
+
     hidden = series[0].x.shape[1] * (wishes.order - 1)
 
     def on(substeps: int, proportional: bool) -> Likelihood:
         nodes = nodes_of(series, substeps, hidden)
         return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
 
-    pursuit = _first_search(on(1, wishes.noise == "proportional"), series, hidden, propose, wishes)
-    pursuit = refined(pursuit, on, 1)
-    exact = pursuit.best.point.noise * np.sqrt(np.mean(pursuit.of.sizes(pursuit.best.point.states) ** 2, axis=0))
-    return with_process(pursuit), exact
+    with tqdm(unit="fits", disable=not wishes.shown) as bar:
+        start = _beginning(on(1, wishes.noise == "proportional"), series, hidden, propose, wishes)
+        pursuit = replace(start[0], told=bar.update)
+        pursuit.begin(start[1])
+        pursuit.search()
+        pursuit = refined(pursuit, on, 1)
+        point = pursuit.best.point
+        exact = point.noise * np.sqrt(np.mean(pursuit.of.sizes(point.states) ** 2, axis=0))
+        return with_process(pursuit), exact
 
 
 def _rates(nodes: Nodes, hidden: int) -> Array | None:
@@ -193,25 +201,27 @@ def _rates(nodes: Nodes, hidden: int) -> Array | None:
     return fixed
 
 
-def _first_search(of: Likelihood, series: Sequence[Series], hidden: int, propose: Propose, wishes: Wishes) -> Pursuit:
-    """Search with the error of the present steps as noise of the process."""
-    states = smoothed(of.nodes, hidden)
-    if wishes.noise_std is None:
-        size = np.sqrt(np.mean(of.sizes(states) ** 2, axis=0))
-        noise = np.concatenate([sample_noise(series), states[:, of.n - hidden :].std(axis=0)]) / size
-    else:
+def _beginning(
+    of: Likelihood, series: Sequence[Series], hidden: int, propose: Propose, wishes: Wishes
+) -> tuple[Pursuit, Point]:
+    """Return a search with the error of the present steps as noise of the process, and where it starts."""
+    states = smoothed(of.nodes, hidden, wishes.discrete_time)
+    size = np.sqrt(np.mean(of.sizes(states) ** 2, axis=0))
+    if wishes.noise_std is not None:
         noise = wishes.noise_std
-    noise = np.maximum(noise, np.maximum(of.floor, np.finfo(float).tiny))
+    elif wishes.discrete_time:  # differences say nothing of the noise of a map
+        noise = NOISE_OF_MAPS * states.std(axis=0) / size
+    else:
+        noise = np.concatenate([sample_noise(series), states[:, of.n - hidden :].std(axis=0)]) / size
+    noise = np.maximum(noise, of.floor)
     candidates = tuple(range(hidden * of.d, of.n * of.d))
     error: Array | float = 0.0
     if not wishes.discrete_time and len(states) > FIFTH:
         error = STEP_ERROR * np.sqrt(np.mean(np.diff(states, FIFTH, axis=0) ** 2, axis=0))
     levels = of.ladder(states, noise, error)
     price = price_of(wishes.false_terms, len(candidates), of.n_samples)
-    pursuit = Pursuit(of, levels, price, propose, candidates)
-    pursuit.begin(Point(states, np.zeros((of.n, of.d)), noise, levels[0]))
-    pursuit.search()
-    return pursuit
+    start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
+    return Pursuit(of, levels, price, propose, candidates), start
 
 
 def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: int) -> Pursuit:

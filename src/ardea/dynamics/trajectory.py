@@ -1,7 +1,7 @@
 """The likelihood of a trajectory: states at all nodes and coefficients together.
 
-Samples y = x + e, e ~ N(0, s²) (s a number per state, or a share of |x|); states follow the equations up to noise of the
-process, whose deviation over a usual step is q. Minimised over the states X and the coefficients ξ is
+Samples y = x + e, e ~ N(0, s²) (s a number per state, or a share of |x|); states follow the equations up to noise of
+the process, whose deviation over a usual step is q. Minimised over the states X and the coefficients ξ is
 
     J = Σ (x − y)²/s² + Σ r²/(q² h/h̄),    r(X, ξ) the steps of `collocation`
 
@@ -87,10 +87,10 @@ class Likelihood:
         told: Array | None = None,
     ) -> None:
         self.told = told
-        count = np.maximum(nodes.counts, 1.0)
-        centred = np.where(nodes.seen, nodes.y - nodes.y.sum(axis=0) / count, 0.0)
-        spread = np.sqrt(np.sum(centred**2, axis=0) / count) if not proportional else np.sign(nodes.counts)
-        self.floor = LEAST_NOISE * spread
+        mean = nodes.y.sum(axis=0) / np.maximum(nodes.counts, 1.0)
+        spread = np.sqrt(np.sum(np.where(nodes.seen, nodes.y - mean, 0.0) ** 2, axis=0) / np.maximum(nodes.counts, 1.0))
+        least = LEAST_NOISE * np.where(spread > 0, spread, 1.0)
+        self.floor: Array = np.full(nodes.n_states, LEAST_NOISE) if proportional else least
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
         self.proportional = proportional
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
@@ -173,11 +173,11 @@ class Likelihood:
     def learned(self, support: Support, start: Point, rounds: int = MOST_ROUNDS) -> Fit:
         """Return the fit of a support with s and q learned together."""
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
-        best: Fit | None = None
+        best = Fit(support, point, np.inf)
         for _ in range(rounds):
             point, linear = self.descended(point, support)
             fit = Fit(support, point, linear.deviance(point.noise))
-            if best is not None and fit.deviance > best.deviance - LEARNED:
+            if fit.deviance > best.deviance - LEARNED:
                 return min(best, fit, key=lambda one: one.deviance)
             best = fit
             used = linear.used_by_process()
@@ -264,10 +264,13 @@ class Linearised:
     def border_of(self, support: Sequence[int]) -> tuple[Array, Array, Array]:
         """Return the border of some candidates."""
         rows = self.steps.border(*self.of.placed(support))
-        k = rows.shape[2]
-        weighted = (self.precisions[:, :, None] * rows).reshape(-1, k)
-        inner = rows.reshape(-1, k).T @ weighted
-        return self._pulled(rows).reshape(-1, k), inner, weighted.T @ self.steps.residual.ravel()
+        steps, n, k = rows.shape
+        weighted, flat = (one.reshape(steps * n, k) for one in (self.precisions[:, :, None] * rows, rows))
+        return (
+            self._pulled(rows).reshape((steps + 1) * n, k),
+            flat.T @ weighted,
+            weighted.T @ self.steps.residual.ravel(),
+        )
 
     def moved(self, damping: float) -> Linearised | None:
         """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken."""
