@@ -61,6 +61,12 @@ class Estimate:
         """Standard deviations."""
         return np.sqrt(self.covariance.diagonal())
 
+    @property
+    def correlation(self) -> Array:
+        """Correlation of the coefficients."""
+        safe = np.where(self.std > 0, self.std, 1.0)
+        return np.asarray(self.covariance / np.outer(safe, safe))
+
     def half_widths(self, level: float = 0.95) -> Array:
         """Return half the widths of the intervals."""
         tail = 0.5 + level / 2
@@ -75,11 +81,9 @@ class Estimate:
     def sample(self, n: int, generator: Any) -> Array:
         """Return n draws, shape (n, k)."""
         # In units of each deviation, so that coefficients of very different size are drawn alike.
-        deviation = self.std
-        safe = np.where(deviation > 0, deviation, 1.0)
-        values, vectors = linalg.eigh(self.covariance / np.outer(safe, safe))
+        values, vectors = linalg.eigh(self.correlation)
         half = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn: Array = self.mean + generator.standard_normal((n, values.size)) @ half.T * deviation
+        drawn: Array = self.mean + generator.standard_normal((n, values.size)) @ half.T * self.std
         return drawn
 
 

@@ -114,14 +114,13 @@ class Wording:
 
     @cached_property
     def _plain(self) -> list[Sequence[str]]:
-        """The names if Python reads all of them, and no two as one, else letters with numbers."""
-        several = len(self.spelling) > 1
-        return [
-            names
-            if all(is_plain_name(name) and name != "np" and not ("_" in name and several) for name in names)
-            else default_names(len(names), letter)
-            for names, letter in zip(self.spelling, ("x", "a"), strict=False)
-        ]
+        """The names if Python reads all of them, and no two as one, else letters with numbers; x' is x_dot."""
+        several, plain = len(self.spelling) > 1, []
+        for names, letter in zip(self.spelling, ("x", "a"), strict=False):
+            own = [f"{name[:-1]}_dot" if name.endswith("'") and not several else name for name in names]
+            sound = all(is_plain_name(name) and name != "np" and not ("_" in name and several) for name in own)
+            plain.append(own if sound and len(set(own)) == len(own) else default_names(len(names), letter))
+        return plain
 
 
 # How the candidate terms of an equation are written.
@@ -173,13 +172,15 @@ def printable(text: str) -> str:
 
 
 def latex_name(name: str) -> str:
-    r"""Return a LaTeX symbol for a name.
+    r"""Return a LaTeX symbol for a name; one that ends with a prime is a rate of change.
 
     Examples
     --------
-    >>> latex_name("x"), latex_name("x12"), latex_name("wind_speed")
-    ('x', 'x_{12}', '\\mathrm{wind\\_speed}')
+    >>> latex_name("x"), latex_name("x12"), latex_name("wind_speed"), latex_name("x'")
+    ('x', 'x_{12}', '\\mathrm{wind\\_speed}', '\\dot{x}')
     """
+    if name.endswith("'") and name.strip("'"):
+        return f"\\dot{{{latex_name(name[:-1])}}}"
     numbered = re.fullmatch(r"([A-Za-z])_?(\d+)", name)
     if numbered:
         return f"{numbered[1]}_{{{numbered[2]}}}"

@@ -24,6 +24,7 @@ from ardea.core.problem import DenseColumns, FlatColumns, Problem
 from ardea.core.result import Dropped, Trace
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
+from ardea.dynamics.joint import Joint
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.series import SECONDS
@@ -65,7 +66,10 @@ PATH_COLUMNS = {
     "score": "f",
     "eligible": "b",
 }
-MOTION_VALUES = ("library", "reach", "names", "discrete_time", "fields", "axes", "space")
+MOTION_VALUES = ("library", "reach", "names", "discrete_time", "order", "fields", "axes", "space")
+# What a fit says of itself, besides its equations.
+FIT_VALUES = ("form_", "rows_used_", "misfit_", "process_noise_")
+FORMS = ("trajectory", "weak", "derivative")
 PROBLEM_VALUES = ("rest", "n_rows", "floor", "distinct")
 FLAT_VALUES = ("intercept", "loadings", "target_loadings", "inverse_gram")
 # Bounds of the small problems, so that no product of two of their squares overflows; fits give numbers around 1.
@@ -239,7 +243,8 @@ def kept_to_record(kept: KeptTerms, n_candidates: int) -> dict[str, Any]:
     gamma = np.zeros(n_candidates)
     gamma[kept.active] = 1.0 if kept.prior_variance is None else kept.prior_variance
     if kept.prior_variance is None:
-        return record | {"support": gamma > 0, "n_parameters": float(kept.n_parameters)}
+        told = {"noise": kept.noise} if kept.noise_known else {}
+        return record | {"support": gamma > 0, "n_parameters": float(kept.n_parameters), **told}
     record |= {"prior_variance": gamma, "noise": kept.noise, "noise_known": kept.noise_known}
     return record | {"always_kept": kept.flat.kept} | {name: getattr(kept.flat, name) for name in FLAT_VALUES}
 
@@ -251,6 +256,8 @@ def kept_from_record(part: Part, n_candidates: int, *, least_squares: bool = Fal
         active = np.flatnonzero(part.array_of("support", (n_candidates,), "b"))
         flat = FlatColumns.empty(active.size)
         n_parameters = part.number("n_parameters", 0.0)
+        if "noise" in part:
+            noise, noise_known = part.number("noise", SMALLEST, LARGEST_IN_PROBLEM), True
     else:
         every = part.array("prior_variance", (n_candidates,), 0.0, LARGEST_IN_PROBLEM)
         active = np.flatnonzero(every)
@@ -392,6 +399,9 @@ def discovery_to_record(found: Discovery) -> dict[str, Any]:
     model = found.model_
     record = {name: getattr(model, name) for name in MOTION_VALUES if hasattr(model, name)}
     record |= {} if found.time_unit_ is None else {"time_unit": found.time_unit_}
+    record |= {name: getattr(found, name) for name in FIT_VALUES if hasattr(found, name)}
+    if (joint := found.joint_) is not None:
+        record["joint"] = {field.name: getattr(joint, field.name) for field in fields(joint)}
     equations = [
         kept_to_record(one.kept, one.n_candidates)
         | {"rivals": [{"terms": list(rival.terms), "excess": rival.excess} for rival in one.rivals]}
@@ -409,7 +419,30 @@ def discovery_from_record(found: Discovery, part: Part) -> Discovery:
     model = _motion_from_record(part, (len(parts), parts[0].size("support")))
     equations = [_equation_from_record(*pair, model.vocabulary) for pair in zip(parts, model.lefts, strict=True)]
     unit = part.text("time_unit", SECONDS) if "time_unit" in part else None
-    return Discovery.of(model, equations, unit, part.texts("warnings"), **found.get_params(deep=False))
+    loaded = Discovery.of(model, equations, unit, part.texts("warnings"), **found.get_params(deep=False))
+    loaded.form_ = part.text("form_", FORMS)
+    if "rows_used_" in part:
+        loaded.rows_used_ = part.whole("rows_used_", 1)
+    for name in ("misfit_", "process_noise_"):
+        if name in part:
+            setattr(loaded, name, part.array(name, (len(equations),), 0.0))
+    if "joint" in part:
+        require(isinstance(model, StateModel) and hasattr(loaded, "process_noise_"), part.where, "a model of a trajectory")
+        loaded.joint_ = _joint_from_record(part.part("joint"), model, equations)
+    return loaded
+
+
+def _joint_from_record(part: Part, model: Any, equations: list[Equation]) -> Joint:
+    """Return how equations depend on each other; what each of them says of itself is not in it."""
+    sizes, n = [len(one.support) for one in equations], len(model.states)
+    correlation, gain = part.array("correlation", (sum(sizes),) * 2, -1.0, 1.0), part.array("gain", (n, sum(sizes)))
+    own = Joint.between(sizes, np.ones_like(correlation)) == 0
+    require(not np.any(correlation[own]), part.where, "made of correlations between equations")
+    start, covariance = part.array("start", (n,)), _covariance(part, "covariance", n)
+    joint = Joint(correlation, start, gain, covariance, part.number("time"), part.number("step", SMALLEST))
+    whole = Part({"correlation": joint.estimate(equations).correlation}, part.where)
+    _covariance(whole, "correlation", sum(sizes))
+    return joint
 
 
 def _motion_from_record(part: Part, shape: tuple[int, int]) -> StateModel | FieldModel:
@@ -418,9 +451,12 @@ def _motion_from_record(part: Part, shape: tuple[int, int]) -> StateModel | Fiel
     largest = LARGEST_REPETITION * shape[1]
     if "space" not in part:
         names = part.texts("names")
-        sound = isinstance(library, Library) and len(set(names)) == len(names) >= shape[0]
-        require(sound and library.n_listed(len(names)) <= largest, part.where, "a model of its states")
-        return StateModel(library, names, np.zeros(shape), reach, part.truth("discrete_time"))
+        discrete_time, order = part.truth("discrete_time"), part.whole("order", 1, 2)
+        sound = isinstance(library, Library) and len(names) >= shape[0] and not (discrete_time and order == 2)
+        model = StateModel(library, names, np.zeros(shape), reach, discrete_time, order)
+        sound = sound and len(set(model.variables)) == len(model.variables)
+        require(sound and library.n_listed(len(model.variables)) <= largest, part.where, "a model of its states")
+        return model
     fields, axes, space = part.texts("fields"), part.texts("axes"), part.value("space", "a tuple", tuple)
     sound = isinstance(library, FieldTerms) and len({*fields, *axes}) == len(fields) + len(axes)
     sound = sound and len(fields) == shape[0] and 1 <= len(axes) == len(space) <= 3

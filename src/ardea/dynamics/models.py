@@ -61,6 +61,11 @@ class StateModel:
         return measured + [f"{name}'" for name in measured] * (self.order - 1)
 
     @property
+    def variables(self) -> list[str]:
+        """Names of all states, then of the inputs."""
+        return [*self.states, *self.names[len(self.coefficients) :]]
+
+    @property
     def lefts(self) -> list[Left]:
         """The left-hand sides."""
         kind: LeftKind = "next" if self.discrete_time else "second" if self.order == 2 else "rate"
@@ -69,7 +74,7 @@ class StateModel:
     @cached_property
     def vocabulary(self) -> Wording:
         """How the candidate terms are written."""
-        return self.library.vocabulary([*self.states, *self.names[len(self.coefficients) :]])
+        return self.library.vocabulary(self.variables)
 
     @cached_property
     def right_hand_side(self) -> RightHandSide:

@@ -16,7 +16,7 @@ from ardea.show.fits import (
     plot_residuals,
     plot_trace,
 )
-from ardea.show.motion import plot_equation_residuals, plot_phase, plot_simulation
+from ardea.show.motion import plot_equation_residuals, plot_phase, plot_simulation, plot_states
 from ardea.show.notebook import model_html
 from ardea.show.report import report_page, write_report
 
@@ -32,6 +32,7 @@ __all__ = [
     "plot_prediction",
     "plot_residuals",
     "plot_simulation",
+    "plot_states",
     "plot_trace",
     "report_page",
     "write_report",

@@ -50,6 +50,7 @@ PARAMETERS = {
     "x": ("array", "Data at the same times, shown as dots (of a field: as a picture of its own)."),
     "random_state": ("int or RandomState", "Seed of the draws."),
     "x0_std": ("array", "Standard deviations of a noisy start: every draw then begins at a point of its own."),
+    "series": ("int", "Which series, where there are several."),
     "states": ("pair of int", "Which states; the first and the last by default."),
 }
 

@@ -1,4 +1,4 @@
-"""Pictures of equations of motion: residuals, simulations with bands, phase portraits."""
+"""Pictures of equations of motion: residuals, smoothed states, simulations with bands, phase portraits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
@@ -44,10 +45,49 @@ def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
     return places
 
 
+@canvas.picture(
+    model=("Discovery", "Fitted in trajectory form."), x=("array", "The samples of that series, shown as dots.")
+)
+def plot_states(
+    model: Any, x: ArrayLike | None = None, *, series: int = 0, level: float = 0.95, axes: Any = None
+) -> Any:
+    """Draw the states as the found equations see them through the samples, with bands.
+
+    With derivative_order=2 rates of change, which were not measured, are drawn below the positions.
+
+    Examples
+    --------
+    >>> from ardea.dynamics import Discovery, systems
+    >>> from ardea.show import plot_states
+    >>> t, x = systems.linear_oscillator().noisy(0.05, seed=0)
+    >>> model = Discovery().fit(x, t, feature_names=["p", "q"])
+    >>> [ax.get_ylabel() for ax in plot_states(model, x)]
+    ['p', 'q']
+    """
+    check_is_fitted(model)
+    frame, names = model.states_[series], model.model_.states[:MOST_PANELS]
+    n, times = len(model.model_.states), frame["time"].to_numpy()
+    states, std = frame.to_numpy()[:, 1 : n + 1], frame.to_numpy()[:, n + 1 :]
+    samples = np.empty((len(times), 0)) if x is None else np.asarray(x, dtype=float).reshape(len(times), -1)
+    half = float(ndtri(0.5 + level / 2)) * std
+    places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
+    dots = {"marker": "s", "markersize": 2} if model.discrete_time else {}
+    for i, (place, name) in enumerate(zip(places, names, strict=True)):
+        ends, band = (states[:, i] - half[:, i], states[:, i] + half[:, i]), f"{100 * level:g} % band"
+        place.fill_between(times, *ends, color=canvas.BAND, linewidth=0, label=band)
+        if i < samples.shape[1]:
+            place.plot(times, samples[:, i], **canvas.POINT, label="samples", zorder=1.5)
+        place.plot(times, states[:, i], color=canvas.MODEL, linewidth=1, label="smoothed state", **dots)
+        canvas.finished(place, "", ylabel=canvas.as_label(name))
+    places[-1].set_xlabel(_time_label(model, times))
+    canvas.finished(places[0], "The states behind the samples", legend=True)
+    return places
+
+
 @canvas.picture(model=("Discovery", "Fitted."))
 def plot_simulation(
     model: Any,
-    x0: ArrayLike,
+    x0: ArrayLike | None,
     t: Any,
     n_samples: int = 100,
     *,
@@ -78,14 +118,15 @@ def plot_simulation(
 
 def _plot_states(model: Any, run: Array, t: Any, bands: Any, x: Any, band: str, axes: Any) -> Any:
     """Draw states against time, one below the other."""
-    times, names = _drawn_times(model, t), [equation.name for equation in model.equations_][:MOST_PANELS]
+    times, names = _drawn_times(model, t), model.model_.states[:MOST_PANELS]
+    shown = np.empty((0, 0)) if x is None else np.asarray(x, dtype=float).reshape(len(times), -1)
     places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
     for i, (place, name) in enumerate(zip(places, names, strict=True)):
         if bands is not None:
             ends = bands.lower[:, i], bands.upper[:, i]
             place.fill_between(times, *ends, color=canvas.BAND, linewidth=0, label=band)
-        if x is not None:
-            place.plot(times, np.asarray(x)[:, i], **canvas.POINT, label="data", zorder=1.5)
+        if i < shown.shape[1]:
+            place.plot(times, shown[:, i], **canvas.POINT, label="data", zorder=1.5)
         place.plot(times[: len(run)], run[:, i], color=canvas.MODEL, linewidth=1, label="model")
         canvas.finished(place, "", ylabel=canvas.as_label(name))
     places[-1].set_xlabel(_time_label(model, t))
@@ -158,20 +199,21 @@ def plot_phase(
 
     A model of one state is drawn as its right-hand side against the state, with a band.
     """
-    equations = equations_of(model)
+    check_is_fitted(model)
     if is_field(model):
         raise ValueError("A phase portrait is for models of states; a field has plot_simulation.")
-    if len(equations) > 1 and (x0 is None or t is None):
+    many = len(model.model_.states)
+    if many > 1 and (t is None or (x0 is None and model.joint_ is None)):
         raise ValueError("Give x0 and t: a start, and the times to run the model for.")
     ax = canvas.one_axes(ax, 4.2, 3.8)
-    if len(equations) == 1:
+    if many == 1:
         return _plot_line(model, x, n_samples, level, random_state, ax)
     times = t
     if not model.discrete_time:  # others between them, so that curves look round
         known = np.asarray(model.elapsed(t), dtype=float)
         times = np.interp(np.arange(0, known.size - 1 + 1e-9, 1 / SUBSTEPS), np.arange(known.size), known)
     draws = model.simulate(x0, times, None, n_samples, random_state, level).samples if n_samples else []
-    return _plot_plane(model, model.simulate(x0, times), draws, x, list(states or (0, len(equations) - 1)), ax)
+    return _plot_plane(model, model.simulate(x0, times), draws, x, list(states or (0, many - 1)), ax)
 
 
 def _plot_plane(model: Any, run: ArrayLike, draws: Any, x: Any, plane: list[int], ax: Any) -> Any:
@@ -179,11 +221,11 @@ def _plot_plane(model: Any, run: ArrayLike, draws: Any, x: Any, plane: list[int]
     for i, sample in enumerate(draws):
         label = f"{len(draws)} draws" if i == 0 else None
         ax.plot(*sample[:, plane].T, color=canvas.LIGHT, linewidth=1.5, label=label)
-    if x is not None:
+    if x is not None and max(plane) < np.asarray(x).reshape(len(x), -1).shape[1]:
         ax.plot(*np.asarray(x)[:, plane].T, **canvas.POINT, label="data", zorder=2.5)
     dots = {"linestyle": "none", "marker": "s", "markersize": 2} if model.discrete_time else {"linewidth": 1}
     ax.plot(*np.asarray(run)[:, plane].T, color=canvas.MODEL, label="model", **dots)
-    first, second = (canvas.as_label(model.equations_[i].name) for i in plane)
+    first, second = (canvas.as_label(model.model_.states[i]) for i in plane)
     told = f"The found equations in the plane of {first} and {second}"
     return canvas.finished(ax, told, legend=True, xlabel=first, ylabel=second)
 

@@ -52,6 +52,7 @@ class ShowsMotion(ShowsTerms):
     plot_residuals = motion.plot_equation_residuals
     plot_simulation = motion.plot_simulation
     plot_phase = motion.plot_phase
+    plot_states = motion.plot_states
     elapsed: Callable[[Any], Any]
 
     def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:

@@ -170,6 +170,8 @@ def _remarks(model: Any, data: Any) -> list[str]:
         remarks.append("A comparison with the data needs the data: pass them to the report.")
     elif not motion.is_field(model) and not _whole_start(data):
         remarks.append("The first row has a gap, so the equations were not run from it.")
+    elif not motion.is_field(model) and not _start_known(model):
+        remarks.append("Rates of change at the first row are not known, so the equations were not run from it.")
     return remarks
 
 
@@ -235,29 +237,45 @@ def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: floa
     if hasattr(model, "searched_"):
         caption = "Whitened residuals of the equations, in order and against normal quantiles."
         yield "residuals", caption, partial(motion.plot_equation_residuals, model)
-    if data is None or motion.is_field(model) or not _whole_start(data):
+    smoothed = hasattr(model, "states_")
+    if smoothed:
+        caption = f"The states behind the samples, with bands of {percent(level)}; of several series the first."
+        whole = None if data is None else _first(data[0])
+        yield "states", caption, partial(motion.plot_states, model, whole, level=level)
+    if data is None or motion.is_field(model) or not (_whole_start(data) and _start_known(model)):
         return
     x, t, u = _first_series(data)
     n = len(x)
     times = np.arange(n) if model.discrete_time else t * np.arange(n) if t.ndim == 0 else t[:n]
     settings: dict[str, Any] = {"x": x, "level": level, "random_state": 0}
-    noise = None if model.discrete_time else np.array([one.noise for one in equations])
+    noise = None if model.discrete_time or smoothed else np.array([one.noise for one in equations])
+    start = None if smoothed else x[0]
     caption = (
         "The equations run from the first row, with bands from the uncertainty of coefficients and start (not of a "
         f"measurement), next to the first {n} rows. Chaos leaves the data sooner or later; the bands tell when."
     )
     run = settings | {"u": u, "n_samples": N_DRAWS, "x0_std": noise}
-    yield "simulation", caption, partial(motion.plot_simulation, model, x[0], times, **run)
+    yield "simulation", caption, partial(motion.plot_simulation, model, start, times, **run)
     if u is None:
         caption = "The same in the plane of two states (of one state: its equation), with runs from the posterior."
-        yield "phase", caption, partial(motion.plot_phase, model, x[0], times, n_samples=N_PHASE_DRAWS, **settings)
+        yield "phase", caption, partial(motion.plot_phase, model, start, times, n_samples=N_PHASE_DRAWS, **settings)
 
 
 def _first_series(data: Any) -> tuple[Array, Array, Array | None]:
     """Return the rows, times and inputs of the first trajectory that a run is compared with."""
-    x, t, u = (one[0] if isinstance(one, list | tuple) else one for one in (*data, None)[:3])
+    x, t, u = (_first(one) for one in (*data, None)[:3])
     x = np.asarray(x, dtype=float)[:LONGEST_RUN]
+    x = x[:, None] if x.ndim == 1 else x
     return x, np.asarray(t), None if u is None else np.asarray(u)[: len(x)]
+
+
+def _first(one: Any) -> Any:
+    return one[0] if isinstance(one, list | tuple) else one
+
+
+def _start_known(model: Any) -> bool:
+    """Whether a row of data, or the fit, tells where the states begin: nobody measures rates of change."""
+    return hasattr(model, "states_") or len(model.model_.states) == len(model.equations_)
 
 
 def _whole_start(data: Any) -> bool:
