@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from ardea.dynamics import Fourier, Polynomials, systems
 from ardea.dynamics.collocation import RightSide, Steps
-from ardea.dynamics.nodes import nodes_of
+from ardea.dynamics.nodes import LONGEST_GAP, nodes_of, smoothed
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import Likelihood, Linearised, Point
 
@@ -206,3 +207,318 @@ def test_information_is_the_schur_complement(posed):
     np.testing.assert_allclose(b, B.T @ Q @ r - cross.T @ np.linalg.solve(H, half), rtol=1e-8, atol=1e-8)
     dx = -np.linalg.solve(H, half)
     assert least == pytest.approx(e @ W @ e + r @ Q @ r + 2 * half @ dx + dx @ H @ dx)
+
+
+# Linear systems, where all is Gaussian --------------------------------------------------------------------------------
+
+FLOW = np.array([[-0.3, 1.2], [-1.0, -0.1]])
+
+
+def linear_likelihood(seed=0, rows=12, hidden=0, stretches=2):
+    """Return the likelihood of noisy series of x' = FLOW x at uneven times with missing samples, and a point at it."""
+    rng = RNG(seed)
+    data = []
+    for _ in range(stretches):
+        t = np.cumsum(rng.uniform(0.1, 0.4, rows))
+        x = rng.normal(size=(rows, 2)).cumsum(axis=0) * 0.2 + rng.normal(size=2)
+        x[3, 0] = x[5, 1] = np.nan
+        data.append(series(t, x[:, : 2 - hidden]))
+    of = Likelihood(nodes_of(data, hidden=hidden), Polynomials(1))
+    coefficients = np.column_stack([np.zeros(2), FLOW])
+    return of, Point(of.nodes.y.copy(), coefficients, np.array([0.3, 0.2]), np.array([0.15, 0.25]))
+
+
+def exact_marginal(of, point):
+    """Return −2 ln p(y), mean and deviation of the states, x_1 of every stretch flat: densely, by running the steps."""
+    linear = linearised(of, point, ())
+    before, after = linear.steps.derivatives
+    variance = np.where(linear.precisions > 0, 1 / np.where(linear.precisions > 0, linear.precisions, 1.0), 0.0)
+    points, n = point.states.shape
+    firsts = [0, *(np.flatnonzero(~of.nodes.joined) + 1)]
+    start = np.zeros((points, n, len(firsts) * n))  # what every state has of the first ones
+    driven = np.zeros((points, n, (points - 1) * n))  # and of the noise of the steps
+    for i in range(points):
+        if i in firsts:
+            k = firsts.index(i) * n
+            start[i, :, k : k + n] = np.eye(n)
+        else:
+            noise = np.zeros((n, (points - 1) * n))
+            noise[:, (i - 1) * n : i * n] = np.eye(n)
+            start[i] = np.linalg.solve(after[i - 1], -before[i - 1] @ start[i - 1])
+            driven[i] = np.linalg.solve(after[i - 1], noise - before[i - 1] @ driven[i - 1])
+    start, driven = start.reshape(points * n, -1), driven.reshape(points * n, -1)
+    cov = (driven * variance.ravel()) @ driven.T
+    seen = of.nodes.seen.ravel()
+    y, s2 = of.nodes.y.ravel()[seen], np.broadcast_to(point.noise**2, of.nodes.y.shape).ravel()[seen]
+    K, G = cov[np.ix_(seen, seen)] + np.diag(s2), start[seen]
+    fisher = G.T @ np.linalg.solve(K, G)
+    first = np.linalg.solve(fisher, G.T @ np.linalg.solve(K, y))
+    left = y - G @ first
+    deviance = np.linalg.slogdet(K)[1] + np.linalg.slogdet(fisher)[1] + left @ np.linalg.solve(K, left)
+    gain = np.linalg.solve(K, cov[seen]).T
+    mean = start @ first + gain @ left
+    rest = start - gain @ G
+    posterior = cov - gain @ cov[seen] + rest @ np.linalg.solve(fisher, rest.T)
+    return deviance, mean.reshape(points, n), np.sqrt(posterior.diagonal()).reshape(points, n)
+
+
+@pytest.mark.parametrize("hidden", [0, 1])
+@pytest.mark.parametrize("stretches", [1, 2])
+def test_deviance_states_and_deviations_are_those_of_the_exact_gaussian(hidden, stretches):
+    """−2 ln p(y) less (samples − first states) ln 2π; so the states are those of a Rauch–Tung–Striebel smoother."""
+    of, point = linear_likelihood(hidden=hidden, stretches=stretches)
+    for scale in (1.0, 3.0, 0.1):  # of coefficients, s and q: what is left out depends on none
+        at = Point(point.states, scale * point.coefficients, point.noise / scale, point.process * scale**2)
+        best, linear = of.descended(at, ())
+        deviance, mean, deviation = exact_marginal(of, at)
+        assert linear.deviance(at.noise) == pytest.approx(deviance, rel=1e-9)
+        np.testing.assert_allclose(best.states, mean, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(linear.deviations(np.zeros((0, 0))), deviation, rtol=1e-8)
+
+
+def test_deviance_at_other_noise():
+    """That of the other noise, but for the states, which are still those of the first."""
+    of, point = linear_likelihood()
+    _, linear = of.descended(point, ())
+    other = np.array([0.1, 0.4])
+    moved = linearised(of, replace(linear.point, noise=other), ())
+    assert linear.deviance(other) == pytest.approx(moved.deviance(other))
+
+
+def test_deviations_hold_the_uncertainty_of_the_coefficients():
+    """The blocks of the whole posterior of states and coefficients."""
+    of, point = linear_likelihood(rows=20)
+    support = (1, 2, 4, 5)
+    _, linear = of.descended(point, support)
+    W, Q, R, B = dense(linear, support)
+    whole = np.block([[W + R.T @ Q @ R, R.T @ Q @ B], [B.T @ Q @ R, B.T @ Q @ B]])
+    covariance = np.linalg.inv(linear.information(support)[0])
+    np.testing.assert_allclose(covariance, np.linalg.inv(whole)[-4:, -4:], rtol=1e-8)
+    deviation = np.sqrt(np.linalg.inv(whole).diagonal()[:-4]).reshape(-1, 2)
+    np.testing.assert_allclose(linear.deviations(covariance), deviation, rtol=1e-8)
+
+
+def test_optimum_has_no_gradient():
+    of, point = linear_likelihood(rows=30)
+    support = (1, 2, 4, 5)
+    _, linear = of.descended(point, support)
+    for _ in range(20):  # it stops where J settles, not where rounding begins
+        linear = linear.moved(0.0)
+    scale = np.abs(linear.weights * linear.errors).max()
+    np.testing.assert_allclose(linear.gradient / scale, 0.0, atol=1e-9)
+    np.testing.assert_allclose(linear.border[2] / np.sqrt(linear.border[1].diagonal()), 0.0, atol=1e-7)
+
+
+def least_over_states(of, point):
+    """Return J with the states at their best, the coefficients given."""
+    linear = linearised(of, point, ())
+    for _ in range(6):
+        linear = linear.moved(0.0)
+    return linear.objective
+
+
+def of_regression(problem, unit, values):
+    """Return ‖Aξ − z‖² + rest."""
+    left = problem.columns.matrix @ (values / unit) - problem.target
+    return left @ left + problem.rest
+
+
+def test_regression_on_candidates_is_the_objective_exactly_where_steps_are_linear():
+    """Constants in a linear flow: r is linear in states and coefficients together."""
+    of, point = linear_likelihood(rows=40)
+    constants = (0, of.d)
+    _, linear = of.descended(point, ())
+    problem, unit = linear.problem(constants)
+    for change in RNG(0).normal(size=(3, 2)):
+        coefficients = linear.point.coefficients.copy()
+        coefficients[:, 0] += change
+        expected = least_over_states(of, replace(linear.point, coefficients=coefficients))
+        assert of_regression(problem, unit, coefficients[:, 0]) == pytest.approx(expected, rel=1e-9)
+    best, _ = of.descended(point, constants)
+    np.testing.assert_allclose(problem.least_squares(np.arange(2))[0] * unit, best.coefficients[:, 0], rtol=1e-8)
+
+
+def test_regression_on_all_candidates_is_the_objective_to_second_order():
+    """Data that a flow fits: what is left out is of third order in ξ, of candidates present and absent."""
+    t = np.linspace(0, 4, 41)
+    x = np.array([expm(FLOW * time) @ [1.0, 0.5] for time in t])
+    of = Likelihood(nodes_of([series(t, x)]), Polynomials(2))
+    coefficients = np.zeros((2, of.d))
+    coefficients[:, 1:3] = FLOW
+    point = Point(x, coefficients, np.full(2, 0.1), np.full(2, 0.02))
+    linear = linearised(of, point, (1, 2, of.d + 1, of.d + 2))
+    problem, unit = linear.problem(tuple(range(2 * of.d)))
+    direction = RNG(0).normal(size=(2, of.d))
+
+    def left_out(size):
+        values = coefficients + size * direction
+        least = least_over_states(of, replace(point, coefficients=values))
+        return (least - of_regression(problem, unit, values.ravel())) / least
+
+    sizes = 2.0 ** -np.arange(4, 8)
+    wrong = np.array([left_out(size) for size in sizes])
+    np.testing.assert_allclose(wrong[1:] / wrong[:-1], 0.5, rtol=0.15)  # of first order, relative to J
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_least_squares_on_the_support_give_the_fit_back(seed):
+    of, point = linear_likelihood(seed, rows=40)
+    support = np.array([1, 2, 4, 5])
+    _, linear = of.descended(point, tuple(support))
+    for _ in range(20):
+        linear = linear.moved(0.0)
+    problem, unit = linear.problem(tuple(range(6)))
+    fitted = problem.least_squares(support)[0] * unit[support]
+    np.testing.assert_allclose(fitted, linear.point.coefficients.ravel()[support], rtol=1e-7)
+
+
+# Noise of samples and of the process ----------------------------------------------------------------------------------
+
+
+def driven(seed=0, rows=400, step=0.1, q=0.2, s=0.1):
+    """Return noisy samples of dx = FLOW x dt + q dW."""
+    rng = RNG(seed)
+    passed = expm(FLOW * step)
+    nearby = [expm(FLOW * step * (i + 0.5) / 8) for i in range(8)]
+    root = np.linalg.cholesky(q**2 * step * sum(one @ one.T for one in nearby) / 8)
+    x = np.zeros((rows, 2))
+    for i in range(1, rows):
+        x[i] = passed @ x[i - 1] + root @ rng.normal(size=2)
+    return step * np.arange(rows), x + s * rng.normal(size=x.shape)
+
+
+def test_learned_noise_is_a_stationary_point_of_the_deviance():
+    """With the coefficients known, s and q found by MacKay's rule make the exact deviance least."""
+    t, y = driven()
+    of = Likelihood(nodes_of([series(t, y)]), Polynomials(1), fixed=FLOW)
+    point = Point(y, np.zeros((2, 3)), np.full(2, 0.2), np.full(2, 0.2))
+    for _ in range(30):
+        point = of.learned((), point, rounds=2).point
+
+    def deviance(change):
+        at = replace(point, noise=point.noise * np.exp(change[:2]), process=point.process * np.exp(change[2:]))
+        return of.descended(at, ())[1].deviance(at.noise)
+
+    here = deviance(np.zeros(4))
+    for change in 0.05 * np.eye(4):
+        up, down = deviance(change), deviance(-change)
+        curvature = up + down - 2 * here
+        off = 0.05 * (down - up) / 2 / curvature  # of the least, in ln s or ln q
+        error = 0.05 / np.sqrt(curvature / 2)  # its standard error
+        assert curvature > 0
+        assert abs(off) < 0.1 * error
+
+
+# Nodes ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("substeps", [1, 2, 5])
+def test_nodes_hold_every_sample_at_its_time(substeps):
+    """Uneven times, a lost row, a state lost in one row, and a gap too long to bridge."""
+    rng = RNG(0)
+    t = np.cumsum(rng.uniform(0.8, 1.2, 40))
+    t[12:] += 3.1
+    t[30:] += LONGEST_GAP + 2
+    x = rng.normal(size=(40, 2))
+    x[5] = np.nan
+    x[20, 1] = np.nan
+    nodes = nodes_of([series(t, x), series(t, x)], substeps)
+    for state in range(2):
+        seen, known = nodes.seen[:, state], np.isfinite(x[:, state])
+        np.testing.assert_array_equal(nodes.t[seen], np.tile(t[known], 2))
+        np.testing.assert_array_equal(nodes.y[seen, state], np.tile(x[known, state], 2))
+    np.testing.assert_array_equal(nodes.counts, 2 * np.isfinite(x).sum(axis=0))
+    assert np.sum(~nodes.joined) == 3  # the gap of either, and the end of the first
+    steps = np.diff(nodes.t)[nodes.joined]
+    assert steps.min() > 0.6 / substeps
+    assert steps.max() < 1.5 / substeps
+    assert nodes.usual_step == pytest.approx(steps.mean())
+
+
+def test_rows_of_nan_are_rows_left_out():
+    rng = RNG(1)
+    t, x = 0.1 * np.arange(60), rng.normal(size=(60, 2))
+    lost = [0, 7, 8, 20, 59]
+    holes, u = x.copy(), rng.normal(size=(60, 1))
+    holes[lost] = np.nan
+    known = np.delete(np.arange(60), lost)
+    with_nan, without = nodes_of([series(t, holes)]), nodes_of([series(t[known], x[known])])
+    for name in ("t", "y", "seen", "joined"):
+        np.testing.assert_array_equal(getattr(with_nan, name), getattr(without, name))
+    assert nodes_of([series(t, holes, u)]).inputs.shape == (len(with_nan.t), 1)
+
+
+def test_inputs_are_interpolated_between_samples():
+    t = np.linspace(0, 2, 41)
+    u = np.sin(2 * t)[:, None]
+    u[[3, 17]] = np.nan
+    nodes = nodes_of([series(t, np.cos(t)[:, None], u)], substeps=3)
+    np.testing.assert_allclose(nodes.inputs[:, 0], np.sin(2 * nodes.t), atol=2e-5)
+    middle = (nodes.t[1:] + nodes.t[:-1]) / 2
+    np.testing.assert_allclose(nodes.middle_inputs[:, 0], np.sin(2 * middle), atol=2e-5)
+
+
+def test_states_without_samples_begin_as_rates_of_change():
+    t = np.linspace(0, 6, 121)
+    nodes = nodes_of([series(t, np.sin(t)[:, None])], substeps=2, hidden=1)
+    assert not nodes.seen[:, 1].any()
+    first = smoothed(nodes, hidden=1)
+    np.testing.assert_allclose(first[:, 0], np.sin(nodes.t), atol=1e-4)
+    np.testing.assert_allclose(first[:, 1], np.cos(nodes.t), atol=1e-2)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5, 30])
+def test_first_states_of_few_samples(rows):
+    """Also of a state that was seen once, or never."""
+    t = np.linspace(0, 1, rows)
+    x = np.column_stack([1 + 2 * t, np.full(rows, np.nan), np.full(rows, np.nan)])
+    x[rows // 2, 1] = 4.0
+    first = smoothed(nodes_of([series(t, x)] * 4))
+    np.testing.assert_allclose(first[:, 0], np.tile(1 + 2 * t, 4), atol=1e-6)
+    np.testing.assert_array_equal(first[:, 1], 4.0)
+    np.testing.assert_array_equal(first[:, 2], 0.0)
+
+
+def test_steps_of_a_map_are_those_of_its_time():
+    """Also where more than half of the rows are lost."""
+    t = np.arange(30.0)
+    x = np.full((30, 1), np.nan)
+    x[::2] = 1.0
+    x[1] = 1.0
+    nodes = nodes_of([series(t, x)], discrete_time=True)
+    np.testing.assert_array_equal(np.diff(nodes.t), 1.0)
+
+
+# Several series, gaps, units ------------------------------------------------------------------------------------------
+
+
+def test_several_series_are_blocks_in_any_order():
+    """Deviance, information and score add up over series, whatever their order."""
+    t, y = driven(rows=60)
+    pieces = [series(t[:20], y[:20]), series(t[20:45], y[20:45]), series(t[45:], y[45:])]
+    coefficients = np.column_stack([np.zeros(2), FLOW])
+    everything = tuple(range(6))
+
+    def read(parts):
+        of = Likelihood(nodes_of(parts), Polynomials(1))
+        point = Point(of.nodes.y, coefficients, np.array([0.1, 0.2]), np.array([0.05, 0.1]))
+        linear = of.descended(point, ())[1]
+        return [linear.deviance(point.noise), *linear.information(everything)]
+
+    alone = [read([one]) for one in pieces]
+    for parts in (pieces, pieces[::-1]):
+        for got, expected in zip(read(parts), map(sum, zip(*alone, strict=True)), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+
+
+def test_states_never_seen_and_states_seen_now_and_then():
+    """Of the exact Gaussian too: a state that no sample shows, and a state sampled at every third time."""
+    of, point = linear_likelihood(rows=15, stretches=1)
+    y, seen = of.nodes.y.copy(), of.nodes.seen.copy()
+    seen[:, 1] &= np.arange(len(y)) % 3 == 0
+    thinned = Likelihood(replace(of.nodes, y=np.where(seen, y, 0.0), seen=seen), Polynomials(1))
+    best, linear = thinned.descended(point, ())
+    deviance, mean, deviation = exact_marginal(thinned, point)
+    assert linear.deviance(point.noise) == pytest.approx(deviance, rel=1e-9)
+    np.testing.assert_allclose(best.states, mean, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(linear.deviations(np.zeros((0, 0))), deviation, rtol=1e-8)

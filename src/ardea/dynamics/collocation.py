@@ -74,7 +74,7 @@ class Steps:
 
     @cached_property
     def residual(self) -> Array:
-        """R of every step, shape (steps, n)."""
+        """What every step leaves, r of shape (steps, n)."""
         x, f = self.states.T, self._values
         if self.discrete_time:
             return np.asarray((x[:, 1:] - f[:, :-1]).T)

@@ -36,7 +36,7 @@ class Nodes:
     joined: NDArray[np.bool_]  # (points − 1,), whether a step leads from a point to the next
     inputs: Array  # (points, inputs)
     middle_inputs: Array  # (points − 1, inputs)
-    series: Array  # (points,), which series each belongs to
+    series: Index  # (points,), which series each belongs to
 
     @property
     def n_states(self) -> int:
@@ -59,14 +59,20 @@ class Nodes:
         return self.seen.sum(axis=0).astype(float)
 
 
-def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0) -> Nodes:
-    """Return the nodes of some series, with every usual step cut in so many; `hidden` states have no samples at all."""
+def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discrete_time: bool = False) -> Nodes:
+    """Return the nodes of some series, with every usual step cut in so many; `hidden` states have no samples at all.
+
+    The usual step is the median between samples; of a map it is the least between times, for all its steps are equal.
+    """
     rows = sum(_sampled(one).size for one in series)
     if rows < FEWEST_ROWS:
         raise ValueError(
             f"The data have {rows} rows with samples; a search for equations needs at least {FEWEST_ROWS}."
         )
-    usual = float(np.median(np.concatenate([np.diff(one.t[_sampled(one)]) for one in series])))
+    if discrete_time:
+        usual = float(np.min(np.concatenate([np.diff(one.t[np.isfinite(one.t)]) for one in series])))
+    else:
+        usual = float(np.median(np.concatenate([np.diff(one.t[_sampled(one)]) for one in series])))
     cut = [_parts(one, usual, substeps, hidden) for one in series]
     parts = [part for several in cut for part in several]
     t, y, inputs = (np.concatenate([part[i] for part in parts]) for i in range(3))

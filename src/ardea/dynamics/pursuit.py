@@ -178,7 +178,7 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
     hidden = series[0].x.shape[1] * (wishes.order - 1)
 
     def on(substeps: int, proportional: bool) -> Likelihood:
-        nodes = nodes_of(series, substeps, hidden)
+        nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
         return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:

@@ -96,7 +96,7 @@ class Likelihood:
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
         self.d = library.n_terms(self.n + self.n_inputs)
         self.n_samples = float(nodes.seen.sum())
-        self.n_stretches = 1 + int(np.sum(~nodes.joined))
+        self.n_stretches = 1 + int(np.sum(nodes.joined == 0))
 
     def steps(self, point: Point) -> Steps:
         """Return the steps at a point."""
@@ -378,16 +378,16 @@ class Linearised:
         return -solved[:n, n:], solved[:n, :n]
 
     def deviance(self, noise: Array) -> float:
-        """Return −2 ln p(y) up to a constant, with other s."""
-        factor = self.factor()
-        if factor is None or not np.isfinite(self.objective):
+        """Return −2 ln p(y) less (samples − n stretches) ln 2π, with other s at the same states."""
+        if not np.isfinite(self.objective):
             return float("inf")
-        ratio = np.log((noise / self.point.noise) ** 2)
-        fit = np.sum(self.weights * self.errors**2 * np.exp(-ratio)) + np.sum(self.precisions * self.steps.residual**2)
-        joined = self.of.nodes.joined
-        volume = 2 * np.sum(np.log(factor[0])) - 2 * np.sum(np.linalg.slogdet(self.steps.derivatives[1][joined])[1])
-        scales = self.of.nodes.counts @ ratio - np.sum(np.log(self.weights[self.of.nodes.seen]))
-        return float(fit + volume + scales - np.sum(np.log(self.precisions[joined])))
+        weights = self.weights * (self.point.noise / noise) ** 2
+        determinant = self._log_determinant(self.band(weights, self.precisions))
+        fit = float(np.sum(weights * self.errors**2) + np.sum(self.precisions * self.steps.residual**2))
+        joined, seen = self.of.nodes.joined, self.of.nodes.seen
+        volume = determinant - 2 * np.sum(np.linalg.slogdet(self.steps.derivatives[1][joined])[1])
+        deviance = fit + volume - np.sum(np.log(weights[seen])) - np.sum(np.log(self.precisions[joined]))
+        return float(np.nan_to_num(deviance, nan=np.inf))
 
     def problem(self, candidates: Support) -> tuple[Problem, Array] | None:
         """Return the regression on some candidates of all equations together, at unit noise, and units of its columns.
