@@ -41,7 +41,7 @@ GRAM_COPIES = 4
 MOST_TOKENS = 5
 FIGURE_FORMATS = ("png", "svg")
 # Options that stand at these are not part of the command that does the same again.
-USUAL = {"missing": "drop", "criterion": "evidence", "method": "sparse", "form": "weak", "level": 0.95}
+USUAL = {"missing": "drop", "criterion": "evidence", "method": "sparse", "level": 0.95}
 USUAL |= {"header": "auto"}
 NOT_REPEATED = {"command", "source", "run", "json", "memory"}
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
@@ -190,6 +190,8 @@ def command_line(options: argparse.Namespace) -> str:
     for name, value in vars(options).items():
         if value is None or value is False or USUAL.get(name) == value or name in NOT_REPEATED or value == first:
             continue
+        if name == "noise" and isinstance(value, list):
+            value = ",".join(map(repr, value))
         for one in value if isinstance(value, list) else [value]:
             option = "--" + name.replace("_", "-")
             dashed = str(one).startswith("-")  # would be taken for an option
@@ -252,7 +254,7 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
     kind = KINDS[options.method]
     settings: dict[str, Any] = {"fit_intercept": not options.no_intercept}
     if options.noise is not None:
-        settings["noise_variance"] = options.noise**2
+        settings["noise_variance"] = _one_noise(options.noise) ** 2
     if keep:
         settings["always_keep"] = keep
     if options.false_terms is not None:
@@ -268,6 +270,14 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
     if options.strength is not None or options.false_terms is not None:
         raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
     return ARDSearch(kind(**settings), criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
+
+
+def _one_noise(given: Any) -> float:
+    """Return the noise of a target; `report` reads what `discover` takes as well."""
+    values = given if isinstance(given, list) else [given]
+    if len(values) != 1 or isinstance(given, str):
+        raise Failure("--noise is one standard deviation for --target.")
+    return float(values[0])
 
 
 def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
@@ -320,14 +330,25 @@ def discovered(options: argparse.Namespace) -> Found:
     library: Any = None
     if options.degree is not None:
         library = Polynomials(options.degree) if series.space is None else FieldTerms(powers=options.degree)
-        _require_room(series, library)
-    if series.space is not None and (options.map or options.form != "weak"):
-        raise Failure("Fields are found in weak form and continuous time: leave out --form and --map.")
+        _require_room(series, library, 2 if options.second_order else 1)
+    if series.space is not None and (options.map or options.second_order or options.form not in (None, "weak")):
+        raise Failure("Fields are found in weak form and continuous time: leave out --form, --map and --second-order.")
     working(f"Searching: {series.described()}")
-    model = Discovery(library, form=options.form, discrete_time=options.map, verbose=int(sys.stderr.isatty()))
+    model = Discovery(library, **_search_settings(options), verbose=int(sys.stderr.isatty()))
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": unit}
     model.fit(series.x, series.t, **settings)
     return Found(model, series, (series.x, series.t, series.u))
+
+
+def _search_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say of the search."""
+    settings = {"form": options.form, "discrete_time": options.map, "false_terms": options.false_terms}
+    settings["derivative_order"] = 2 if options.second_order else 1
+    if isinstance(options.noise, str):
+        settings["noise"] = options.noise
+    elif options.noise is not None:
+        settings["noise_std"] = options.noise[0] if len(options.noise) == 1 else options.noise
+    return settings
 
 
 def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:
@@ -346,11 +367,11 @@ def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:
     return replace(series, t=times if several else times[0]), unit
 
 
-def _require_room(series: Series, library: Any) -> None:
+def _require_room(series: Series, library: Any, order: int) -> None:
     """Refuse a library of more terms than memory has room for, before any is listed."""
     if series.space is None:
         degree = library.degree
-        terms = comb(len(series.names) + degree, degree)
+        terms = comb(order * len(series.names) + degree, degree)
     else:
         axes, fields, degree = len(series.space), len(series.names), library.powers
         terms = fields * comb(fields + degree, degree) * comb(axes + library.derivatives, axes)
@@ -372,7 +393,16 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
         text.getvalue(),
         f"{counted}, {chosen}; ± is half the {100 * options.level:g} % interval.",
         f"Noise seen by the equations: {noise}{', …' * (many > 8)}.",
+        *_process_noise(model),
     ]
+
+
+def _process_noise(model: Any) -> list[str]:
+    """Return a sentence on noise that moves the system itself, where there is some."""
+    pairs = zip(model.feature_names_, getattr(model, "process_noise_", []), strict=False)
+    moved = [f"{name} {noise:.2g}" for name, noise in pairs if noise > 0]
+    over = "a step" if model.discrete_time else "a unit of time"
+    return [f"Noise that moves the system itself, over {over}: {', '.join(moved[:8])}."] if moved else []
 
 
 def _motion_record(found: Found, series: Series, options: argparse.Namespace) -> dict[str, Any]:
@@ -390,6 +420,8 @@ def _motion_record(found: Found, series: Series, options: argparse.Namespace) ->
         "remarks": series.remarks,
         "names": series.names,
         "candidates": found.model.get_feature_names(),
+        "form": found.model.form_,
+        **{name: getattr(found.model, f"{name}_", None) for name in ("rows_used", "misfit", "process_noise")},
         "equations": equations,
         "latex": found.model.latex(),
     }

@@ -155,8 +155,10 @@ def simulate(options: argparse.Namespace) -> None:
     model = load(options.model)
     if not hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds a regression: use ardea predict {options.model} DATA.")
-    names = [one.name for one in model.equations_]
-    if len(options.start) != len(names):
+    names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
+    if options.start is None and model.joint_ is None:
+        raise Failure(f"Say where to begin: --start needs {len(names)} numbers, for {', '.join(names)}.")
+    if options.start is not None and len(options.start) != len(names):
         raise Failure(f"--start needs {len(names)} numbers, for {', '.join(names)}; got {len(options.start)}.")
     t = np.arange(int(options.until) + 1) if model.discrete_time else np.linspace(0, options.until, CURVE + 1)
     if options.step is not None and not model.discrete_time:

@@ -87,6 +87,8 @@ examples:
   ardea discover car.csv --step 0.01 --states v --inputs throttle,brake
   ardea discover runs.csv --time t --series run           several experiments in one file
   ardea discover population.csv --map                     x[k+1] = f(x[k])
+  ardea discover swing.csv --time t --states angle --second-order    only positions measured
+  ardea discover lynx.csv --time year --noise proportional
   ardea discover wave.npz --time t --space x              partial differential equation of a field
   ardea discover pendulum.csv --time t --out run          open run/report.html
 """,
@@ -94,6 +96,7 @@ examples:
 MODEL holds equations of motion that `ardea discover --out` or ardea.save wrote. Prints CSV: times and states.
 
 examples:
+  ardea simulate run/model.ardea --until 10                as the data began
   ardea simulate run/model.ardea --start 1,0 --until 10
   ardea simulate run/model.ardea --start 1,0 --until 10 --step 0.01
 """,
@@ -186,6 +189,12 @@ numbers = reader(
     "a list of numbers with commas between them",
 )
 positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number from {SMALLEST:g} to {LARGEST:g}")
+NOISES = ("additive", "proportional", "auto")
+noises = reader(
+    lambda text: text if text in NOISES else [float(part) for part in text.split(",")],
+    lambda found: found in NOISES or all(SMALLEST <= one <= LARGEST for one in found),
+    f"one of {', '.join(NOISES)}, or standard deviations with commas between them",
+)
 share = reader(float, lambda value: SMALLEST <= value < 1, "a number between 0 and 1")
 
 
@@ -197,7 +206,7 @@ def _add_lists(group: Any, **helps: str) -> None:
         group.add_argument(f"--{name}", action="append", type=names, metavar="A,B,…", help=text)
 
 
-def _add_fit(parser: argparse.ArgumentParser) -> None:
+def _add_fit(parser: argparse.ArgumentParser, noise: Callable[[str], Any] = positive) -> None:
     group = parser.add_argument_group("regression")
     group.add_argument("--target", metavar="COLUMN", help="the column to explain: its name, or its number from 0")
     _add_lists(
@@ -230,7 +239,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help=f"for --search: {', '.join(CRITERIA)} (default: evidence)",
     )
     group.add_argument("--no-intercept", action="store_true", help="the model passes through zero")
-    group.add_argument("--noise", type=positive, metavar="SIGMA", help="noise of the target, if known (else learned)")
+    group.add_argument("--noise", type=noise, metavar="SIGMA", help="noise of the target, if known (else learned)")
 
 
 def _add_discover(parser: argparse.ArgumentParser) -> None:
@@ -249,8 +258,29 @@ def _add_discover(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--series", metavar="COLUMN", help="column whose value tells several series apart")
     most = whole(1, MOST)
     group.add_argument("--degree", type=most, metavar="N", help="highest power of the states (default: 3, many: 2)")
-    group.add_argument("--form", choices=("weak", "derivative"), default="weak", help="default: weak")
+    group.add_argument(
+        "--form",
+        choices=("trajectory", "weak", "derivative"),
+        help="how data and equations meet (default: trajectory; fields and large libraries: weak)",
+    )
     group.add_argument("--map", action="store_true", help="discrete time: x[k+1] = f(x[k])")
+    group.add_argument(
+        "--second-order", action="store_true", help="only positions are measured: find x'' from x and x'"
+    )
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    """Add what `discover` shares with `fit` by name."""
+    group = parser.add_argument_group("noise and false terms (trajectory form)")
+    group.add_argument(
+        "--noise",
+        type=noises,
+        metavar="KIND or S,S,…",
+        help="additive, proportional (to the state) or auto (default); or standard deviations, if they are known",
+    )
+    group.add_argument(
+        "--false-terms", type=positive, metavar="N", help="false terms accepted in all equations together (0.02)"
+    )
 
 
 def _add_text(parser: argparse.ArgumentParser) -> None:
@@ -307,13 +337,19 @@ def _predict(parser: argparse.ArgumentParser) -> None:
 def _discover(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="the time series or field")
     _add_discover(parser)
+    _add_search(parser)
     _add_text(parser)
     _add_output(parser)
 
 
 def _simulate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="saved equations of motion")
-    parser.add_argument("--start", type=numbers, required=True, metavar="X,Y,…", help="states at time 0")
+    parser.add_argument(
+        "--start",
+        type=numbers,
+        metavar="X,Y,…",
+        help="states at time 0; of second order: positions, then their rates (default: as the data began)",
+    )
     parser.add_argument("--until", type=positive, required=True, metavar="T", help="last time; of a map, steps")
     parser.add_argument("--step", type=positive, metavar="DT", help="time between rows (default: 100 rows)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write CSV there instead of printing it")
@@ -338,7 +374,7 @@ def _report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DATA", help="rows to check a saved model against")
     parser.add_argument("--title", help="title of the page")
     _add_level(parser)
-    _add_fit(parser)
+    _add_fit(parser, noises)
     _add_discover(parser)
     _add_text(parser)
 

@@ -18,6 +18,8 @@ from ardea.show.fits import draw_quantiles, draw_scatter, equations_of
 MOST_PANELS = 6
 # Points of a curve that is to look round: on a line of states, and between two samples of a trajectory.
 GRID_POINTS, SUBSTEPS = 200, 5
+# A convention: no line is drawn across a step longer than so many median steps.
+GAP = 4.0
 
 
 @canvas.picture(model=("Discovery", "Fitted."))
@@ -66,9 +68,10 @@ def plot_states(
     """
     check_is_fitted(model)
     frame, names = model.states_[series], model.model_.states[:MOST_PANELS]
-    n, times = len(model.model_.states), frame["time"].to_numpy()
-    states, std = frame.to_numpy()[:, 1 : n + 1], frame.to_numpy()[:, n + 1 :]
-    samples = np.empty((len(times), 0)) if x is None else np.asarray(x, dtype=float).reshape(len(times), -1)
+    samples = np.empty((len(frame), 0)) if x is None else np.asarray(x, dtype=float).reshape(len(frame), -1)
+    table = _cut_at_gaps(np.hstack([frame.to_numpy(), samples]))
+    times, states, std, samples = np.split(table, np.cumsum([1, *2 * [len(model.model_.states)]]), axis=1)
+    times = times[:, 0]
     half = float(ndtri(0.5 + level / 2)) * std
     places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
     dots = {"marker": "s", "markersize": 2} if model.discrete_time else {}
@@ -82,6 +85,13 @@ def plot_states(
     places[-1].set_xlabel(_time_label(model, times))
     canvas.finished(places[0], "The states behind the samples", legend=True)
     return places
+
+
+def _cut_at_gaps(table: Array) -> Array:
+    """Return rows of time and values, with one of NaN in every gap, so that no line leads across it."""
+    steps = np.diff(table[:, 0])
+    gaps = np.flatnonzero(steps > GAP * np.nanmedian(steps)) + 1 if steps.size else []
+    return np.insert(table, gaps, np.nan, axis=0)
 
 
 @canvas.picture(model=("Discovery", "Fitted."))

@@ -189,6 +189,11 @@ def chosen_how(model: Any) -> str:
     if hasattr(model, "path_"):
         at = f": {model.path_['varied'][model.best_index_]} = {model.best_strength_:.3g}" if model.best_params_ else ""
         return f"Chosen among {len(model.path_['k'])} models by the smallest “{model.criterion}”{at}."
+    if getattr(model, "form_", None) == "trajectory":
+        return (
+            "Sets of terms were compared by the likelihood of the samples, less a price per term that chance pays for "
+            f"{model.false_terms or 0.02:g} false terms in all equations together. A difference of 6 or more is clear."
+        )
     if not hasattr(model, "method"):
         return (
             "Sets of terms from several starts were compared by a criterion (EBIC2) that weighs misfit against the "
@@ -235,7 +240,8 @@ def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: floa
     caption = "Terms with their intervals; the numbers are in the tables of terms."
     yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level)
     if hasattr(model, "searched_"):
-        caption = "Whitened residuals of the equations, in order and against normal quantiles."
+        kind = "Whitened residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
+        caption = f"{kind}, in units of their noise, in order and against normal quantiles."
         yield "residuals", caption, partial(motion.plot_equation_residuals, model)
     smoothed = hasattr(model, "states_")
     if smoothed:
