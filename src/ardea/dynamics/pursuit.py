@@ -97,10 +97,20 @@ class Pursuit:
             self.fit(support, at, self.levels)
 
     def search(self) -> Fit:
-        """Look around the best fit until nothing near it is better."""
+        """Look around the best fit until nothing near it is better, its closest rivals fitted again from its states."""
         expanded: set[Support] = set()
-        while len(expanded) < MOST_EXPANDED and self.best.support not in expanded:
+        again: set[Support] = set()
+        while len(expanded) < MOST_EXPANDED:
             fit = self.best
+            if fit.support in expanded:
+                rivals = [one for one in self.met.values() if self.score(one) < self.score(fit) + MARGIN]
+                rivals = [one for one in sorted(rivals, key=self.score)[1:3] if one.support not in again]
+                for one in rivals:
+                    self.fit(one.support, replace(fit.point, coefficients=one.point.coefficients), self.levels)
+                    again.add(one.support)
+                if self.best is fit:
+                    break
+                continue
             expanded.add(fit.support)
             linear = Linearised(self.of, fit.point, self.of.weights(fit.point), fit.support)
             for support, coefficients in self.ranked(linear):
@@ -187,6 +197,8 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
         pursuit.begin(start[1])
         pursuit.search()
         pursuit = refined(pursuit, on, 1)
+        if wishes.noise == "auto" and wishes.noise_std is None:
+            pursuit = with_proportional(pursuit)
         point = pursuit.best.point
         exact = point.noise * np.sqrt(np.mean(pursuit.of.sizes(point.states) ** 2, axis=0))
         return with_process(pursuit), exact
@@ -232,12 +244,14 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: i
     bias = float(np.max(Linearised(of, exact, of.weights(exact), fit.support).bias(), initial=0.0))
     # The error falls with the fourth power of the steps.
     finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / LARGEST_BIAS) ** 0.25))))
-    if finer == substeps and np.all(pursuit.levels[-1] < LEVEL_FACTOR * last):
+    if finer == substeps and (substeps > 1 or np.all(pursuit.levels[-1] < LEVEL_FACTOR * last)):
         return pursuit
     new = of if finer == substeps else on(finer, of.proportional)
     ranked = sorted(pursuit.met.values(), key=pursuit.score)[:MOST_REFINED]
     starts = [replace(one.point, states=_between(of, one.point, new.nodes)) for one in ranked]
-    levels = new.ladder(starts[0].states, fit.point.noise)
+    # What error is left counts as noise of the process.
+    error = new.steps(starts[0]).truncation()[new.nodes.joined]
+    levels = new.ladder(starts[0].states, fit.point.noise, np.sqrt(np.mean(error**2, axis=0)))
     after = replace(pursuit, of=new, levels=levels, met={})
     for one, start in zip(ranked, starts, strict=True):
         after.fit(one.support, start, levels[-3:])
@@ -254,6 +268,22 @@ def _between(of: Likelihood, point: Point, nodes: Nodes) -> Array:
     for old, new in zip(ends_old, ends_new, strict=True):
         out[new] = CubicHermiteSpline(of.nodes.t[old], point.states[old], slopes[old])(nodes.t[new])
     return out
+
+
+def with_proportional(pursuit: Pursuit) -> Pursuit:
+    """Return the search with noise proportional to the states, where the likelihood is clearly for it."""
+    fit, of = pursuit.best, pursuit.of
+    new = of.with_proportional()
+    noise = np.maximum(fit.point.noise / np.sqrt(np.mean(new.sizes(fit.point.states) ** 2, axis=0)), new.floor)
+    levels = new.ladder(fit.point.states, noise, pursuit.levels[-1])
+    after = replace(pursuit, of=new, levels=levels, met={})
+    after.fit(fit.support, replace(fit.point, noise=noise), levels[-2:])
+    if after.best.deviance > fit.deviance - CLEAR_GAIN:
+        return pursuit
+    for one in sorted(pursuit.met.values(), key=pursuit.score)[1:MOST_REFINED]:
+        after.fit(one.support, replace(one.point, noise=noise), levels[-2:])
+    after.search()
+    return after
 
 
 def with_process(pursuit: Pursuit) -> Pursuit:

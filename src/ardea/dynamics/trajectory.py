@@ -43,6 +43,8 @@ FIRST_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
 SETTLED = 0.02
 # Rounds in which s and q are learned together, and the gain in deviance that is worth another; how much q² may change.
 MOST_ROUNDS, LEARNED, LARGEST_CHANGE = 12, 0.2, 16.0
+# Rounds in which s alone is learned, and the share by which it may still change: H then hardly does.
+MOST_NOISE_ROUNDS, SAME_NOISE = 3, 0.02
 # Up to so many states the samples' own parameters are counted exactly, by a determinant for each.
 MOST_COUNTED = 12
 # A convention: noise is at least this share of a state's deviation, about what solvers leave of data without noise.
@@ -97,6 +99,10 @@ class Likelihood:
         self.d = library.n_terms(self.n + self.n_inputs)
         self.n_samples = float(nodes.seen.sum())
         self.n_stretches = 1 + int(np.sum(nodes.joined == 0))
+
+    def with_proportional(self) -> Likelihood:
+        """Return the same with noise proportional to the states."""
+        return Likelihood(self.nodes, self.library, self.discrete_time, self.fixed, True, self.told)
 
     def steps(self, point: Point) -> Steps:
         """Return the steps at a point."""
@@ -167,7 +173,11 @@ class Likelihood:
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
         for process in levels:
             point, linear = self.descended(replace(point, process=process), support)
-        noise = self._learned_noise(linear)
+        for _ in range(MOST_NOISE_ROUNDS):
+            noise = self._learned_noise(linear)
+            if np.all(np.abs(np.log(noise / point.noise)) < SAME_NOISE):
+                break
+            point, linear = self.descended(replace(point, noise=noise), support)
         return Fit(support, replace(point, noise=noise), linear.deviance(noise))
 
     def learned(self, support: Support, start: Point, rounds: int = MOST_ROUNDS) -> Fit:
