@@ -427,7 +427,9 @@ def discovery_from_record(found: Discovery, part: Part) -> Discovery:
         if name in part:
             setattr(loaded, name, part.array(name, (len(equations),), 0.0))
     if "joint" in part:
-        require(isinstance(model, StateModel) and hasattr(loaded, "process_noise_"), part.where, "a model of a trajectory")
+        require(
+            isinstance(model, StateModel) and hasattr(loaded, "process_noise_"), part.where, "a model of a trajectory"
+        )
         loaded.joint_ = _joint_from_record(part.part("joint"), model, equations)
     return loaded
 

@@ -7,8 +7,17 @@ supports (`search`) and runs what it found (`models`, `simulation`). Differences
 """
 
 from ardea.dynamics import systems
-from ardea.dynamics.discovery import AmbiguityWarning, Discovery
+from ardea.dynamics.discovery import AmbiguityWarning, Discovery, MisfitWarning
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Custom, Fourier, Polynomials
 
-__all__ = ["AmbiguityWarning", "Custom", "Discovery", "FieldTerms", "Fourier", "Polynomials", "systems"]
+__all__ = [
+    "AmbiguityWarning",
+    "Custom",
+    "Discovery",
+    "FieldTerms",
+    "Fourier",
+    "MisfitWarning",
+    "Polynomials",
+    "systems",
+]

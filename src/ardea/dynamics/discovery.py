@@ -50,6 +50,10 @@ class AmbiguityWarning(UserWarning):
     """The data do not tell two models apart."""
 
 
+class MisfitWarning(UserWarning):
+    """The equations leave more than the noise of the samples."""
+
+
 class Discovery(EquationsOfMotion, BaseEstimator):
     """Find sparse equations x′ = Θ(x)ξ (or x_{i+1} = Θ(x_i)ξ) from noisy data.
 
@@ -312,9 +316,14 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             return []
         self.misfit_, self.process_noise_ = found.misfit, found.process_noise
         self.rows_used_ = found.n_rows
+        if np.any(found.process_noise > 0):
+            return [
+                "The states do not follow the equations exactly: either the system itself is noisy (process_noise_ says "
+                "how much), or a term or a state is missing (docs/warnings/misfit)."
+            ]
         return [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
-            "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/ambiguity)."
+            "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit)."
             for equation, ratio in zip(equations, found.misfit, strict=True)
             if ratio > LARGEST_MISFIT
         ]

@@ -33,6 +33,8 @@ FALSE_TERMS = 0.02
 # A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
 # surroundings are searched, and selections followed at a first level.
 MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED = 12.0, 6, 10, 3
+# How often s and q are learned anew because the support has changed; the gain at which bare states are not tried.
+MOST_RELEARNED, LARGE_GAIN = 3, 50.0
 # Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
 # the best supports are fitted again.
 LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
@@ -40,8 +42,9 @@ LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
 NOISE_OF_MAPS = 0.03
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
-# How much deviance noise of the process, or proportional noise, must save per state to be believed in.
-CLEAR_GAIN = 6.0
+# How much deviance noise of the process, or proportional noise, must save to be believed in (odds of 4 to 1). Up to so
+# many samples, noise of the process is tried even where no level of q is likelier than the last.
+CLEAR_GAIN, FEW_SAMPLES = 3.0, 200
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class Pursuit:
 
     def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:
         """Fit a support, and keep it if it is better than before."""
-        fit = self.of.learned(support, start) if self.with_process else self.of.fitted(support, start, levels)
+        fit = self.of.held(support, start) if self.with_process else self.of.fitted(support, start, levels)
         self.told()
         if support not in self.met or fit.deviance < self.met[support].deviance:
             self.met[support] = fit
@@ -195,13 +198,20 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
         start = _beginning(on(1, wishes.noise == "proportional"), series, hidden, propose, wishes)
         pursuit = replace(start[0], told=bar.update)
         pursuit.begin(start[1])
+        early = with_process(pursuit, LARGE_GAIN)
+        if early.with_process:
+            return early, _size(pursuit)
         pursuit.search()
         pursuit = refined(pursuit, on, 1)
         if wishes.noise == "auto" and wishes.noise_std is None:
             pursuit = with_proportional(pursuit)
-        point = pursuit.best.point
-        exact = point.noise * np.sqrt(np.mean(pursuit.of.sizes(point.states) ** 2, axis=0))
-        return with_process(pursuit), exact
+        return with_process(pursuit), _size(pursuit)
+
+
+def _size(pursuit: Pursuit) -> Array:
+    """Return the noise of every state in its own units."""
+    point = pursuit.best.point
+    return np.asarray(point.noise * np.sqrt(np.mean(pursuit.of.sizes(point.states) ** 2, axis=0)))
 
 
 def _rates(nodes: Nodes, hidden: int) -> Array | None:
@@ -249,8 +259,8 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: i
     new = of if finer == substeps else on(finer, of.proportional)
     ranked = sorted(pursuit.met.values(), key=pursuit.score)[:MOST_REFINED]
     starts = [replace(one.point, states=_between(of, one.point, new.nodes)) for one in ranked]
-    # What error is left counts as noise of the process.
-    error = new.steps(starts[0]).truncation()[new.nodes.joined]
+    # What error is left where steps cannot be shorter counts as noise of the process.
+    error = new.steps(starts[0]).truncation()[new.nodes.joined] * (bias * (substeps / finer) ** 4 > 2 * LARGEST_BIAS)
     levels = new.ladder(starts[0].states, fit.point.noise, np.sqrt(np.mean(error**2, axis=0)))
     after = replace(pursuit, of=new, levels=levels, met={})
     for one, start in zip(ranked, starts, strict=True):
@@ -286,20 +296,38 @@ def with_proportional(pursuit: Pursuit) -> Pursuit:
     return after
 
 
-def with_process(pursuit: Pursuit) -> Pursuit:
-    """Return the search with noise of the process, where the likelihood is clearly for it."""
-    fit, of = pursuit.best, pursuit.of
-    tried = [fit]
-    point = fit.point
-    for level in pursuit.levels[::-1][1:]:
-        point, linear = of.descended(replace(point, process=level), fit.support)
-        tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
-    least = min(tried, key=lambda one: one.deviance)
-    if least.deviance > fit.deviance - CLEAR_GAIN * of.n or np.any(
-        least.point.process < LEVEL_FACTOR * pursuit.levels[-1]
-    ):
+def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
+    """Return the search with noise of the process, where the likelihood gains so much by it.
+
+    Supports are compared at the same s and q, which are learned for the best of them, again while that changes.
+    """
+    of, ranked = pursuit.of, sorted(pursuit.met.values(), key=pursuit.score)
+    few = of.n_samples <= FEW_SAMPLES
+    if not few and _likeliest(pursuit, ranked[0]) is ranked[0]:
         return pursuit
-    after = replace(pursuit, with_process=True, met={})
-    after.fit(least.support, least.point, [])
-    after.search()
+    likely = [_likeliest(pursuit, one) for one in ranked[: 3 * MOST_REFINED if few else MOST_REFINED]]
+    learned = [of.learned(one.support, replace(one.point, process=pursuit.levels[1])) for one in likely]
+    best = min(learned, key=pursuit.score)
+    if pursuit.score(best) > pursuit.score(ranked[0]) - gain:
+        return pursuit
+    for _ in range(MOST_RELEARNED):
+        after = replace(pursuit, with_process=True, met={})
+        for one in learned:
+            after.fit(one.support, replace(one.point, noise=best.point.noise, process=best.point.process), [])
+        found = after.search()
+        before, best = best, of.learned(found.support, found.point)
+        if best.support == before.support:
+            break
+        learned = [best]
+    # Rivals are compared at the q of the best, and so is it: its own place stays what it was there.
+    after.met[best.support] = replace(best, deviance=after.met[best.support].deviance)
     return after
+
+
+def _likeliest(pursuit: Pursuit, fit: Fit) -> Fit:
+    """Return a fit at the level of q that is the likeliest for it."""
+    point, tried = fit.point, [fit]
+    for level in pursuit.levels[-2:0:-1]:
+        point, linear = pursuit.of.descended(replace(point, process=level), fit.support)
+        tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
+    return min(tried, key=lambda one: one.deviance)

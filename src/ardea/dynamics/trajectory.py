@@ -180,6 +180,12 @@ class Likelihood:
             point, linear = self.descended(replace(point, noise=noise), support)
         return Fit(support, replace(point, noise=noise), linear.deviance(noise))
 
+    def held(self, support: Support, start: Point) -> Fit:
+        """Return the fit of a support at the s and q of the start."""
+        point = replace(start, coefficients=self.on_support(start.coefficients, support))
+        point, linear = self.descended(point, support)
+        return Fit(support, point, linear.deviance(point.noise))
+
     def learned(self, support: Support, start: Point, rounds: int = MOST_ROUNDS) -> Fit:
         """Return the fit of a support with s and q learned together."""
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
