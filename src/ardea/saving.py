@@ -420,7 +420,7 @@ def discovery_from_record(found: Discovery, part: Part) -> Discovery:
     equations = [_equation_from_record(*pair, model.vocabulary) for pair in zip(parts, model.lefts, strict=True)]
     unit = part.text("time_unit", SECONDS) if "time_unit" in part else None
     loaded = Discovery.of(model, equations, unit, part.texts("warnings"), **found.get_params(deep=False))
-    loaded.form_ = part.text("form_", FORMS)
+    loaded.form_, loaded.joint_ = part.text("form_", FORMS), None
     if "rows_used_" in part:
         loaded.rows_used_ = part.whole("rows_used_", 1)
     for name in ("misfit_", "process_noise_"):
