@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from ardea.core.estimate import Estimate
 from ardea.core.problem import Array
-from ardea.equation import Equation, Estimate
+from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import SparseARD
 from ardea.estimators.search import ARDSearch

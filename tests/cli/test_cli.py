@@ -716,7 +716,7 @@ def test_a_column_of_times_among_the_states_is_pointed_out(folder, capsys):
 
 def test_messages_speak_of_options(tmp_path, capsys):
     write_csv(tmp_path / "short.csv", ["t", "x"], [[0, 1], [1, 2], [2, 1]])
-    line = fails(capsys, "discover", tmp_path / "short.csv", "--time", "t")
+    line = fails(capsys, "discover", tmp_path / "short.csv", "--time", "t", "--form", "weak")
     assert "--form derivative" in line
     assert "form='derivative'" not in line
 

@@ -254,7 +254,10 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
     kind = KINDS[options.method]
     settings: dict[str, Any] = {"fit_intercept": not options.no_intercept}
     if options.noise is not None:
-        settings["noise_variance"] = _one_noise(options.noise) ** 2
+        told = options.noise[0] if isinstance(options.noise, list) else options.noise
+        if isinstance(told, str):
+            raise Failure("--noise is a standard deviation with --target.")
+        settings["noise_variance"] = told**2
     if keep:
         settings["always_keep"] = keep
     if options.false_terms is not None:
@@ -270,14 +273,6 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
     if options.strength is not None or options.false_terms is not None:
         raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
     return ARDSearch(kind(**settings), criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
-
-
-def _one_noise(given: Any) -> float:
-    """Return the noise of a target; `report` reads what `discover` takes as well."""
-    values = given if isinstance(given, list) else [given]
-    if len(values) != 1 or isinstance(given, str):
-        raise Failure("--noise is one standard deviation for --target.")
-    return float(values[0])
 
 
 def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
@@ -345,10 +340,8 @@ def _search_settings(options: argparse.Namespace) -> dict[str, Any]:
     settings = {"form": options.form, "discrete_time": options.map, "false_terms": options.false_terms}
     settings["derivative_order"] = 2 if options.second_order else 1
     if isinstance(options.noise, str):
-        settings["noise"] = options.noise
-    elif options.noise is not None:
-        settings["noise_std"] = options.noise[0] if len(options.noise) == 1 else options.noise
-    return settings
+        return settings | {"noise": options.noise}
+    return settings | {"noise_std": options.noise}
 
 
 def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:

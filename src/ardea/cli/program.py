@@ -191,8 +191,8 @@ numbers = reader(
 positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number from {SMALLEST:g} to {LARGEST:g}")
 NOISES = ("additive", "proportional", "auto")
 noises = reader(
-    lambda text: text if text in NOISES else [float(part) for part in text.split(",")],
-    lambda found: found in NOISES or all(SMALLEST <= one <= LARGEST for one in found),
+    lambda text: text if text in NOISES else [positive(part) for part in text.split(",")],
+    bool,
     f"one of {', '.join(NOISES)}, or standard deviations with commas between them",
 )
 share = reader(float, lambda value: SMALLEST <= value < 1, "a number between 0 and 1")

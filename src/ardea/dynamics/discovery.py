@@ -318,8 +318,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.rows_used_ = found.n_rows
         if np.any(found.process_noise > 0):
             return [
-                "The states do not follow the equations exactly: either the system itself is noisy (process_noise_ says "
-                "how much), or a term or a state is missing (docs/warnings/misfit)."
+                "The states do not follow the equations exactly: either the system itself is noisy (process_noise_ "
+                "says how much), or a term or a state is missing (docs/warnings/misfit)."
             ]
         return [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
@@ -371,7 +371,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         import pandas as pd
 
         found = getattr(self, "searched_", None)
-        if not isinstance(found, FoundStates):
+        if not isinstance(found, FoundStates) or not isinstance(self.model_, StateModel):
             raise AttributeError("states_ is there after a fit in trajectory form; a file does not keep it.")
         names = self.model_.states
         columns = ["time", *names, *(f"{name} std" for name in names)]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ardea.core.estimate import Estimate
 from ardea.core.problem import Array
-from ardea.equation import Equation, Estimate
+from ardea.equation import Equation
 
 
 @dataclass(frozen=True, eq=False)

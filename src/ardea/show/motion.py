@@ -90,8 +90,8 @@ def plot_states(
 def _cut_at_gaps(table: Array) -> Array:
     """Return rows of time and values, with one of NaN in every gap, so that no line leads across it."""
     steps = np.diff(table[:, 0])
-    gaps = np.flatnonzero(steps > GAP * np.nanmedian(steps)) + 1 if steps.size else []
-    return np.insert(table, gaps, np.nan, axis=0)
+    usual = np.nanmedian(steps) if steps.size else 0.0
+    return np.insert(table, np.flatnonzero(steps > GAP * usual) + 1, np.nan, axis=0)
 
 
 @canvas.picture(model=("Discovery", "Fitted."))
@@ -171,7 +171,7 @@ def _time_label(model: Any, t: Any) -> str:
     return f"t ({model.time_unit_})" if model.time_unit_ and not _are_dates(t) else "t"
 
 
-def _plot_field(model: Any, x0: ArrayLike, t: Any, x: ArrayLike | None, axes: Any) -> Any:
+def _plot_field(model: Any, x0: Any, t: Any, x: ArrayLike | None, axes: Any) -> Any:
     """Draw a field over space and time: data, model and their difference."""
     run = np.asarray(model.simulate(x0, t))
     times, space = _drawn_times(model, t)[: run.shape[-1]], model.model_.space[0]
