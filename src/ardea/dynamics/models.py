@@ -33,9 +33,9 @@ RELATIVE_TOLERANCE = 1e-10
 SHOWN_RIVALS = 3
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below e to 1) are warned of; one that is better by more shows that the search has not
-# come to rest.
-INDISTINGUISHABLE = 2.0
+# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
+# 1): a term more or less has its price. One that is better by more shows that the search has not come to rest.
+INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +210,11 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
     doubts = []
     for equation in equations:
         left, chosen = equation.left.text, _listed(equation.terms)
-        rivals = equation.close_rivals(INDISTINGUISHABLE)
+        rivals = [
+            one
+            for one in equation.close_rivals(SIMILAR)
+            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
+        ]
         others = [*equation.equivalents, *(rival.terms for rival in rivals)]
         if rivals and rivals[0].excess < -INDISTINGUISHABLE:
             doubts.append(
@@ -230,6 +234,11 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
                 "little excited (a fixed point?) to find its equation (docs/warnings/ambiguity)."
             )
     return doubts
+
+
+def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of two models has a term that the other lacks."""
+    return bool(set(some) - set(others)) and bool(set(others) - set(some))
 
 
 def _listed(terms: Sequence[str]) -> str:

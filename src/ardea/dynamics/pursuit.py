@@ -302,7 +302,11 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     Supports are compared at the same s and q, which are learned for the best of them, again while that changes.
     """
     of, ranked = pursuit.of, sorted(pursuit.met.values(), key=pursuit.score)
-    few = of.n_samples <= FEW_SAMPLES
+    few, point = of.n_samples <= FEW_SAMPLES, ranked[0].point
+    if np.all(
+        point.noise[of.nodes.counts > 0] <= 2 * of.floor[of.nodes.counts > 0]
+    ):  # no noise, and none of the process
+        return pursuit
     if not few and _likeliest(pursuit, ranked[0]) is ranked[0]:
         return pursuit
     likely = [_likeliest(pursuit, one) for one in ranked[: 3 * MOST_REFINED if few else MOST_REFINED]]

@@ -295,7 +295,7 @@ class Linearised:
             return None
         outer, inner, slope = self.border
         solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
-        information, pull = inner - outer.T @ solved[:, 1:], slope - outer.T @ solved[:, 0]
+        information, pull = _difference(inner, outer.T @ solved[:, 1:]), slope - outer.T @ solved[:, 0]
         if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
             return None
         change = -_solved(information, pull, damping)
@@ -313,7 +313,7 @@ class Linearised:
         outer, inner, slope = self.border_of(support)
         solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
         least = self.objective - float(self.gradient.ravel() @ solved[:, 0])
-        return inner - outer.T @ solved[:, 1:], slope - outer.T @ solved[:, 0], least
+        return _difference(inner, outer.T @ solved[:, 1:]), slope - outer.T @ solved[:, 0], least
 
     def _log_determinant(self, band: Array) -> float:
         factor, info = lapack.dpbtrf(band, lower=1)
@@ -427,6 +427,14 @@ class Linearised:
         # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
         rest, samples = max(rest, 1e-3 * least), self.of.n_samples
         return Problem(DenseColumns(columns), target, rest, samples, max(samples - rest, 0.0)), 1 / unit
+
+
+def _difference(inner: Array, explained: Array) -> Array:
+    """Return S = H_ξξ − H_ξX H⁻¹ H_Xξ with a diagonal not below the rounding error of the difference."""
+    out = inner - explained
+    diagonal = np.maximum(out.diagonal(), 0.0) + 1e-14 * inner.diagonal()
+    out.flat[:: len(out) + 1] = np.where(diagonal > 0, diagonal, 1.0)
+    return np.asarray(out)
 
 
 def _solved(information: Array, pull: Array, damping: float) -> Array:
