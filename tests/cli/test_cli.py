@@ -896,6 +896,37 @@ def test_simulate_is_the_models_simulation(folder, capsys, tmp_path):
     )
 
 
+def test_positions_alone(tmp_path, capsys):
+    t, x = systems.duffing().noisy(0.02, seed=0)
+    write_csv(tmp_path / "swing.csv", ["t", "x"], np.column_stack([t, x[:, 0]]).tolist())
+    options = ["--time", "t", "--second-order", "--noise", "additive", "--false-terms", "0.1"]
+    found = record(capsys, "discover", tmp_path / "swing.csv", *options, "--out", tmp_path)
+    assert found["form"] == "trajectory"
+    assert found["rows_used"] == len(t)
+    assert found["equations"][0]["left"] == "(x)''"
+    assert [term["name"] for term in found["equations"][0]["terms"]] == ["x", "x'", "x^3"]
+    assert main(["simulate", str(tmp_path / "model.ardea"), "--until", "1", "--step", "0.5"]) == 0
+    header, first, *_ = capsys.readouterr().out.splitlines()
+    assert header == "t,x,x'"
+    assert [float(one) for one in first.split(",")] == pytest.approx([0.0, 2.0, 0.0], abs=0.05)
+    line = fails(capsys, "simulate", tmp_path / "model.ardea", "--start", "1", "--until", "1")
+    assert "--start needs 2 numbers, for x, x'" in line
+
+
+def test_known_noise(tmp_path, capsys):
+    t, x = systems.linear_oscillator().noisy(0.05, seed=0)
+    write_csv(tmp_path / "two.csv", ["t", "x", "y"], np.column_stack([t, x]).tolist())
+    told = record(capsys, "discover", tmp_path / "two.csv", "--time", "t", "--noise", "0.03,0.04")
+    assert [one["noise_std"] for one in told["equations"]] == pytest.approx([0.03, 0.04])
+    weak = record(capsys, "discover", tmp_path / "two.csv", "--time", "t", "--form", "weak")
+    assert weak["form"] == "weak"
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "two.csv"), "--target", "y", "--noise", "0.1", "--out", str(page)]) == 0
+    capsys.readouterr()
+    line = fails(capsys, "report", tmp_path / "two.csv", "--target", "y", "--noise", "auto", "--out", page)
+    assert "--noise is a standard deviation" in line
+
+
 def test_maps_keep_their_gaps(tmp_path, capsys):
     _, x = systems.logistic_map().simulate()
     whole = [repr(float(one)) for one in np.ravel(x)]

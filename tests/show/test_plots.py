@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import ardea
 from ardea import ARD, ARDSearch, ARDvi, SparseARD, rates, show
 from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
@@ -215,6 +216,45 @@ def test_an_uncertain_start_widens_the_bands(motion):
     )
     np.testing.assert_allclose(narrow.lower[0], x[0])
     assert np.all(wide.upper[0] - wide.lower[0] > 0.2)
+
+
+def test_states_with_their_bands(motion):
+    t, x, model = motion
+    axes = model.plot_states(x)
+    frame = model.states_[0]
+    for i, (ax, name) in enumerate(zip(axes, ["p", "q"], strict=True)):
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), x[:, i])
+        np.testing.assert_allclose(ax.lines[1].get_ydata(), frame[name])
+        edge = ax.collections[0].get_paths()[0].vertices[:, 1]
+        assert edge.max() == pytest.approx((frame[name] + 1.959964 * frame[f"{name} std"]).max())
+    assert title(axes[0]) == "The states behind the samples"
+    with pytest.raises(AttributeError, match="trajectory"):
+        Discovery(Polynomials(2), form="weak").fit(x, t).plot_states()
+
+
+def test_no_line_leads_across_a_gap(motion):
+    t, x, _ = motion
+    rows = np.r_[0:100, 150:250]
+    model = Discovery(Polynomials(1)).fit(x[rows], t[rows])
+    drawn = model.plot_states(x[rows])[0].lines[-1].get_ydata()
+    assert len(drawn) == 201
+    assert np.flatnonzero(np.isnan(drawn)).tolist() == [100]
+
+
+def test_pictures_of_positions_alone(tmp_path):
+    t, x = systems.duffing().noisy(0.02, seed=0)
+    model = Discovery(derivative_order=2).fit(x[:, 0], t, feature_names=["x"])
+    assert [ax.get_ylabel() for ax in model.plot_states(x[:, 0])] == ["x", "x'"]
+    assert [len(ax.lines) for ax in model.plot_simulation(None, t[:30], n_samples=5, x=x[:30, 0])] == [2, 1]
+    ax = model.plot_phase(None, t[:30], n_samples=3, x=x[:30, 0])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "x'")
+    model.plot_residuals(), model.plot_coefficients()
+    page = model.report(tmp_path / "report.html", x[:, 0], t).read_text(encoding="utf-8")
+    assert "The states behind the samples" in page
+    assert "The found equations in the plane" in page
+    ardea.save(model, tmp_path / "model")
+    page = ardea.load(tmp_path / "model").report(tmp_path / "again.html", x[:, 0], t).read_text(encoding="utf-8")
+    assert "Rates of change at the first row are not known" in page
 
 
 def test_phase_portraits(motion):

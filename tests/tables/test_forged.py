@@ -50,6 +50,11 @@ def motion():
     return Discovery(ardea.dynamics.Polynomials(2) + ardea.dynamics.Fourier(1)).fit(x, t, feature_names=["x", "y"])
 
 
+def positions():
+    t, x = noisy(systems.duffing(), 120)
+    return Discovery(derivative_order=2, noise_std=0.02).fit(x[:, 0], t, feature_names=["x"])
+
+
 KINDS = {
     "plain": lambda: ardea.SparseARD().fit(DATA.X, DATA.y),
     "kept": lambda: ardea.MSTSBL(tau=0.5, always_keep=[1], noise_variance=0.2).fit(DATA.X, DATA.y),
@@ -59,6 +64,7 @@ KINDS = {
     "stream": lambda: ardea.ARD().partial_fit(DATA.X, DATA.y),
     "search": lambda: ardea.ARDSearch([ardea.ARDvi(), ardea.SparseARD()]).fit(DATA.X, DATA.y),
     "motion": motion,
+    "positions": positions,
     "fields": burgers,
 }
 
@@ -231,12 +237,21 @@ def check_motion(model):
         assert_numbers(one.interval())
         one.formula(), one.latex(), one.with_intervals()
     if hasattr(model.model_, "names"):
-        x = np.random.default_rng(0).uniform(0.5, 1, size=(4, len(model.model_.names)))
-        states = x[:, : len(model.equations_)]
-        values = model.predict(states, x[:, len(model.equations_) :] if model.model_.n_inputs else None)
+        x = np.random.default_rng(0).uniform(0.5, 1, size=(4, len(model.model_.variables)))
+        n = len(model.model_.states)
+        values = model.predict(x[:, :n], x[:, n:] if model.model_.n_inputs else None)
         library = model.model_.library.evaluate(x)
         assert_numbers(values)
         np.testing.assert_allclose(values, library @ model.coef_.T, rtol=1e-8, atol=1e-8 * np.abs(model.coef_).max())
+
+
+def check_joint(model):
+    """Draws agree with the equations' own errors, and runs have a start."""
+    joint = model.joint_.estimate(model.equations_)
+    np.testing.assert_array_equal(joint.mean, np.concatenate([one.coefficients for one in model.equations_]))
+    std = np.concatenate([one.std for one in model.equations_])
+    np.testing.assert_allclose(joint.std, std, rtol=1e-12)
+    assert_numbers(model.sample(3, random_state=0), model.joint_.start, model.joint_.gain, model.joint_.covariance)
 
 
 def check(path, folder):
@@ -260,6 +275,8 @@ def check(path, folder):
                 check_content(record, arrays, equation)
         if isinstance(model, Discovery):
             check_motion(model)
+            if model.joint_ is not None:
+                check_joint(model)
         elif "stream" not in header["model"] or can_be_solved(model):
             check_regression(getattr(model, "best_estimator_", model))
     return True
