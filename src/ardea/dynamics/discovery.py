@@ -300,6 +300,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             told = np.broadcast_to(np.asarray(told, dtype=float), (n,)).copy()
             if not np.all(told > 0):
                 raise ValueError("noise_std must be above 0.")
+            told = np.tile(told, self.derivative_order)  # rates of change have no samples
         wishes = Wishes(
             bool(self.discrete_time),
             self.derivative_order,
