@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from ardea.dynamics import Fourier, Polynomials, systems
+from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, Polynomials, systems
 from ardea.dynamics.collocation import RightSide, Steps
 from ardea.dynamics.nodes import LONGEST_GAP, nodes_of, smoothed
+from ardea.dynamics.pursuit import price_of
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import Likelihood, Linearised, Point
 
@@ -387,6 +390,22 @@ def driven(seed=0, rows=400, step=0.1, q=0.2, s=0.1):
     return step * np.arange(rows), x + s * rng.normal(size=x.shape)
 
 
+def around(of, point, support, step=0.05):
+    """Return slope and curvature of the deviance by (ln s, ln q), by differences."""
+    n = of.n
+
+    def deviance(change):
+        at = replace(point, noise=point.noise * np.exp(change[:n]), process=point.process * np.exp(change[n:]))
+        return of.descended(at, support)[1].deviance(at.noise)
+
+    units, here = step * np.eye(2 * n), deviance(np.zeros(2 * n))
+    up, down = (np.array([deviance(sign * unit) for unit in units]) for sign in (1, -1))
+    both = np.array([[deviance(one + other) for other in units] for one in units])
+    curvature = (both - up[:, None] - up[None, :] + here) / step**2
+    np.fill_diagonal(curvature, (up + down - 2 * here) / step**2)
+    return (up - down) / (2 * step), curvature
+
+
 def test_learned_noise_is_a_stationary_point_of_the_deviance():
     """With the coefficients known, s and q found by MacKay's rule make the exact deviance least."""
     t, y = driven()
@@ -395,18 +414,9 @@ def test_learned_noise_is_a_stationary_point_of_the_deviance():
     for _ in range(30):
         point = of.learned((), point, rounds=2).point
 
-    def deviance(change):
-        at = replace(point, noise=point.noise * np.exp(change[:2]), process=point.process * np.exp(change[2:]))
-        return of.descended(at, ())[1].deviance(at.noise)
-
-    here = deviance(np.zeros(4))
-    for change in 0.05 * np.eye(4):
-        up, down = deviance(change), deviance(-change)
-        curvature = up + down - 2 * here
-        off = 0.05 * (down - up) / 2 / curvature  # of the least, in ln s or ln q
-        error = 0.05 / np.sqrt(curvature / 2)  # its standard error
-        assert curvature > 0
-        assert abs(off) < 0.1 * error
+    slope, curvature = around(of, point, ())
+    errors = np.sqrt(np.linalg.inv(curvature / 2).diagonal())
+    np.testing.assert_allclose(np.linalg.solve(curvature, slope) / errors, 0.0, atol=0.1)
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------------
@@ -522,3 +532,215 @@ def test_states_never_seen_and_states_seen_now_and_then():
     assert linear.deviance(point.noise) == pytest.approx(deviance, rel=1e-9)
     np.testing.assert_allclose(best.states, mean, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(linear.deviations(np.zeros((0, 0))), deviation, rtol=1e-8)
+
+
+# At the Cramér–Rao bound ----------------------------------------------------------------------------------------------
+
+
+def test_estimates_reach_the_bound_and_their_errors_are_standard_normal():
+    """Lorenz 63, 5 % noise, true support: t of −y in y' at the truth is 50.8, and so it is reported."""
+    library, system = Polynomials(2), systems.lorenz63()
+    t = 0.01 * np.arange(1000)
+    _, x = system.simulate([-8.0, 8.0, 27.0], t)
+    truth, noise = system.true_coefficients(library), np.full(3, 0.05 * x.std())
+    support = tuple(np.flatnonzero(truth).tolist())
+    weakest = support.index(library.n_terms(3) + 2)
+    distances = []
+    for seed in range(4):
+        nodes = nodes_of([series(t, x + noise * RNG(seed).normal(size=x.shape))])
+        of, start = Likelihood(nodes, library), smoothed(nodes)
+        point = of.fitted(support, Point(start, truth, noise, noise), of.ladder(start, noise)).point
+        information = linearised(of, point, support).information(support)[0]
+        bound = 1 / np.sqrt(np.linalg.inv(information)[weakest, weakest])
+        assert bound == pytest.approx(50.8, rel=0.03)
+        np.testing.assert_allclose(point.noise, noise, rtol=0.1)
+        error = (point.coefficients - truth).ravel()[list(support)]
+        distances.append(error @ information @ error)
+    assert stats.chi2.ppf(5e-4, 28) < sum(distances) < stats.chi2.isf(5e-4, 28)
+    exact = replace(point, states=x, coefficients=truth, noise=noise)
+    information = linearised(of, exact, support).information(support)[0]
+    assert 1 / np.sqrt(np.linalg.inv(information)[weakest, weakest]) == pytest.approx(50.8, rel=5e-3)
+
+
+# Search ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_candidates", [10, 1000])
+def test_price_of_a_term(n_candidates):
+    """With many samples the square of the normal quantile; less is paid where more false terms are allowed."""
+    expected = stats.norm.isf(0.02 / n_candidates / 2) ** 2
+    assert price_of(0.02, n_candidates, 1e9) == pytest.approx(expected, rel=1e-5)
+    prices = [price_of(false_terms, n_candidates, 200.0) for false_terms in (1e-300, 1e-12, 0.02, 1.0, n_candidates)]
+    assert np.all(np.diff(prices) < 0)
+    assert np.all(np.isfinite(prices))
+    assert prices[-1] == pytest.approx(0.0, abs=1e-12)
+    assert price_of(2.0 * n_candidates, n_candidates, 200.0) == prices[-1]
+    assert price_of(0.02, 2 * n_candidates, 200.0) == pytest.approx(price_of(0.01, n_candidates, 200.0))
+
+
+def terms_of(model):
+    return [set(equation.terms) for equation in model.equations_]
+
+
+def distances_of(model, truth):
+    """Return the errors of the coefficients in standard errors."""
+    return (model.coef_ - truth)[model.coef_std_ > 0] / model.coef_std_[model.coef_std_ > 0]
+
+
+LORENZ = [{"x", "y"}, {"x", "y", "x z"}, {"z", "x y"}]
+
+
+@pytest.fixture(scope="module")
+def lorenz():
+    return systems.lorenz63().noisy(0.02, seed=3, t=0.03 * np.arange(200))
+
+
+@pytest.fixture(scope="module")
+def found(lorenz):
+    t, x = lorenz
+    return Discovery(Polynomials(2)).fit(x, t, feature_names=["x", "y", "z"])
+
+
+def test_lorenz_needs_no_noise_of_the_process(found):
+    assert terms_of(found) == LORENZ
+    np.testing.assert_array_equal(found.process_noise_, 0.0)
+    assert np.all(found.misfit_ < 1.5)
+    assert found.rows_used_ == 200
+    assert np.abs(distances_of(found, systems.lorenz63().true_coefficients(Polynomials(2)))).max() < 4
+
+
+@pytest.mark.parametrize(("size", "duration"), [(1000.0, 1.0), (1.0, 1000.0), (1e-6, 1e3)])
+def test_units_do_not_matter(lorenz, found, size, duration):
+    t, x = lorenz
+    model = Discovery(Polynomials(2)).fit(size * x, duration * t, feature_names=["x", "y", "z"])
+    assert terms_of(model) == LORENZ
+    degree = np.array([0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
+    unit = size ** (1.0 - degree) / duration
+    np.testing.assert_allclose(model.coef_ / unit, found.coef_, rtol=1e-4)
+    np.testing.assert_allclose(model.coef_std_ / unit, found.coef_std_, rtol=1e-3)
+
+
+def test_series_in_any_order():
+    rng = RNG(5)
+    starts = systems.lorenz63().simulate(t=0.7 * np.arange(8))[1]
+    t = 0.03 * np.arange(30)
+    runs = [systems.lorenz63().simulate(start, t)[1] for start in starts]
+    runs = [x + 0.1 * rng.normal(size=x.shape) for x in runs]
+    one, other = (
+        Discovery(Polynomials(2)).fit(some, [t] * 8, feature_names=["x", "y", "z"]) for some in (runs, runs[::-1])
+    )
+    assert terms_of(one) == LORENZ
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-4)
+    np.testing.assert_allclose(one.coef_std_, other.coef_std_, rtol=1e-3)
+
+
+def test_missing_samples_and_uneven_times():
+    rng = RNG(2)
+    t = np.cumsum(rng.uniform(0.6, 1.4, 250) * 0.03)
+    _, x = systems.lorenz63().simulate(t=t - t[0])
+    x += 0.01 * x.std() * rng.normal(size=x.shape)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    x[[40, 41, 100]] = np.nan
+    with_nan = Discovery(Polynomials(2)).fit(x, t, feature_names=["x", "y", "z"])
+    assert terms_of(with_nan) == LORENZ
+    assert np.abs(distances_of(with_nan, systems.lorenz63().true_coefficients(Polynomials(2)))).max() < 4
+    known = np.any(np.isfinite(x), axis=1)
+    without = Discovery(Polynomials(2)).fit(x[known], t[known], feature_names=["x", "y", "z"])
+    np.testing.assert_array_equal(with_nan.coef_, without.coef_)
+    assert with_nan.rows_used_ == without.rows_used_ == known.sum()
+
+
+def test_states_sampled_on_different_clocks():
+    """No row has both states."""
+    t, x = systems.van_der_pol().noisy(0.01, seed=1)
+    x[::2, 0] = np.nan
+    x[1::2, 1] = np.nan
+    model = Discovery(Polynomials(3)).fit(x, t, feature_names=["x", "v"])
+    assert terms_of(model) == [{"v"}, {"x", "v", "x^2 v"}]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_equation_of_second_order_from_positions_alone(seed):
+    """Duffing's equation at 1 % noise."""
+    truth = {"x": 1.0, "x^3": -1.0, "x'": -0.2}
+    t = np.linspace(0, 25, 500)
+    run = solve_ivp(lambda _, z: [z[1], z[0] - z[0] ** 3 - 0.2 * z[1]], (0, 25), [0.5, 1.0], t_eval=t, rtol=1e-9)
+    x = run.y[:1].T
+    x = x + 0.01 * x.std() * RNG(seed).normal(size=x.shape)
+    model = Discovery(Polynomials(3), derivative_order=2).fit(x, t, feature_names=["x"])
+    assert terms_of(model) == [set(truth)]
+    names = model.get_feature_names()
+    expected = np.array([[truth.get(name, 0.0) for name in names]])
+    assert np.abs(distances_of(model, expected)).max() < 4
+    told = Discovery(Polynomials(3), derivative_order=2, noise_std=0.01 * x.std()).fit(x, t, feature_names=["x"])
+    np.testing.assert_allclose(told.coef_, model.coef_, rtol=0.02)
+
+
+COLLAPSED = pytest.mark.xfail(
+    reason="noise of the process is learned from the states of the exact fit, where one state was taken for noise; "
+    "the likelihood of the truth is far higher"
+)
+
+
+@pytest.mark.parametrize("seed", [1, 3, pytest.param(7, marks=COLLAPSED)])
+def test_noise_of_the_process_is_recognised(seed):
+    """dx = FLOW x dt + 0.2 dW, sampled with noise of about the same size as what a step adds."""
+    t, y = driven(seed, rows=500, q=0.2, s=0.05)
+    with pytest.warns(AmbiguityWarning, match="do not follow the equations exactly"):
+        model = Discovery(Polynomials(2)).fit(y, t, feature_names=["x", "y"])
+    of, fit = model.searched_.likelihood, model.searched_.fit
+    _, curvature = around(of, fit.point, fit.support)
+    errors = np.sqrt(np.linalg.inv(curvature / 2).diagonal())[2:]
+    assert np.all(np.abs(np.log(model.process_noise_ / 0.2)) < 4 * errors)
+    # −0.3 x and −0.1 y are 3.7 and 1.2 standard errors at the truth: they may be missed.
+    assert [terms - own for terms, own in zip(terms_of(model), ({"x"}, {"y"}), strict=True)] == [{"y"}, {"x"}]
+    truth = np.zeros((2, 6))
+    truth[:, 1:3] = FLOW
+    assert np.abs(distances_of(model, truth)).max() < 4
+
+
+@pytest.mark.xfail(
+    reason="states and coefficients are fitted together: ln|H| − 2 Σ ln|∂r/∂x_b|, which depends on coefficients, is "
+    "left out, and damping comes out too weak by two standard errors where the process is noisy"
+)
+def test_coefficients_are_unbiased_where_the_process_is_noisy():
+    """At the true s and q; the mean of ten errors in standard errors is within four of its own."""
+    errors = []
+    for seed in range(10):
+        t, y = driven(100 + seed, rows=500, q=0.2, s=0.05)
+        of = Likelihood(nodes_of([series(t, y)]), Polynomials(1))
+        start = Point(y, np.column_stack([np.zeros(2), FLOW]), np.full(2, 0.05), np.full(2, 0.2 * np.sqrt(0.1)))
+        best, linear = of.descended(start, (1, 2, 4, 5))
+        deviations = np.sqrt(np.linalg.inv(linear.information((1, 2, 4, 5))[0]).diagonal())
+        errors.append((best.coefficients[:, 1:] - FLOW).ravel() / deviations)
+    assert np.all(np.abs(np.mean(errors, axis=0)) < 4 / np.sqrt(10))
+
+
+def test_noise_of_the_process_is_that_of_the_steps_where_samples_are_exact():
+    t, y = driven(seed=2, rows=500, q=0.2, s=0.0)
+    of = Likelihood(nodes_of([series(t, y)]), Polynomials(1), told=np.full(2, 1e-3))
+    support = (1, 2, 4, 5)
+    start = Point(y, np.column_stack([np.zeros(2), FLOW]), np.full(2, 1e-3), np.full(2, 0.3))
+    fit = of.learned(support, start)
+    np.testing.assert_allclose(fit.point.process / np.sqrt(0.1), 0.2, rtol=4 / np.sqrt(2 * 500))
+
+
+def test_candidates_that_do_not_fit_are_told():
+    t = np.linspace(0, 6, 200)
+    run = solve_ivp(lambda _, z: -np.sin(3 * z), (0, 6), [1.0], t_eval=t, rtol=1e-9)
+    x = run.y.T + 0.002 * RNG(0).normal(size=(200, 1))
+    with pytest.warns(AmbiguityWarning, match="no candidate fits|do not follow"):
+        Discovery(Polynomials(1)).fit(x, t)
+
+
+def test_twenty_rows_of_a_circle():
+    t = np.linspace(0, 6, 20)
+    worst = []
+    for seed in range(3):
+        x = np.column_stack([np.cos(t), -np.sin(t)]) + 0.02 * RNG(seed).normal(size=(20, 2))
+        model = Discovery(Polynomials(2)).fit(x, t, feature_names=["x", "y"])
+        assert terms_of(model) == [{"y"}, {"x"}]
+        truth = np.zeros((2, 6))
+        truth[0, 2], truth[1, 1] = 1.0, -1.0
+        worst.append(np.abs(distances_of(model, truth)).max())
+    assert max(worst) < 3.5

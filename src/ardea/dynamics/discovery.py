@@ -325,8 +325,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         return [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
             "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit)."
-            for equation, ratio in zip(equations, found.misfit, strict=True)
-            if ratio > LARGEST_MISFIT
+            for equation, ratio, largest in zip(equations, found.misfit, found.largest_misfit, strict=True)
+            if ratio > max(largest, LARGEST_MISFIT)
         ]
 
     def _found_fields(

@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from ardea.core.problem import Array, DenseColumns, FlatColumns, Index, Problem
 from ardea.core.subsets import Support, model, neighbours, posed, select
 from ardea.dynamics.joint import Joint
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.nodes import sample_noise
+from ardea.dynamics.nodes import noise_degrees, sample_noise
 from ardea.dynamics.pursuit import Pursuit, Wishes, pursued
 from ardea.dynamics.search import Propose, SearchResult, scored, whitened
 from ardea.dynamics.series import Series
@@ -27,6 +28,8 @@ from ardea.names import Vocabulary
 
 # A convention: how many rivals are kept.
 N_RIVALS = 8
+# A convention: how often chance alone may raise a warning of misfit.
+BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
 # A share of the usual step: times that differ by less are the same, up to rounding.
 SAME_TIME = 1e-6
@@ -120,6 +123,12 @@ class FoundStates:
     def likelihood(self) -> Likelihood:
         """The likelihood at the end."""
         return self.pursuit.of
+
+    @property
+    def largest_misfit(self) -> list[float]:
+        """What chance makes of the misfit of every state once in a thousand times: few rows tell little of noise."""
+        degrees = [noise_degrees(count) for count in self.likelihood.nodes.counts[: len(self.misfit)]]
+        return [float(np.sqrt(one / special.chdtri(one, 1 - BY_CHANCE))) for one in degrees]
 
     @property
     def _first(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 
 from ardea.core.problem import Array, Index
 from ardea.dynamics.differences import SplineSmoother
-from ardea.dynamics.rows import noise_levels
+from ardea.dynamics.rows import NOISE_ORDERS, noise_levels
 from ardea.dynamics.series import Series
 
 # A convention: a gap of more usual steps than this is not bridged; a chaotic flow forgets more than that anyway.
@@ -158,5 +159,17 @@ def sample_noise(series: Sequence[Series]) -> Array:
             known = np.isfinite(one.t) & np.isfinite(one.x[:, state])
             if known.sum() > 1:
                 parts.append(Series(one.t[known], one.x[known][:, [state]], np.empty((known.sum(), 0))))
+        if not parts:
+            raise ValueError(f"State {state} has no two samples in any series: leave it out.")
         levels.append(float(noise_levels(parts)[0]))
     return np.array(levels)
+
+
+def noise_degrees(n_samples: float) -> float:
+    """Return about how many degrees of freedom the noise read off differences has.
+
+    Neighbouring differences of order p are correlated: Σρ² = C(4p, 2p)/C(2p, p)², 4.0 for the highest order.
+    """
+    orders = [p for p in NOISE_ORDERS if n_samples - p > 4]
+    degrees = [(n_samples - p) * comb(2 * p, p) ** 2 / comb(4 * p, 2 * p) for p in orders]
+    return min(degrees, default=1.0)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy import special
 from scipy.interpolate import CubicHermiteSpline
 
@@ -180,8 +181,8 @@ def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
     """
     p = min(false_terms / n_candidates, 1.0)
     degrees = max(n_samples * 0.75, 1.0)
-    quantile = float(special.stdtrit(degrees, 1 - p / 2))
-    return float(n_samples * np.log1p(quantile**2 / degrees) * degrees / n_samples)
+    quantile = float(special.stdtrit(degrees, p / 2))
+    return float(degrees * np.log1p(quantile**2 / degrees))
 
 
 def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Array]:
@@ -239,7 +240,9 @@ def _beginning(
     candidates = tuple(range(hidden * of.d, of.n * of.d))
     error: Array | float = 0.0
     if not wishes.discrete_time and len(states) > FIFTH:
-        error = STEP_ERROR * np.sqrt(np.mean(np.diff(states, FIFTH, axis=0) ** 2, axis=0))
+        unbroken = np.all(sliding_window_view(of.nodes.joined, FIFTH), axis=1)
+        differences = np.diff(states, FIFTH, axis=0)[unbroken]
+        error = STEP_ERROR * np.sqrt(np.sum(differences**2, axis=0) / max(len(differences), 1))
     levels = of.ladder(states, noise, error)
     price = price_of(wishes.false_terms, len(candidates), of.n_samples)
     start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])

@@ -165,7 +165,7 @@ def _checked(x: Array, t: Any, x_dot: Any, u: Any, where: str) -> Series:
     times = _checked_times(t, m, where)
     if np.any(np.isinf(x)):
         raise ValueError(f"x{where} holds infinities: remove those rows, or set them to NaN to leave a gap.")
-    if not np.any(np.all(np.isfinite(x), axis=1)):
+    if not np.any(np.isfinite(x)):
         raise ValueError(f"x{where} has no row without NaN.")
     slopes = None if x_dot is None else _rows(x_dot, "x_dot")
     inputs = np.empty((m, 0)) if u is None else _rows(u, "u")
