@@ -239,7 +239,7 @@ def equivalent(
 
     Examples
     --------
-    >>> float(equivalent("map", 1.5, "vi"))  # α = 2τ + 1, whatever ρ
+    >>> round(float(equivalent("map", 1.5, "vi")), 12)  # α = 2τ + 1, whatever ρ
     4.0
     """
     _known(to)

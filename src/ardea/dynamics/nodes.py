@@ -21,6 +21,8 @@ from ardea.dynamics.series import Series
 
 # A convention: a gap of more usual steps than this is not bridged; a chaotic flow forgets more than that anyway.
 LONGEST_GAP = 30
+# A map is not followed over a missing row: between samples of it nothing can be interpolated.
+BROKEN_MAP = 1.5
 # Fewer samples than this are interpolated: cross-validation of splines of degree seven needs more.
 FEWEST_SMOOTHED = 24
 # A convention: three terms and a start leave as many rows again to judge them by.
@@ -74,7 +76,8 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
         usual = float(np.min(np.concatenate([np.diff(one.t[np.isfinite(one.t)]) for one in series])))
     else:
         usual = float(np.median(np.concatenate([np.diff(one.t[_sampled(one)]) for one in series])))
-    cut = [_parts(one, usual, substeps, hidden) for one in series]
+    longest = usual * (BROKEN_MAP if discrete_time else LONGEST_GAP)
+    cut = [_parts(one, usual, longest, substeps, hidden) for one in series]
     parts = [part for several in cut for part in several]
     t, y, inputs = (np.concatenate([part[i] for part in parts]) for i in range(3))
     ends = np.cumsum([len(part[0]) for part in parts])
@@ -90,12 +93,14 @@ def _sampled(one: Series) -> Index:
     return np.flatnonzero(np.isfinite(one.t) & np.any(np.isfinite(one.x), axis=1))
 
 
-def _parts(one: Series, usual: float, substeps: int, hidden: int) -> list[tuple[Array, Array, Array, Array]]:
+def _parts(
+    one: Series, usual: float, longest: float, substeps: int, hidden: int
+) -> list[tuple[Array, Array, Array, Array]]:
     """Return t, y, inputs and inputs half a step later of every stretch between long gaps."""
     rows = _sampled(one)
     control = _interpolated(one.t, one.inputs)
     parts = []
-    for stretch in np.split(rows, np.flatnonzero(np.diff(one.t[rows]) > LONGEST_GAP * usual) + 1):
+    for stretch in np.split(rows, np.flatnonzero(np.diff(one.t[rows]) > longest) + 1):
         if stretch.size < 2:
             continue
         times = one.t[stretch]
