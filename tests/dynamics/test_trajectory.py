@@ -419,6 +419,18 @@ def test_learned_noise_is_a_stationary_point_of_the_deviance():
     np.testing.assert_allclose(np.linalg.solve(curvature, slope) / errors, 0.0, atol=0.1)
 
 
+def test_noise_is_learned_to_the_end():
+    """Also where the samples are much better than the steps, and the first guess of their noise is far too large."""
+    t, y = driven(seed=4, rows=500, s=0.01)
+    nodes = nodes_of([series(t, y)])
+    of = Likelihood(nodes, Polynomials(1), fixed=FLOW)
+    fit = of.learned((), Point(smoothed(nodes), np.zeros((2, 3)), np.full(2, 0.05), np.full(2, 0.05)))
+    last = fit
+    for _ in range(100):
+        last = of.learned((), last.point, rounds=2)
+    assert fit.deviance < last.deviance + 1.0
+
+
 # Nodes ----------------------------------------------------------------------------------------------------------------
 
 
