@@ -1,6 +1,6 @@
 """The picture of docs/trajectory.md: one noisy trajectory, its smoothed states with bands, and its equations.
 
-    python -m benchmarks.trajectory           # docs/trajectory.png
+``python -m benchmarks.trajectory`` draws ``docs/trajectory.png``.
 """
 
 from __future__ import annotations
