@@ -388,10 +388,13 @@ def test_a_rival_that_is_better_is_said_to_be(model):
 
 
 def test_a_model_is_made_of_its_equations(model, lorenz):
-    """Everything that can be asked of a model without its data follows from library, names and equations."""
+    """Everything that can be asked of a model without its data follows from library, names and equations.
+
+    How equations depend on each other is told apart from them (`joint`); without it they are drawn one by one.
+    """
     t, x = lorenz
     zeros = replace(model.model_, coefficients=np.zeros_like(model.coef_))
-    again = Discovery.of(zeros, model.equations_, "h", ["doubt"], library=Polynomials(3))
+    again = Discovery.of(zeros, model.equations_, "h", ["doubt"], model.joint_, library=Polynomials(3))
     for name in ("coef_", "coef_std_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
     np.testing.assert_array_equal(again.simulate(x[0], t[:20]), model.simulate(x[0], t[:20]))

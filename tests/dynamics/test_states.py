@@ -121,6 +121,21 @@ def test_positions_are_a_row_of_states(positions):
     assert model.sympy()[0].free_symbols == {sympy.Symbol("x"), sympy.Symbol("x'")}
 
 
+def test_positions_that_cannot_be_meant():
+    t, x = systems.duffing().noisy(0.02, seed=0)
+    with pytest.raises(ValueError, match="must differ"):
+        Discovery(derivative_order=2).fit(x, t, feature_names=["x", "x'"])
+    with pytest.raises(ValueError, match="leave x_dot out"):
+        Discovery(derivative_order=2).fit(x[:, 0], t, x_dot=x[:, 1])
+
+
+def test_measured_derivatives_are_the_derivative_form():
+    system = systems.linear_oscillator()
+    t, x = system.simulate()
+    noisy = system.exact_derivative(x) + 0.01 * np.random.default_rng(0).normal(size=x.shape)
+    assert Discovery(Polynomials(1)).fit(x, t, x_dot=noisy).form_ == "derivative"
+
+
 @pytest.mark.parametrize("discrete_time", [False, True])
 def test_driven_runs_have_the_variance_of_theory(discrete_time):
     # dx = −x dt + q dW: variance q²(1 − exp(−2t))/2. x_{k+1} = x/2 + q e: variance q²(1 − 4^−k)/(1 − 1/4).

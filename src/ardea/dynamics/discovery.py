@@ -22,6 +22,7 @@ from ardea.core.problem import Array
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import Found, FoundRows, FoundStates, found_states
+from ardea.dynamics.joint import Joint
 from ardea.dynamics.libraries import Library, default_library
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS, Wishes
@@ -217,11 +218,13 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         equations: Sequence[Equation],
         time_unit: str | None = None,
         doubts: Sequence[str] = (),
+        joint: Joint | None = None,
         **parameters: Any,
     ) -> Discovery:
         """Return the model of some equations, whose coefficients replace the model's: what a file is read into."""
         found = cls(**parameters)
         found._adopt(model, equations, time_unit, doubts)
+        found.joint_ = joint
         return found
 
     def _check_parameters(self, space: Any) -> None:
@@ -278,7 +281,13 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         # What stretches hold of every row, about 800 bytes as measured, and the columns.
         require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
         small = n * d <= MOST_CANDIDATES and x_dot is None and self.regressor is None
-        self.form_ = self.form or ("trajectory" if small else "weak")
+        self.form_ = self.form or ("trajectory" if small or order == 2 else "weak")
+        if x_dot is not None:
+            self.form_ = "derivative"
+        largest = np.nanmax(np.abs(np.vstack([one.x for one in series])), axis=0)
+        reach = np.maximum(largest, np.finfo(float).tiny)
+        model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order)
+        self._check_order(model, x_dot)
         found: Found
         if x_dot is not None:
             found = FoundRows(search_given(series, library, self._search()), self._propose)
@@ -289,9 +298,14 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             found = FoundRows(
                 search_states(stretches, library, self._search(), bool(self.discrete_time)), self._propose
             )
-        largest = np.nanmax(np.abs(np.vstack([one.x for one in series])), axis=0)
-        reach = np.maximum(largest, np.finfo(float).tiny)
-        return found, StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order), unit
+        return found, model, unit
+
+    @staticmethod
+    def _check_order(model: StateModel, x_dot: Any) -> None:
+        if model.order == 2 and x_dot is not None:
+            raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
+        if len(set(model.variables)) < len(model.variables):
+            raise ValueError(f"With derivative_order=2 the names {model.variables} must differ: rename those with a '.")
 
     def _pursued(self, series: Sequence[Series], library: Library) -> FoundStates:
         n = series[0].x.shape[1]
