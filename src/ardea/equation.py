@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ardea.core.estimate import Estimate
-from ardea.core.evidence import Posterior, posterior, sharpened
+from ardea.core.evidence import Estimate, Posterior, posterior, sharpened
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
 from ardea.core.result import Fit
 from ardea.names import Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 # A difference of criteria below this leaves the choice between two models open: odds of exp(6/2) = 20 to 1.
 CLOSE = 6.0
+# A convention: how many rivals an equation of motion keeps.
+N_RIVALS = 8
 # Problems of so many numbers or fewer are kept as they are; larger ones are compressed to k + 1 rows. Measured: below,
 # the QR costs more than it saves.
 SMALL_BLOCK = 2**14
@@ -60,6 +61,20 @@ class KeptTerms:
     unit: Array  # what one unit of each coefficient is worth in the user's units
     target_unit: float  # the same for the target
     flat: FlatColumns  # the terms with a flat prior
+
+    @classmethod
+    def of_rows(
+        cls,
+        terms: Index,
+        rows: Problem,
+        unit: Array,
+        target_unit: float,
+        n_parameters: float,
+        noise: float | None = None,
+    ) -> KeptTerms:
+        """Return terms that are known by least squares on some rows, whose noise may be told."""
+        flat, told = FlatColumns.empty(terms.size), noise is not None
+        return cls(terms, rows, None, noise, told, n_parameters, unit, target_unit, flat)
 
     @cached_property
     def posterior(self) -> Estimate:

@@ -115,7 +115,8 @@ class Wording:
     @cached_property
     def _plain(self) -> list[Sequence[str]]:
         """The names if Python reads all of them, and no two as one, else letters with numbers; x' is x_dot."""
-        several, plain = len(self.spelling) > 1, []
+        several = len(self.spelling) > 1
+        plain: list[Sequence[str]] = []
         for names, letter in zip(self.spelling, ("x", "a"), strict=False):
             own = [f"{name[:-1]}_dot" if name.endswith("'") and not several else name for name in names]
             sound = all(is_plain_name(name) and name != "np" and not ("_" in name and several) for name in own)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ardea.core.estimate import Estimate
+from ardea.core.evidence import Estimate
 from ardea.core.problem import Array
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD

@@ -24,7 +24,8 @@ from ardea.dynamics.fields import (
     read_fields,
     spectral_radii,
 )
-from ardea.dynamics.search import Tournament, ard_supports, equivalents
+from ardea.dynamics.search import Tournament, equivalents
+from ardea.methods.task import ard_supports
 
 # Integration by parts, on fields whose derivatives are known
 

@@ -10,12 +10,11 @@ from ardea.dynamics.rows import (
     derivative_rows,
     filled,
     map_rows,
-    noise_levels,
     stretch_rows,
     weak_rows,
     window_radius,
 )
-from ardea.dynamics.series import Series
+from ardea.dynamics.series import Series, noise_levels
 from ardea.dynamics.whitening import JITTER, FirstPass, JointFit, JointRows
 
 

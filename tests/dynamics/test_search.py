@@ -7,7 +7,8 @@ import pytest
 
 from ardea import MSTSBL, SparseARD
 from ardea.core.subsets import model, posed, select
-from ardea.dynamics.search import ard_supports, regressor_supports, wide_supports
+from ardea.dynamics.search import regressor_supports
+from ardea.methods.task import ard_supports, wide_supports
 
 
 def drawn(seed=0, n=40, d=9, noise=0.3):

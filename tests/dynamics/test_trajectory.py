@@ -9,8 +9,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, Polynomials, systems
-from ardea.dynamics.collocation import RightSide, Steps
-from ardea.dynamics.nodes import LONGEST_GAP, nodes_of, smoothed
+from ardea.dynamics.collocation import LONGEST_GAP, RightSide, Steps, nodes_of, smoothed
 from ardea.dynamics.pursuit import price_of
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import Likelihood, Linearised, Point

@@ -30,7 +30,7 @@ from ardea.core.loop import compiled, compiled_steps
 from ardea.core.problem import EPS
 from ardea.core.result import Fixed, Setting
 from ardea.core.reweighted import State, certify
-from ardea.dynamics.search import ard_supports, wide_supports
+from ardea.methods.task import ard_supports, wide_supports
 from ardea.methods.thresholds import SEARCHES, Given, Rule
 from ardea.priors import Flat
 

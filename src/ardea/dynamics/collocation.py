@@ -7,18 +7,190 @@ A flow x′ = f(x, u) with f = Fx + ξΘ(x, u) goes from x_a to x_b in a time h 
     ∂r/∂ξ_lj = −h/6 (θ_a + 4θ_m + θ_b)_j e_l − h²/12 (θ_a − θ_b)_j J_m e_l
 
 It is implicit, so that stiff flows do not break it. For a map r = x_b − f(x_a).
+
+The steps lead along `Nodes`: all sample times, and points between them. Series stand one after the other. A sample that
+is missing, in one state or in all, is simply not seen; a gap is bridged by points a usual step apart, up to
+`LONGEST_GAP` of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline, make_interp_spline
 
 from ardea.core.problem import Array, Index
+from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.nodes import Nodes
+from ardea.dynamics.series import NOISE_ORDERS, Series, noise_levels
+
+# A convention: a gap of more usual steps than this is not bridged; a chaotic flow forgets more than that anyway.
+LONGEST_GAP = 30
+# A map is not followed over a missing row: between samples of it nothing can be interpolated.
+BROKEN_MAP = 1.5
+# Fewer samples than this are interpolated: cross-validation of splines of degree seven needs more.
+FEWEST_SMOOTHED = 24
+# A convention: three terms and a start leave as many rows again to judge them by.
+FEWEST_ROWS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Points in time with what was measured there."""
+
+    t: Array  # (points,)
+    y: Array  # (points, n), zero where not seen
+    seen: NDArray[np.bool_]  # (points, n), whether there is a sample
+    joined: NDArray[np.bool_]  # (points − 1,), whether a step leads from a point to the next
+    inputs: Array  # (points, inputs)
+    middle_inputs: Array  # (points − 1, inputs)
+    series: Index  # (points,), which series each belongs to
+
+    @property
+    def n_states(self) -> int:
+        """Number of states n."""
+        return self.y.shape[1]
+
+    @property
+    def steps(self) -> Array:
+        """Lengths of the steps, 1 where there is none."""
+        return np.where(self.joined, np.diff(self.t), 1.0)
+
+    @property
+    def usual_step(self) -> float:
+        """Mean length of a step."""
+        return float(np.mean(np.diff(self.t)[self.joined]))
+
+    @property
+    def counts(self) -> Array:
+        """Number of samples of every state."""
+        return self.seen.sum(axis=0).astype(float)
+
+
+def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discrete_time: bool = False) -> Nodes:
+    """Return the nodes of some series, with every usual step cut in so many; `hidden` states have no samples at all.
+
+    The usual step is the median between samples; of a map it is the least between times, for all its steps are equal.
+    """
+    rows = sum(_sampled(one).size for one in series)
+    if rows < FEWEST_ROWS:
+        raise ValueError(
+            f"The data have {rows} rows with samples; a search for equations needs at least {FEWEST_ROWS}."
+        )
+    if discrete_time:
+        usual = float(np.min(np.concatenate([np.diff(one.t[np.isfinite(one.t)]) for one in series])))
+    else:
+        usual = float(np.median(np.concatenate([np.diff(one.t[_sampled(one)]) for one in series])))
+    longest = usual * (BROKEN_MAP if discrete_time else LONGEST_GAP)
+    cut = [_parts(one, usual, longest, substeps, hidden) for one in series]
+    parts = [part for several in cut for part in several]
+    t, y, inputs = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    ends = np.cumsum([len(part[0]) for part in parts])
+    owners = np.repeat(np.arange(len(cut)), [sum(len(part[0]) for part in several) for several in cut])
+    joined = np.ones(len(t), dtype=bool)
+    joined[ends - 1] = False
+    middle = np.concatenate([part[3] for part in parts])
+    seen = np.isfinite(y)
+    return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle[:-1], owners)
+
+
+def _sampled(one: Series) -> Index:
+    return np.flatnonzero(np.isfinite(one.t) & np.any(np.isfinite(one.x), axis=1))
+
+
+def _parts(
+    one: Series, usual: float, longest: float, substeps: int, hidden: int
+) -> list[tuple[Array, Array, Array, Array]]:
+    """Return t, y, inputs and inputs half a step later of every stretch between long gaps."""
+    rows = _sampled(one)
+    control = _interpolated(one.t, one.inputs)
+    parts = []
+    for stretch in np.split(rows, np.flatnonzero(np.diff(one.t[rows]) > longest) + 1):
+        if stretch.size < 2:
+            continue
+        times = one.t[stretch]
+        counts = substeps * np.maximum(np.round(np.diff(times) / usual).astype(int), 1)
+        start = np.repeat(np.arange(len(counts)), counts)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        t = np.append(times[start] + np.diff(times)[start] * within / counts[start], times[-1])
+        y = np.full((len(t), one.x.shape[1] + hidden), np.nan)
+        y[np.append(np.cumsum(counts) - counts, counts.sum()), : one.x.shape[1]] = one.x[stretch]
+        parts.append((t, y, control(t), control(t + np.append(np.diff(t), 0.0) / 2)))
+    return parts
+
+
+def _interpolated(t: Array, values: Array) -> Callable[[Array], Array]:
+    """Return known inputs as a function of time: a cubic spline through what was given."""
+    if not values.shape[1]:
+        return lambda times: np.empty((len(times), 0))
+    known = np.isfinite(t) & np.all(np.isfinite(values), axis=1)
+    if known.sum() < 2:
+        raise ValueError("u must have at least two rows without NaN.")
+    return CubicSpline(t[known], values[known])
+
+
+def smoothed(nodes: Nodes, hidden: int = 0, discrete_time: bool = False) -> Array:
+    """Return a first guess of the states at the nodes: splines through each state's own samples; of a map the samples.
+
+    The last `hidden` states are the rates of change of the first.
+    """
+    out = np.zeros_like(nodes.y)
+    shown = nodes.n_states - hidden
+    for part in np.split(np.arange(len(nodes.t)), np.flatnonzero(~nodes.joined) + 1):
+        for state in range(shown):
+            own = part[nodes.seen[part, state]]
+            spline = _spline(nodes.t[own], nodes.y[own, state], 0 if discrete_time else own.size)
+            inside = np.clip(nodes.t[part], *nodes.t[own[[0, -1]]]) if own.size else nodes.t[part]
+            out[part, state] = spline(inside)
+            if state < hidden:
+                out[part, shown + state] = spline(inside, 1)
+    return out
+
+
+def _spline(t: Array, values: Array, n_smoothed: int) -> Callable[..., Array]:
+    """Return a spline through some samples, smoothed where they are enough."""
+    if n_smoothed >= FEWEST_SMOOTHED:
+        return SplineSmoother.fit(values, t, factor=1.0).spline(values)
+    if t.size == 0:
+        return lambda times, derivative=0: np.zeros(len(times))
+    return (
+        make_interp_spline(t, values, k=min(3, t.size - 1))
+        if t.size > 1
+        else (lambda times, derivative=0: np.full(len(times), 0.0 if derivative else values[0]))
+    )
+
+
+def sample_noise(series: Sequence[Series]) -> Array:
+    """Return the noise of every state's samples, read off their differences."""
+    levels = []
+    for state in range(series[0].x.shape[1]):
+        parts = []
+        for one in series:
+            known = np.isfinite(one.t) & np.isfinite(one.x[:, state])
+            if known.sum() > 1:
+                parts.append(Series(one.t[known], one.x[known][:, [state]], np.empty((known.sum(), 0))))
+        if not parts:
+            raise ValueError(f"State {state} has no two samples in any series: leave it out.")
+        levels.append(float(noise_levels(parts)[0]))
+    return np.array(levels)
+
+
+def noise_degrees(n_samples: float) -> float:
+    """Return about how many degrees of freedom the noise read off differences has.
+
+    Neighbouring differences of order p are correlated: Σρ² = C(4p, 2p)/C(2p, p)², 4.0 for the highest order.
+    """
+    orders = [p for p in NOISE_ORDERS if n_samples - p > 4]
+    degrees = [(n_samples - p) * comb(2 * p, p) ** 2 / comb(4 * p, 2 * p) for p in orders]
+    return min(degrees, default=1.0)
+
+
+# Steps
 
 
 class RightSide:

@@ -21,16 +21,15 @@ from ardea.core.memory import require
 from ardea.core.problem import Array
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
-from ardea.dynamics.found import Found, FoundRows, FoundStates, found_states
-from ardea.dynamics.joint import Joint
+from ardea.dynamics.found import FoundStates, Joint, found_states
 from ardea.dynamics.libraries import Library, default_library
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS, Wishes
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import (
+    FoundRows,
     Propose,
     Search,
-    ard_supports,
     regressor_supports,
     search_fields,
     search_given,
@@ -39,7 +38,10 @@ from ardea.dynamics.search import (
 from ardea.dynamics.series import Series, checked_series
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
+from ardea.methods.task import ard_supports
 
+# What a search came to: equations, excitation, residuals, inclusion.
+Found = FoundRows | FoundStates
 # Candidates of all equations together up to which the trajectory form is the default: their information then takes
 # about a second.
 MOST_CANDIDATES = 2000

@@ -1,8 +1,4 @@
-"""What a search came to: equations with their numbers, residuals, and how stable the choice of terms is.
-
-`FoundRows` comes from rows that were whitened equation by equation (weak form, derivatives, fields), `FoundStates` from
-the likelihood of the trajectory.
-"""
+"""What the search on the likelihood of the trajectory came to: equations, states, residuals, joint uncertainty."""
 
 from __future__ import annotations
 
@@ -12,22 +8,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import linalg, special
 
-from ardea.core.problem import Array, DenseColumns, FlatColumns, Index, Problem
-from ardea.core.subsets import Support, model, neighbours, posed, select
-from ardea.dynamics.joint import Joint
+from ardea.core.evidence import Estimate
+from ardea.core.problem import Array, DenseColumns, Index, Problem
+from ardea.core.subsets import Support, select
+from ardea.dynamics.collocation import noise_degrees, sample_noise
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.nodes import noise_degrees, sample_noise
-from ardea.dynamics.pursuit import Pursuit, Wishes, pursued
-from ardea.dynamics.search import Propose, SearchResult, scored, whitened
+from ardea.dynamics.pursuit import Propose, Pursuit, Wishes, pursued
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEAST_NOISE, Fit, Likelihood, Linearised
-from ardea.equation import CLOSE, Equation, KeptTerms, Left, Rival
+from ardea.equation import N_RIVALS, Equation, KeptTerms, Left, Rival
 from ardea.names import Vocabulary
 
-# A convention: how many rivals are kept.
-N_RIVALS = 8
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
@@ -35,77 +28,38 @@ TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
 SAME_TIME = 1e-6
 
 
-def _kept(support: Index, problem: Problem, unit: Array, target_unit: float, **others: Any) -> KeptTerms:
-    settings = {"prior_variance": None, "noise": None, "noise_known": False, **others}
-    flat = FlatColumns.empty(support.size)
-    return KeptTerms(active=support, problem=problem, unit=unit, target_unit=target_unit, flat=flat, **settings)
-
-
 @dataclass(frozen=True, eq=False)
-class FoundRows:
-    """Equations found on whitened rows."""
+class Joint:
+    """What the equations, each with a covariance of its own, do not tell: how they depend on each other.
 
-    results: list[SearchResult]
-    propose: Propose
-
-    @property
-    def excitation(self) -> list[float]:
-        """How much every state varies in units of its noise."""
-        return [result.excitation for result in self.results]
-
-    def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
-        """Return the equations: least squares on their whitened terms, and their rivals."""
-        return [_of_rows(result, left, vocabulary) for result, left in zip(self.results, lefts, strict=True)]
-
-    def residuals(self, equations: Sequence[Equation]) -> list[Array]:
-        """Return the whitened residuals of every equation, in units of their standard deviation."""
-        residuals = []
-        for result, equation in zip(self.results, equations, strict=True):
-            A, z = result.rows.system(result.fit)
-            residual = z - A[:, list(equation.support)] @ equation.coefficients
-            scale = float(np.sqrt(residual @ residual / equation.degrees))
-            residuals.append(residual / max(scale, TINY))
-        return residuals
-
-    def inclusion(self, n_resamples: int, generator: Any) -> Array:
-        """Return how often every term is chosen when the independent rows of the whitened systems are resampled."""
-        chosen = np.zeros((len(self.results), self.results[0].rows.n_terms))
-        for row, result in enumerate(self.results):
-            A, z = result.rows.system(result.fit)
-            for _ in range(n_resamples):
-                rows = generator.randint(0, z.size, z.size)
-                problem, unit = posed(A[rows], z[rows], floor=result.fit.floor)
-                chosen[row, list(select(problem, self.propose(problem, unit))[0].support)] += 1
-        return np.asarray(chosen / n_resamples)
-
-
-def _of_rows(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
-    support, (problem, unit) = np.array(result.support, dtype=np.intp), whitened(result.rows, result.fit)
-    kept = _kept(support, problem.restrict(support), unit[support], result.noise_unit, n_parameters=result.n_parameters)
-    named = _names_of(vocabulary)
-    rivals = tuple(Rival(named(terms), excess) for terms, excess in _rivals_of_rows(result, problem))
-    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
-
-
-def _names_of(vocabulary: Vocabulary) -> Any:
-    return lambda terms: tuple(vocabulary.names[j] for j in terms)
-
-
-def _rivals_of_rows(result: SearchResult, problem: Problem) -> list[tuple[Support, float]]:
-    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
-
-    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
-    of its own, and so is the winner, as in the tournament.
+    The first state x₀ is N(start + gain (ξ − ξ̂), covariance) where the coefficients ξ are given.
     """
-    chosen = model(problem, result.support)
-    own = scored(result.rows, result.support, result.fit)
-    compared = []
-    for other in neighbours(problem, chosen)[:N_RIVALS]:
-        excess = other.criterion - chosen.criterion
-        if excess < CLOSE:
-            excess = scored(result.rows, other.support, result.fit).score - own.score
-        compared.append((other.support, float(excess)))
-    return sorted(compared, key=lambda one: one[1])
+
+    correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
+    start: Array  # (n,)
+    gain: Array  # (n, k)
+    covariance: Array  # (n, n)
+    time: float  # of the first state
+    step: float  # the mean step of the trajectory
+
+    @staticmethod
+    def between(sizes: Sequence[int], correlation: Array) -> Array:
+        """Return a correlation with zeros within the equations, which have so many terms."""
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        return np.where(owner[:, None] == owner, 0.0, correlation)
+
+    def estimate(self, equations: Sequence[Equation]) -> Estimate:
+        """Return the estimate of all kept coefficients, equation by equation."""
+        std = np.concatenate([one.std for one in equations])
+        own = linalg.block_diag(*(one.covariance for one in equations))
+        mean = np.concatenate([one.coefficients for one in equations])
+        degrees = min(one.degrees for one in equations)
+        return Estimate(mean, own + self.correlation * np.outer(std, std), float("nan"), degrees)
+
+    def starts(self, deviations: Array, generator: Any) -> Array:
+        """Return a first state for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
+        own = Estimate(self.start, self.covariance, float("nan"), np.inf)
+        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,13 +157,13 @@ class FoundStates:
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""
-        d, named, out = self.likelihood.d, _names_of(vocabulary), []
+        d, names, out = self.likelihood.d, vocabulary.names, []
         equations, terms = np.divmod(np.array(self.fit.support, dtype=np.intp), d)
         rivals = self._rivals()
         for number, left in enumerate(lefts):
             own = np.flatnonzero(equations == number + self._first)
             kept = self._kept(terms[own], self.covariance[np.ix_(own, own)], number)
-            close = tuple(Rival(named(support), excess) for support, excess in rivals[number])
+            close = tuple(Rival(tuple(names[j] for j in support), excess) for support, excess in rivals[number])
             out.append(Equation(left, vocabulary, kept, close))
         return out
 
@@ -225,15 +179,9 @@ class FoundStates:
         measured = number if number < len(self.sample_noise) else 0
         size = float(np.sqrt(np.mean(of.sizes(self.fit.point.states)[:, measured] ** 2)))
         problem = Problem(DenseColumns(rows), target, degrees, of.n_samples)
-        told = of.told is not None
-        return _kept(
-            support,
-            problem,
-            unit,
-            float(self.fit.point.noise[measured] * size),
-            n_parameters=of.n_samples - degrees,
-            noise=1.0 if told else None,
-            noise_known=told,
+        noise = float(self.fit.point.noise[measured] * size)
+        return KeptTerms.of_rows(
+            support, problem, unit, noise, of.n_samples - degrees, None if of.told is None else 1.0
         )
 
     def _rivals(self) -> list[list[tuple[Support, float]]]:
@@ -279,7 +227,3 @@ def found_states(series: Sequence[Series], library: Library, propose: Propose, w
     rows = int(np.sum(np.any(pursuit.of.nodes.seen, axis=1)))
     misfit = exact[:measured] / np.maximum(floor, TINY)
     return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series])
-
-
-# What Discovery asks of either: equations, excitation, residuals, inclusion.
-Found = FoundRows | FoundStates

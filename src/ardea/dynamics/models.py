@@ -17,7 +17,7 @@ from ardea.core.problem import Array
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.joint import Joint
+from ardea.dynamics.found import Joint
 from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
 from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times, in_order
 from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states

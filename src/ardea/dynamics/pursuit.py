@@ -22,8 +22,8 @@ from scipy.interpolate import CubicHermiteSpline
 
 from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Model, Support, model, neighbours, select
+from ardea.dynamics.collocation import Nodes, nodes_of, sample_noise, smoothed
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.nodes import Nodes, nodes_of, sample_noise, smoothed
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
 

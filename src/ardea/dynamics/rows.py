@@ -54,9 +54,6 @@ FEWEST_ROWS = SPLINE_DEGREE + 2
 ROUNDED = 1e-9
 # Derived: so many points integrate φ times a spline exactly.
 GAUSS_POINTS = (2 * POWER + SPLINE_DEGREE) // 2 + 1
-# Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
-# the last take eleven samples.
-NOISE_ORDERS = range(2, 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,44 +258,3 @@ def truncation(data: Series, V: Array, D: Array, *, integrated: bool) -> Array:
     values, rates = np.hstack([unit, unit**2]), np.hstack([rate, 2 * unit * rate])
     relative = np.sum((D @ values - V @ rates) ** 2) / max(np.sum((V @ rates) ** 2), np.finfo(float).tiny)
     return np.asarray(relative * np.mean((V @ slope) ** 2, axis=0))
-
-
-def noise_levels(parts: Sequence[Series]) -> Array:
-    """Return the standard deviation of every state's noise, from differences that smooth signals do not survive.
-
-    The weights over p + 1 neighbouring samples that annihilate polynomials below degree p, scaled to unit norm, leave
-    noise of unit gain. Truncation only adds, so the least of the estimates over p is taken.
-    """
-    n = parts[0].x.shape[1]
-    estimates = []
-    for p in NOISE_ORDERS:
-        squares, count = np.zeros(n), 0
-        for part in parts:
-            if part.t.size > p + 1:
-                left = _annihilated(part.t, part.x, p)
-                squares += np.sum(left**2, axis=0)
-                count += left.shape[0]
-        if count > 4:
-            estimates.append(squares / count)
-    deviation = spread(parts)
-    level = np.sqrt(np.min(estimates, axis=0)) if estimates else deviation
-    # Without noise the estimates are truncation and rounding: keep the ratios between channels sane.
-    relative = np.where(deviation > 0, level / np.where(deviation > 0, deviation, 1.0), 0.0)
-    floor = max(1e-3 * float(relative.max(initial=0.0)), 1e-12)
-    return np.where(deviation > 0, np.maximum(relative, floor) * deviation, 1.0)
-
-
-def spread(parts: Sequence[Series]) -> Array:
-    """Return the standard deviation of every state within its stretches."""
-    return np.sqrt(np.mean([np.var(part.x, axis=0) for part in parts], axis=0))
-
-
-def _annihilated(t: Array, x: Array, p: int) -> Array:
-    """Return unit-norm divided differences of order p."""
-    index = np.arange(t.size - p)[:, None] + np.arange(p + 1)
-    local = t[index]
-    gaps = local[:, :, None] - local[:, None, :]
-    gaps[:, np.arange(p + 1), np.arange(p + 1)] = np.mean(np.diff(t))
-    weights = 1.0 / np.prod(gaps / np.mean(np.diff(t)), axis=2)
-    weights /= np.linalg.norm(weights, axis=1)[:, None]
-    return np.einsum("ij,ijl->il", weights, x[index])

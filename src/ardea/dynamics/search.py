@@ -4,7 +4,7 @@ Every support S is fitted with its own whitening (passes until ξ settles) and s
 2 ln C(d, k)], without ln|C|: RSS/N is the noise of the states in the data's own units, comparable between whitenings,
 whereas with ln|C| overfitted supports win.
 
-1) *Proposals.* On a whitened problem, ARD and backward elimination propose supports (`ard_supports`, `wide_supports`).
+1) *Proposals.* On a whitened problem, ARD and backward elimination propose supports (`methods.task`), or an estimator.
 2) *Tournament.* From S the selection on its whitened problem proposes the next support; a fixed point proposes itself.
    Starts: the empty model, and all sparse models on the backward paths of its problem. Results are kept by support, so
    that starts which meet share the rest of the way.
@@ -27,16 +27,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.compression import CompressedRows, Compression
 from ardea.core.problem import Array, Problem
-from ardea.core.subsets import Model, Support, forward_path, misfit, model, neighbours, penalty, posed, select
+from ardea.core.subsets import Model, Support, misfit, model, neighbours, penalty, posed, select
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import Fields
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.rows import Stretch, noise_levels, spread
-from ardea.dynamics.series import Series
+from ardea.dynamics.rows import Stretch
+from ardea.dynamics.series import Series, noise_levels, spread
 from ardea.dynamics.whitening import EquationRows, GivenRows, JointRows
+from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms, Left, Rival
 from ardea.estimators.advice import AdviceWarning
-from ardea.methods.task import Task
+from ardea.methods.task import wide_supports
+from ardea.names import Vocabulary
 
 # Rows of one equation that can be whitened, and fitted, at any support.
 Rows = EquationRows | GivenRows | FieldEquation
@@ -46,14 +48,6 @@ Propose = Callable[[Problem, Array], list[Support]]
 # "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
 # noise), of which 52 supports are exact.
 
-# ARD proposes at its own noise and at this many times that. Measured: 4 and 64 lead to the same 54 supports. It stops
-# early (a convention), since the proposals are polished anyway.
-INFLATION = 16.0
-ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
-# Where columns are many: shares of the variance at which the noise is held, with its inflation, and the length of a
-# forward selection. Conventions that span noise of 3 to 30 % and equations of any usual length.
-HELD_NOISE, HELD_INFLATION = (1e-1, 1e-2, 1e-3), 4.0
-FORWARD_LENGTH = 30
 # Bounds on the work of one tournament: terms of a start, starts looked at twice and pursued, supports on one way, and
 # supports whose surroundings are searched. Measured: twice and half of all lead to the same 54 supports.
 LARGEST_START = 8
@@ -128,36 +122,6 @@ def scored(rows: Rows, support: Support, start: Any, passes: int | None = None) 
 
 
 # 1) Proposals
-
-
-def ard_supports(problem: Problem, _unit: Array | None = None) -> list[Support]:
-    """Return the support of ARD at α = 16 and, where columns do not outnumber rows, at α = 1, whatever the units."""
-    inflations = (1.0, INFLATION) if problem.n_columns < problem.n_rows else (INFLATION,)
-    return [_ard_support(problem, alpha, None) for alpha in inflations] if problem.total > 0 else []
-
-
-def wide_supports(problem: Problem) -> list[Support]:
-    """Return supports to eliminate from where terms explain something only together.
-
-    If each alone is hidden by another, the empty model is a fixed point of ARD. The backward path from all columns
-    finds them or, where those are too many, that from ARD with σ² held at small shares of the variance, or from a
-    forward selection which does not stop at the criterion.
-    """
-    if 2 * problem.n_columns <= problem.n_rows:
-        return [tuple(range(problem.n_columns))]
-    held = [_ard_support(problem, HELD_INFLATION, share) for share in HELD_NOISE] if problem.total > 0 else []
-    return [*held, forward_path(problem, FORWARD_LENGTH)]
-
-
-def _ard_support(problem: Problem, inflation: float, noise_share: float | None) -> Support:
-    """Return the columns that ARD keeps, σ² learned or held at a share of ‖z‖²/N."""
-    d = problem.n_columns
-    noise = None if noise_share is None else noise_share / problem.n_rows
-    target, rest = problem.target / np.sqrt(problem.total), problem.rest / problem.total
-    normalised = Problem(problem.columns, target, rest, problem.n_rows)
-    task = Task(normalised, np.ones(d), 1.0, noise, ARD_STEPS, ARD_TOLERANCE)
-    gamma = task.run(inflation=np.full(d, inflation), once=True).gamma
-    return tuple(np.flatnonzero(gamma).tolist())
 
 
 def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Support]:
@@ -435,3 +399,72 @@ def _search_field(equation: FieldEquation, propose: Propose) -> SearchResult:
     best = tournament.run()[0]
     as_good = tuple(one.support for one in equivalents(tournament, best))
     return SearchResult(equation, best.support, best.fit, len(best.support), equivalents=as_good)
+
+
+# 4) What was found
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRows:
+    """Equations found on whitened rows."""
+
+    results: list[SearchResult]
+    propose: Propose
+
+    @property
+    def excitation(self) -> list[float]:
+        """How much every state varies in units of its noise."""
+        return [result.excitation for result in self.results]
+
+    def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
+        """Return the equations: least squares on their whitened terms, and their rivals."""
+        return [_of_rows(result, left, vocabulary) for result, left in zip(self.results, lefts, strict=True)]
+
+    def residuals(self, equations: Sequence[Equation]) -> list[Array]:
+        """Return the whitened residuals of every equation, in units of their standard deviation."""
+        residuals = []
+        for result, equation in zip(self.results, equations, strict=True):
+            A, z = result.rows.system(result.fit)
+            residual = z - A[:, list(equation.support)] @ equation.coefficients
+            scale = float(np.sqrt(residual @ residual / equation.degrees))
+            residuals.append(residual / max(scale, np.finfo(float).tiny))
+        return residuals
+
+    def inclusion(self, n_resamples: int, generator: Any) -> Array:
+        """Return how often every term is chosen when the independent rows of the whitened systems are resampled."""
+        chosen = np.zeros((len(self.results), self.results[0].rows.n_terms))
+        for row, result in enumerate(self.results):
+            A, z = result.rows.system(result.fit)
+            for _ in range(n_resamples):
+                rows = generator.randint(0, z.size, z.size)
+                problem, unit = posed(A[rows], z[rows], floor=result.fit.floor)
+                chosen[row, list(select(problem, self.propose(problem, unit))[0].support)] += 1
+        return np.asarray(chosen / n_resamples)
+
+
+def _of_rows(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
+    support, (problem, unit) = np.array(result.support, dtype=np.intp), whitened(result.rows, result.fit)
+    kept = KeptTerms.of_rows(support, problem.restrict(support), unit[support], result.noise_unit, result.n_parameters)
+
+    def named(terms: Support) -> tuple[str, ...]:
+        return tuple(vocabulary.names[j] for j in terms)
+
+    rivals = tuple(Rival(named(terms), excess) for terms, excess in _rivals_of_rows(result, problem))
+    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
+
+
+def _rivals_of_rows(result: SearchResult, problem: Problem) -> list[tuple[Support, float]]:
+    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
+
+    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
+    of its own, and so is the winner, as in the tournament.
+    """
+    chosen = model(problem, result.support)
+    own = scored(result.rows, result.support, result.fit)
+    compared = []
+    for other in neighbours(problem, chosen)[:N_RIVALS]:
+        excess = other.criterion - chosen.criterion
+        if excess < CLOSE:
+            excess = scored(result.rows, other.support, result.fit).score - own.score
+        compared.append((other.support, float(excess)))
+    return sorted(compared, key=lambda one: one[1])

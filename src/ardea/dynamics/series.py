@@ -19,6 +19,9 @@ LONGEST_STRETCH = 400
 # A step longer than this many median steps is a gap; the second holds where most steps differ from the median one by
 # more than a tenth (conventions).
 GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
+# Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
+# the last take eleven samples.
+NOISE_ORDERS = range(2, 11)
 # Units of time in which dates are counted, and how a rate is read in them.
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 IN_WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
@@ -209,6 +212,50 @@ def _names(
         with_inputs = f" ({n_states + n_inputs} with the inputs)" if n_inputs else ""
         raise ValueError(f"feature_names must be {n_states} different names{with_inputs}, got {names}.")
     return names
+
+
+# Noise
+
+
+def noise_levels(parts: Sequence[Series]) -> Array:
+    """Return the standard deviation of every state's noise, from differences that smooth signals do not survive.
+
+    The weights over p + 1 neighbouring samples that annihilate polynomials below degree p, scaled to unit norm, leave
+    noise of unit gain. Truncation only adds, so the least of the estimates over p is taken.
+    """
+    n = parts[0].x.shape[1]
+    estimates = []
+    for p in NOISE_ORDERS:
+        squares, count = np.zeros(n), 0
+        for part in parts:
+            if part.t.size > p + 1:
+                left = _annihilated(part.t, part.x, p)
+                squares += np.sum(left**2, axis=0)
+                count += left.shape[0]
+        if count > 4:
+            estimates.append(squares / count)
+    deviation = spread(parts)
+    level = np.sqrt(np.min(estimates, axis=0)) if estimates else deviation
+    # Without noise the estimates are truncation and rounding: keep the ratios between channels sane.
+    relative = np.where(deviation > 0, level / np.where(deviation > 0, deviation, 1.0), 0.0)
+    floor = max(1e-3 * float(relative.max(initial=0.0)), 1e-12)
+    return np.where(deviation > 0, np.maximum(relative, floor) * deviation, 1.0)
+
+
+def spread(parts: Sequence[Series]) -> Array:
+    """Return the standard deviation of every state within its stretches."""
+    return np.sqrt(np.mean([np.var(part.x, axis=0) for part in parts], axis=0))
+
+
+def _annihilated(t: Array, x: Array, p: int) -> Array:
+    """Return unit-norm divided differences of order p."""
+    index = np.arange(t.size - p)[:, None] + np.arange(p + 1)
+    local = t[index]
+    gaps = local[:, :, None] - local[:, None, :]
+    gaps[:, np.arange(p + 1), np.arange(p + 1)] = np.mean(np.diff(t))
+    weights = 1.0 / np.prod(gaps / np.mean(np.diff(t)), axis=2)
+    weights /= np.linalg.norm(weights, axis=1)[:, None]
+    return np.einsum("ij,ijl->il", weights, x[index])
 
 
 # Dates

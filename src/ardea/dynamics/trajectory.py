@@ -26,9 +26,8 @@ from scipy.linalg import lapack
 
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
-from ardea.dynamics.collocation import RightSide, Steps
+from ardea.dynamics.collocation import Nodes, RightSide, Steps
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.nodes import Nodes
 
 # The first level of q, as a share of the states' own steps, the factor between levels, and the last, as a share of
 # s/N: what N steps then add up to does not matter.

@@ -27,6 +27,7 @@ from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.loop import at_floor, solve_wide
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.result import Dropped, Fit, Fixed, Flat, Learned, NoiseRule, Prior, Setting, Status, Trace, worst
+from ardea.core.subsets import Support, forward_path
 from ardea.methods.thresholds import SEARCHES, Calibrated, Given, Rule, Search, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
 
@@ -359,3 +360,45 @@ def _least_squares_noise(task: Task, fit: Fit) -> float:
         return np.inf
     _, rss = task.problem.least_squares(fit.posterior.active)
     return max(rss / degrees, Learned().floor(task.problem))
+
+
+# Supports worth a look
+
+# ARD proposes at its own noise and at this many times that. Measured (see `dynamics.search`): 4 and 64 lead to the same
+# 54 supports. It stops early (a convention), since the proposals are polished anyway.
+INFLATION = 16.0
+ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
+# Where columns are many: shares of the variance at which the noise is held, with its inflation, and the length of a
+# forward selection. Conventions that span noise of 3 to 30 % and equations of any usual length.
+HELD_NOISE, HELD_INFLATION = (1e-1, 1e-2, 1e-3), 4.0
+FORWARD_LENGTH = 30
+
+
+def ard_supports(problem: Problem, _unit: Array | None = None) -> list[Support]:
+    """Return the support of ARD at α = 16 and, where columns do not outnumber rows, at α = 1, whatever the units."""
+    inflations = (1.0, INFLATION) if problem.n_columns < problem.n_rows else (INFLATION,)
+    return [_ard_support(problem, alpha, None) for alpha in inflations] if problem.total > 0 else []
+
+
+def wide_supports(problem: Problem) -> list[Support]:
+    """Return supports to eliminate from where terms explain something only together.
+
+    If each alone is hidden by another, the empty model is a fixed point of ARD. The backward path from all columns
+    finds them or, where those are too many, that from ARD with σ² held at small shares of the variance, or from a
+    forward selection which does not stop at the criterion.
+    """
+    if 2 * problem.n_columns <= problem.n_rows:
+        return [tuple(range(problem.n_columns))]
+    held = [_ard_support(problem, HELD_INFLATION, share) for share in HELD_NOISE] if problem.total > 0 else []
+    return [*held, forward_path(problem, FORWARD_LENGTH)]
+
+
+def _ard_support(problem: Problem, inflation: float, noise_share: float | None) -> Support:
+    """Return the columns that ARD keeps, σ² learned or held at a share of ‖z‖²/N."""
+    d = problem.n_columns
+    noise = None if noise_share is None else noise_share / problem.n_rows
+    target, rest = problem.target / np.sqrt(problem.total), problem.rest / problem.total
+    normalised = Problem(problem.columns, target, rest, problem.n_rows)
+    task = Task(normalised, np.ones(d), 1.0, noise, ARD_STEPS, ARD_TOLERANCE)
+    gamma = task.run(inflation=np.full(d, inflation), once=True).gamma
+    return tuple(np.flatnonzero(gamma).tolist())

@@ -9,7 +9,7 @@ import numpy as np
 
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.joint import Joint
+from ardea.dynamics.found import Joint
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.series import SECONDS
