@@ -32,7 +32,7 @@ import pytest
 
 import ardea
 from ardea.cli import main, models
-from ardea.core import memory
+from ardea.core import problem as memory
 from ardea.dynamics import systems
 from ardea.paper import runner
 from ardea.paper.experiment import Experiment

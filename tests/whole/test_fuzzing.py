@@ -707,7 +707,7 @@ def test_npz_corpus(folder, monkeypatch):
     path.write_bytes(archive([("t.npy", bomb)]))
     del bomb
     assert path.stat().st_size < 2 * 10**5
-    monkeypatch.setattr("ardea.core.memory.available", lambda: 10**7)
+    monkeypatch.setattr("ardea.core.problem.available", lambda: 10**7)
     fails("fit", path, "--target", "t", match="unpacked, needs about 100 MB of memory; 10 MB are available")
     monkeypatch.undo()
     monkeypatch.chdir(folder)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ardea import __version__
 from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
-from ardea.core.memory import require
+from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.dynamics.series import as_numbers
 from ardea.equation import Equation, Summary

@@ -17,8 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from ardea.core.memory import require
-from ardea.core.problem import Array
+from ardea.core.problem import Array, require
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import FoundStates, Joint, found_states

@@ -27,8 +27,7 @@ from ardea.core.compression import (
     ranges_of,
 )
 from ardea.core.implicit import Operator, SparseSource, pose_implicit
-from ardea.core.memory import require
-from ardea.core.problem import Array, Coordinates, Problem
+from ardea.core.problem import Array, Coordinates, Problem, require
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
 from ardea.priors import Convex, Prior

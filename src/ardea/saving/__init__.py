@@ -28,8 +28,14 @@ from ardea.estimators.base import BaseARD
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch, Path
 from ardea.names import ColumnNames, default_names
-from ardea.saving.kept import SMALLEST, kept_from_record, kept_to_record, sound_equation
-from ardea.saving.motion import discovery_from_record, discovery_to_record
+from ardea.saving.equations import (
+    SMALLEST,
+    discovery_from_record,
+    discovery_to_record,
+    kept_from_record,
+    kept_to_record,
+    sound_equation,
+)
 from ardea.tables.archive import (
     LARGEST_WHOLE,
     LONGEST_QUOTE,

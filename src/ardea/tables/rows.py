@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
-from ardea.core.memory import require
-from ardea.core.problem import Array
+from ardea.core.problem import Array, require
 from ardea.tables.columns import FEW, Columns, looks_like_dates
 from ardea.tables.reading import Header, open_table
 from ardea.tables.table import (

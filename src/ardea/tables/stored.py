@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ardea.core.memory import require
+from ardea.core.problem import require
 from ardea.tables.table import MOST_PROBLEMS, Table, sound_names
 
 PARQUET, SPREADSHEETS = (".parquet", ".pq"), (".xlsx", ".xlsm")
