@@ -1,4 +1,4 @@
-"""How much noise Discovery stands on every system of ardea.dynamics.systems, next to PySINDy tuned by the truth.
+"""How much noise the weak form of Discovery stands on every system, next to PySINDy tuned by the truth.
 
     python -m benchmarks.discovery run [--systems a,b] [--noises .01,.03] [--draws N] [--seed 1000] [--peers]
     python -m benchmarks.discovery run coverage      # 95 % intervals over 100 draws of Lorenz 63
@@ -11,7 +11,7 @@ Draw i has noise of seed `--seed` + i. Without options: `PLAN`. Every trial is a
 run that was stopped goes on from there; trials recorded with other code that finds equations are done again.
 `table` also writes the means to `results/discovery.json`. Times are CPU times of one thread.
 
-A trial of Discovery is told the library and nothing else. Recorded: whether the support is exact; the relative error
+A trial of Discovery (form="weak"; `benchmarks.equations` has the trajectory form) is told the library and nothing else. Recorded: whether the support is exact; the relative error
 of the coefficients, mean over the true terms; σ̂/σ, the noise it reports over the true one; t, the least
 |coefficient|/standard error of a fit with the true support; and where the support is wrong the score of the true
 support minus that of the one found: positive where the criterion prefers the wrong one (the data decide so), negative
@@ -143,7 +143,7 @@ def measured(trial: Trial) -> Record:
 def with_discovery(system: System, t: Array, x: Array, level: float) -> Record:
     """Fit Discovery, told only the library."""
     space = {"space": system.space} if isinstance(system, Pde) else {}
-    model = Discovery(system.library, discrete_time=system.kind == "map")
+    model = Discovery(system.library, form="weak", discrete_time=system.kind == "map")
     start = time.process_time()
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
@@ -189,7 +189,7 @@ def at_truth(model: Discovery, truth: Array) -> Record:
 
 def _distinct(model: Discovery) -> list[Any]:
     """Return the groups of equations that were fitted together."""
-    groups = [one.rows.joint if isinstance(one.rows, EquationRows) else one.rows for one in model.searched_]
+    groups = [one.rows.joint if isinstance(one.rows, EquationRows) else one.rows for one in model.searched_.results]
     return list({id(group): group for group in groups}.values())
 
 
@@ -212,7 +212,7 @@ def run_coverage(options: argparse.Namespace) -> None:
     held, exact = [], 0
     for seed in tqdm(range(options.seed, options.seed + draws), "coverage", unit="draws", disable=None):
         t, x = system.noisy(0.01, seed)
-        model = Discovery(Polynomials(5)).fit(x, t, feature_names=list(system.feature_names))
+        model = Discovery(Polynomials(5), form="weak").fit(x, t, feature_names=list(system.feature_names))
         exact += bool(np.array_equal(model.coef_ != 0, truth != 0))
         for equation, row in zip(model.equations_, truth, strict=True):
             if set(equation.support) == set(np.flatnonzero(row).tolist()):

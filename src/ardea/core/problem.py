@@ -265,9 +265,9 @@ class Coordinates:
 
 
 # Memory: a clear MemoryError before the machine swaps. Asked only where an allocation of many megabytes is ahead, so
-# that small work costs nothing. Available is the least of what the kernel could give without swapping, what is left of the
-# limits of the control groups (containers, batch jobs), and of the limit on addresses (``ulimit -v``). Where the system
-# tells none of them nothing is refused.
+# that small work costs nothing. Available is the least of what the kernel could give without swapping, what is left of
+# the limits of the control groups (containers, batch jobs), and of the limit on addresses (``ulimit -v``). Where the
+# system tells none of them nothing is refused.
 
 # Less than this is never looked at: a convention.
 LEAST = 64 * 2**20
