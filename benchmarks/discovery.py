@@ -11,11 +11,11 @@ Draw i has noise of seed `--seed` + i. Without options: `PLAN`. Every trial is a
 run that was stopped goes on from there; trials recorded with other code that finds equations are done again.
 `table` also writes the means to `results/discovery.json`. Times are CPU times of one thread.
 
-A trial of Discovery (form="weak"; `benchmarks.equations` has the trajectory form) is told the library and nothing else. Recorded: whether the support is exact; the relative error
-of the coefficients, mean over the true terms; σ̂/σ, the noise it reports over the true one; t, the least
-|coefficient|/standard error of a fit with the true support; and where the support is wrong the score of the true
-support minus that of the one found: positive where the criterion prefers the wrong one (the data decide so), negative
-where the search missed the better one.
+A trial of Discovery (form="weak"; `benchmarks.equations` has the trajectory form) is told the library and nothing else.
+Recorded: whether the support is exact; the relative error of the coefficients, mean over the true terms; σ̂/σ, the noise
+it reports over the true one; t, the least |coefficient|/standard error of a fit with the true support; and where the
+support is wrong the score of the true support minus that of the one found: positive where the criterion prefers the
+wrong one (the data decide so), negative where the search missed the better one.
 
 The peers (`--peers`) see the same data and terms and are tuned by the truth (`benchmarks.discovery_peers`).
 """

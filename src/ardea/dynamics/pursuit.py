@@ -71,6 +71,7 @@ class Pursuit:
     candidates: Support
     with_process: bool = False
     told: Callable[[], object] = bool  # called after every fit
+    start: Point | None = None  # smoothed samples
     met: dict[Support, Fit] = field(default_factory=dict)
 
     def score(self, fit: Fit) -> float:
@@ -197,7 +198,7 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:
         start = _beginning(on(1, wishes.noise == "proportional"), series, hidden, propose, wishes)
-        pursuit = replace(start[0], told=bar.update)
+        pursuit = replace(start[0], told=bar.update, start=start[1])
         pursuit.begin(start[1])
         early = with_process(pursuit, LARGE_GAIN)
         if early.with_process:
@@ -313,7 +314,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     if not few and _likeliest(pursuit, ranked[0]) is ranked[0]:
         return pursuit
     likely = [_likeliest(pursuit, one) for one in ranked[: 3 * MOST_REFINED if few else MOST_REFINED]]
-    learned = [of.learned(one.support, replace(one.point, process=pursuit.levels[1])) for one in likely]
+    learned = [_learned(pursuit, one) for one in likely]
     best = min(learned, key=pursuit.score)
     if pursuit.score(best) > pursuit.score(ranked[0]) - gain:
         return pursuit
@@ -329,6 +330,14 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     # Rivals are compared at the q of the best, and so is it: its own place stays what it was there.
     after.met[best.support] = replace(best, deviance=after.met[best.support].deviance)
     return after
+
+
+def _learned(pursuit: Pursuit, fit: Fit) -> Fit:
+    """Return a fit with s and q learned, from its own states and, where these have collapsed, from smoothed samples."""
+    starts = [replace(fit.point, process=pursuit.levels[1])]
+    if pursuit.start is not None and pursuit.start.states.shape == fit.point.states.shape:
+        starts.append(replace(pursuit.start, coefficients=fit.point.coefficients, process=pursuit.levels[1]))
+    return min((pursuit.of.learned(fit.support, one) for one in starts), key=lambda one: one.deviance)
 
 
 def _likeliest(pursuit: Pursuit, fit: Fit) -> Fit:

@@ -362,6 +362,7 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
     --------
     A single soliton moves, u_t = −u_x, and solves u_t = −u u_x − u_xxx as well:
 
+    >>> from ardea.methods.task import ard_supports
     >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
     >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
     >>> library = FieldTerms(1, 3)

@@ -42,6 +42,8 @@ FIRST_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
 SETTLED = 0.02
 # Rounds in which s and q are learned together, and the gain in deviance that is worth another; how much q² may change.
 MOST_ROUNDS, LEARNED, LARGEST_CHANGE = 12, 0.2, 16.0
+# How often the tilt is taken anew while s and q are held: it hardly depends on the coefficients.
+TILTS = 1
 # Rounds in which s alone is learned, and the share by which it may still change: H then hardly does.
 MOST_NOISE_ROUNDS, SAME_NOISE = 3, 0.02
 # MacKay's rule is slow where s is far below q: its change of ln s and ln q is taken up to so many times while that
@@ -68,6 +70,7 @@ class Point:
     coefficients: Array  # (n, d)
     noise: Array  # (n,): s, or its share of |x|
     process: Array  # (n,): q
+    tilt: Array | None = None  # (n, d): the half gradient by ξ of what the states' own spread adds to −2 ln p(y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,15 +189,22 @@ class Likelihood:
     def held(self, support: Support, start: Point) -> Fit:
         """Return the fit of a support at the s and q of the start."""
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
-        point, linear = self.descended(point, support)
+        point, linear = self._untilted(point, support)
         return Fit(support, point, linear.deviance(point.noise))
+
+    def _untilted(self, point: Point, support: Support) -> tuple[Point, Linearised]:
+        """Return the least −2 ln p(y), states integrated out, from a point at its s and q."""
+        for _ in range(TILTS):
+            point, linear = self.descended(point, support)
+            point = replace(point, tilt=linear.tilted())
+        return self.descended(point, support)
 
     def learned(self, support: Support, start: Point, rounds: int = MOST_ROUNDS) -> Fit:
         """Return the fit of a support with s and q learned together."""
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
         best, pace = Fit(support, point, np.inf), 1.0
         for _ in range(rounds):
-            point, linear = self.descended(point, support)
+            point, linear = self._untilted(point, support)
             fit = Fit(support, point, linear.deviance(point.noise))
             gain, best = best.deviance - fit.deviance, min(best, fit, key=lambda one: one.deviance)
             if gain > LEARNED:
@@ -243,6 +253,7 @@ class Linearised:
         """J; infinite where it is not a number."""
         with np.errstate(all="ignore"):
             J = float(np.sum(self.weights * self.errors**2) + np.sum(self.precisions * self.steps.residual**2))
+            J += 0.0 if self.point.tilt is None else 2 * float(np.sum(self.point.tilt * self.point.coefficients))
         return J if np.isfinite(J) else float("inf")
 
     @cached_property
@@ -298,11 +309,10 @@ class Linearised:
         rows = self.steps.border(*self.of.placed(support))
         steps, n, k = rows.shape
         weighted, flat = (one.reshape(steps * n, k) for one in (self.precisions[:, :, None] * rows, rows))
-        return (
-            self._pulled(rows).reshape((steps + 1) * n, k),
-            flat.T @ weighted,
-            weighted.T @ self.steps.residual.ravel(),
-        )
+        slope = weighted.T @ self.steps.residual.ravel()
+        if self.point.tilt is not None:
+            slope += self.point.tilt.ravel()[list(support)]
+        return self._pulled(rows).reshape((steps + 1) * n, k), flat.T @ weighted, slope
 
     def moved(self, damping: float) -> Linearised | None:
         """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken."""
@@ -371,16 +381,16 @@ class Linearised:
         shift = covariance @ (pulled - outer.T @ solved[:, 0])
         return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
 
-    def deviations(self, covariance: Array) -> Array:
-        """Return the standard deviation of every state, (points, n), given the covariance of the coefficients.
+    def covariances(self) -> tuple[Array, Array]:
+        """Return the blocks V_ii and V_{i+1,i} of H⁻¹, the covariance of the states where the coefficients are given.
 
-        The diagonal blocks of H⁻¹ follow from the last to the first: with H = LLᵀ in blocks, V_ii = L_ii⁻ᵀ(1 +
-        L_{i+1,i}ᵀ V_{i+1,i+1} L_{i+1,i})L_ii⁻¹.
+        With H = LLᵀ in blocks and G_i = L_{i+1,i}L_ii⁻¹ they follow from the last to the first:
+        V_ii = (L_iiL_iiᵀ)⁻¹ + G_iᵀV_{i+1,i+1}G_i, V_{i+1,i} = −V_{i+1,i+1}G_i.
         """
         points, n = self.errors.shape
         factor = self.factor()
         if factor is None:
-            return np.full((points, n), np.nan)
+            return np.full((points, n, n), np.nan), np.full((points - 1, n, n), np.nan)
         own, below = np.zeros((points, n, n)), np.zeros((points, n, n))
         blocks = factor.reshape(2 * n, points, n)
         for column in range(n):
@@ -389,17 +399,42 @@ class Linearised:
             for row in range(n):
                 below[:, row, column] = blocks[n + row - column, :, column]
         inverse = np.linalg.inv(own)
-        gain = below @ inverse
-        variance = np.empty((points, n))
-        block = np.zeros((n, n))
-        for i in range(points - 1, -1, -1):
-            block = inverse[i].T @ inverse[i] + (gain[i].T @ block @ gain[i] if i < points - 1 else 0.0)
-            variance[i] = block.diagonal()
-        if self.support:
+        gain, within = (below @ inverse)[:-1], inverse.transpose(0, 2, 1) @ inverse
+        for i in range(points - 2, -1, -1):
+            within[i] += gain[i].T @ within[i + 1] @ gain[i]
+        return within, -within[1:] @ gain
+
+    def deviations(self, covariance: Array) -> Array:
+        """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
+        variance = np.einsum("ikk->ik", self.covariances()[0]).copy()
+        factor = self.factor()
+        if self.support and factor is not None:
             outer, _, _ = self.border
             solved, _ = lapack.dpbtrs(factor, outer, lower=1)
-            variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(points, n)
+            variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
         return np.sqrt(variance)
+
+    def tilted(self) -> Array:
+        """Return half the gradient of ln|H| − 2 Σ ln|∂r/∂x_b| by the coefficients of all candidates, (n, d).
+
+        ½ ∂ln|H| = Σ tr Q⁻¹(∂R_a (V_aaR_aᵀ + V_abR_bᵀ) + ∂R_b (V_baR_aᵀ + V_bbR_bᵀ)) with, to leading order in h,
+        ∂R_a = ∂R_b = −h/2 e_l ∇θ_jᵀ at the middle; of a map ∂R_a = −e_l ∇θ_jᵀ at x_a. As q falls to zero, both parts
+        cancel.
+        """
+        (within, across), (before, after) = self.covariances(), self.steps.derivatives
+        R_a, R_b, Q = before.transpose(0, 2, 1), after.transpose(0, 2, 1), self.precisions[:, None, :]
+        of_a = (within[:-1] @ R_a + across.transpose(0, 2, 1) @ R_b) * Q
+        of_b = (across @ R_a + within[1:] @ R_b) * Q
+        joined, n = self.of.nodes.joined[:, None, None], self.of.n
+        if self.of.discrete_time:
+            where, weight = self.steps.columns[:, :-1], -of_a * joined
+        else:
+            half = self.of.nodes.steps[:, None, None] / 2
+            where, weight = self.steps.middles, half * (np.eye(n) - of_a - of_b) * joined
+        slopes, numbers = self.of.library.slopes(len(where), tuple(range(self.of.d)))
+        sums = np.zeros((len(slopes.slots), len(where), n))
+        sums[:, :n] = (slopes.values(where) @ weight.reshape(len(weight), n * n)).reshape(-1, n, n)
+        return np.asarray((numbers.T @ sums.reshape(numbers.shape[0], n)).T)
 
     def start(self) -> tuple[Array, Array]:
         """Return how the first state depends on the coefficients, (n, k), and its covariance where these are given."""
