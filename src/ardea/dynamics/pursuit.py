@@ -26,6 +26,7 @@ from ardea.dynamics.collocation import Nodes, nodes_of, sample_noise, smoothed
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
+from ardea.methods.task import wide_supports
 
 Propose = Callable[[Problem, Array], list[Support]]
 
@@ -118,7 +119,7 @@ class Pursuit:
                 continue
             expanded.add(fit.support)
             linear = Linearised(self.of, fit.point, self.of.weights(fit.point), fit.support)
-            for support, coefficients in self.ranked(linear):
+            for support, coefficients in self.ranked(linear, len(expanded) == 1):
                 if support not in self.met:
                     point = replace(fit.point, coefficients=coefficients)
                     self.fit(support, point, [*self.levels[2:-1:2], self.levels[-1]])
@@ -136,15 +137,19 @@ class Pursuit:
         found = linear.problem(self.candidates)
         return None if found is None else (replace(found[0], price=self.price), found[1])
 
-    def ranked(self, linear: Linearised) -> list[tuple[Support, Array]]:
-        """Return supports worth a fit, best first, with the coefficients that the linearisation gives them."""
+    def ranked(self, linear: Linearised, wide: bool = False) -> list[tuple[Support, Array]]:
+        """Return supports worth a fit, best first, with the coefficients that the linearisation gives them.
+
+        `wide`: terms that explain something only together are looked for, too.
+        """
         posed = self.posed(linear)
         if posed is None:
             return []
         problem, unit = posed
         place = {candidate: i for i, candidate in enumerate(self.candidates)}
         own = tuple(place[candidate] for candidate in linear.support)
-        models = select(problem, [*self.propose(problem, unit), own])[:3]
+        together = wide_supports(problem) if not own or wide else []
+        models = select(problem, [*self.propose(problem, unit), own, *together])[:3]
         mine = model(problem, own)
         near = [one for one in neighbours(problem, mine) if one.criterion < mine.criterion + MARGIN] if own else []
         found: dict[Support, Array] = {}

@@ -119,8 +119,8 @@ class Likelihood:
         """Return what the noise is a share of, (points, n)."""
         if not self.proportional:
             return np.ones_like(states)
-        size = np.abs(states)
-        return np.asarray(np.maximum(size, LEAST_SIZE * size.max(axis=0)))
+        size, largest = np.abs(states), np.abs(states).max(axis=0)
+        return np.asarray(np.maximum(size, LEAST_SIZE * np.where(largest > 0, largest, 1.0)))
 
     def weights(self, point: Point) -> Array:
         """Return 1/s² of every sample, zero where there is none."""
