@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from ardea.core.subsets import backward_path, best_move, forward_path, model, moves, neighbours, penalty, posed, select
+from ardea.core.subsets import (
+    backward_path,
+    best_move,
+    forward_path,
+    model,
+    moves,
+    neighbours,
+    penalty,
+    posed,
+    select,
+    small_models,
+)
 
 
 def drawn(seed=0, n=40, d=9, noise=0.3):
@@ -148,3 +159,17 @@ def test_neighbours_are_sorted_and_near():
     near = neighbours(problem_of(A, z), model(problem_of(A, z), (1, 4, 6)))
     assert [one.criterion for one in near] == sorted(one.criterion for one in near)
     assert all(len(set(one.support) ^ {1, 4, 6}) in (1, 2) for one in near)
+
+
+def test_small_models_are_the_best_of_all_subsets():
+    """Against all subsets fitted one by one, beside columns that are kept and one that depends on these."""
+    rng = np.random.default_rng(4)
+    A = rng.normal(size=(60, 9))
+    A[:, 8] = A[:, 0] + A[:, 1]
+    problem, _ = posed(A, A[:, [0, 3, 5]] @ [1.0, 2.0, -1.0] + 0.3 * rng.normal(size=60))
+    block, others = np.arange(2, 9), np.array([0, 1])
+    every = [model(problem, (0, 1, *subset)) for size in (1, 2, 3) for subset in combinations(block.tolist(), size)]
+    best = sorted((one for one in every if 8 not in one.support), key=lambda one: one.criterion)
+    found = small_models(problem, block, others, 3)
+    assert found[0].support == best[0].support == (0, 1, 3, 5)
+    assert {one.support for one in found} <= {one.support for one in best[:12]}

@@ -1,5 +1,6 @@
 """The likelihood of a trajectory: steps and their derivatives, its optimum and information, and what is found on it."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -746,3 +747,48 @@ def test_twenty_rows_of_a_circle():
         truth[0, 2], truth[1, 1] = 1.0, -1.0
         worst.append(np.abs(distances_of(model, truth)).max())
     assert max(worst) < 3.5
+
+
+# What strangers brought
+
+
+@pytest.mark.parametrize("offset", [10, 100])
+def test_an_offset_hides_no_terms_that_are_needed_together(offset):
+    """v' = 4 offset − 4 x − 0.3 v: neither the constant nor x explains anything alone."""
+    t = np.linspace(0, 10, 200)
+    w, decay = np.sqrt(4 - 0.15**2), np.exp(-0.15 * t)
+    x = np.column_stack([decay * np.cos(w * t), decay * (-0.15 * np.cos(w * t) - w * np.sin(w * t))])
+    x = x + 0.01 * RNG(0).normal(size=x.shape) + [offset, 0]
+    model = Discovery(Polynomials(1)).fit(x, t, feature_names=["x", "v"])
+    assert terms_of(model) == [{"v"}, {"1", "x", "v"}]
+    assert np.abs(distances_of(model, np.array([[0, 0, 1.0], [4.0 * offset, -4, -0.3]]))).max() < 4
+
+
+def test_a_chain_of_reactions_is_told_from_its_stand_ins():
+    t, rates = np.linspace(0, 12, 300), np.array([0.5, 0.4, 0.6, 0.3, 0.5, 0.2])
+    flow = np.diag(rates[:5], -1) - np.diag(rates)
+    run = solve_ivp(lambda _, x: flow @ x, (0, 12), [5.0, 0, 0, 0, 0, 0], t_eval=t, rtol=1e-9, atol=1e-9)
+    model = Discovery(Polynomials(2)).fit(
+        run.y.T + 0.02 * RNG(0).normal(size=(300, 6)), t, feature_names=list("abcdef")
+    )
+    assert terms_of(model) == [{"a"}, {"a", "b"}, {"b", "c"}, {"c", "d"}, {"d", "e"}, {"e", "f"}]
+
+
+@pytest.mark.parametrize("seed", [1026, 1039])
+def test_a_dozen_short_experiments(seed):
+    rng, t = RNG(seed), np.linspace(0, 3, 15)
+
+    def rates(_, x):
+        return [1.2 * x[0] - 0.3 * x[0] ** 2 - 0.6 * x[0] * x[1], -0.5 * x[1] + 0.3 * x[0] * x[1]]
+
+    runs = [solve_ivp(rates, (0, 3), rng.uniform(0.5, 3, 2), t_eval=t, rtol=1e-9, atol=1e-9).y.T for _ in range(12)]
+    x = [run + 0.03 * rng.normal(size=(15, 2)) for run in runs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AmbiguityWarning)
+        model = Discovery().fit(x, [t] * 12, feature_names=["n", "p"])
+    assert terms_of(model) == [{"n", "n^2", "n p"}, {"p", "n p"}]
+
+
+def test_a_state_that_is_zero_is_said_to_be_a_fixed_point():
+    with pytest.warns(AmbiguityWarning, match="fixed point"):
+        Discovery().fit(np.zeros((50, 1)), 0.1)

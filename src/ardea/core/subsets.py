@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +42,8 @@ PROGRESS = 1e-9
 # How many of the best additions are neighbours, and how many of the models proposed are polished. Measured on 54 draws
 # of known equations (`dynamics.search`): 1 and 6 lead to the same supports.
 ADDITIONS, POLISHED = 3, 3
+# Bounds on work: columns of the subsets that are all tried, and how many there may be of a size (a few milliseconds).
+LARGEST_SUBSET, MOST_SUBSETS = 3, 5000
 TINY = float(np.finfo(float).tiny)
 
 
@@ -294,6 +298,33 @@ def neighbours(problem: Problem, chosen: Model) -> list[Model]:
         best = np.argsort(change.additions)[:ADDITIONS]
         near += [(*support, int(j)) for j in best if np.isfinite(change.additions[j])]
     return sorted((model(problem, one) for one in near), key=_by_criterion)
+
+
+def small_models(problem: Problem, block: Index, others: Index, number: int) -> list[Model]:
+    """Return the best models that have few of some columns besides others that are kept: all such are tried.
+
+    With what the others explain taken out, Gram matrix G and correlations c, a subset S lowers RSS by c_Sᵀ G_SS⁻¹ c_S.
+    Subsets have up to three columns, fewer where there are more than `MOST_SUBSETS` of them.
+    """
+    q, _ = _orthonormal(_independent(problem, others)[1])
+    columns, target = problem.columns.take(block), problem.target - q @ (q.T @ problem.target)
+    columns = columns - q @ (q.T @ columns)
+    norms = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    columns = columns / np.where(norms > DEPENDENT * np.sqrt(problem.square_norms[block]), norms, np.inf)
+    gram, correlations = columns.T @ columns + DEPENDENT * np.eye(len(block)), columns.T @ target
+    found: list[tuple[float, Support]] = []
+    for size in range(1, min(LARGEST_SUBSET, len(block)) + 1):
+        if comb(len(block), size) > MOST_SUBSETS:
+            break
+        subsets = np.array(list(combinations(range(len(block)), size)))
+        part = correlations[subsets]
+        inside = gram[subsets[:, :, None], subsets[:, None, :]]
+        gain = np.einsum("ij,ij->i", part, np.linalg.solve(inside, part[:, :, None])[:, :, 0])
+        rss = float(target @ target) + problem.rest - gain
+        for i in np.argsort(rss)[:number]:
+            support = tuple(sorted((*others.tolist(), *block[subsets[i]].tolist())))
+            found.append((float(criterion(problem, rss[i], len(support))), support))
+    return [model(problem, support) for _, support in sorted(found)[:number]]
 
 
 def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:

@@ -21,7 +21,7 @@ from scipy import special
 from scipy.interpolate import CubicHermiteSpline
 
 from ardea.core.problem import Array, Problem
-from ardea.core.subsets import Model, Support, model, neighbours, select
+from ardea.core.subsets import Model, Support, model, neighbours, select, small_models
 from ardea.dynamics.collocation import Nodes, nodes_of, sample_noise, smoothed
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.series import Series
@@ -35,8 +35,11 @@ FALSE_TERMS = 0.02
 # A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
 # surroundings are searched, and selections followed at a first level.
 MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED = 12.0, 6, 10, 3
-# How often s and q are learned anew because the support has changed; the gain at which bare states are not tried.
-MOST_RELEARNED, LARGE_GAIN = 3, 50.0
+# How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
+# the process at once, and how much worse what they find must be without it to stay there.
+MOST_RELEARNED, LARGE_GAIN, HOPELESS = 3, 50.0, 200.0
+# Of every equation so many small models are fitted, where they look as good as what is there.
+SMALL_MODELS = 2
 # Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
 # the best supports are fitted again.
 LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
@@ -44,9 +47,10 @@ LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
 NOISE_OF_MAPS = 0.03
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
-# How much deviance noise of the process, or proportional noise, must save to be believed in (odds of 4 to 1). Up to so
-# many samples, noise of the process is tried even where no level of q is likelier than the last.
-CLEAR_GAIN, FEW_SAMPLES = 3.0, 200
+# How much deviance noise of the process, or proportional noise, must save to be believed in (odds of 400 to 1). Up to
+# so many samples, which cannot save that much, odds of 4 to 1 are enough, and noise of the process is tried even where
+# no level of q is likelier than the last.
+CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class Pursuit:
                 continue
             expanded.add(fit.support)
             linear = Linearised(self.of, fit.point, self.of.weights(fit.point), fit.support)
-            for support, coefficients in self.ranked(linear, len(expanded) == 1):
+            for support, coefficients in self.ranked(linear, wide=True):
                 if support not in self.met:
                     point = replace(fit.point, coefficients=coefficients)
                     self.fit(support, point, [*self.levels[2:-1:2], self.levels[-1]])
@@ -152,10 +156,20 @@ class Pursuit:
         models = select(problem, [*self.propose(problem, unit), own, *together])[:3]
         mine = model(problem, own)
         near = [one for one in neighbours(problem, mine) if one.criterion < mine.criterion + MARGIN] if own else []
+        if wide:
+            near = sorted([*near, *self._small(problem, own, mine)], key=lambda one: one.criterion)
         found: dict[Support, Array] = {}
         for one in (*models, *near[:NEIGHBOURS]):
             found.setdefault(tuple(self.candidates[j] for j in one.support), self._spread(problem, unit, one))
         return list(found.items())
+
+    def _small(self, problem: Problem, own: Support, mine: Model) -> list[Model]:
+        """Return models with another few terms in one equation that look as good as the present one."""
+        equations, found = np.array(self.candidates) // self.of.d, []
+        for equation in np.unique(equations):
+            others = np.array([j for j in own if equations[j] != equation], dtype=np.intp)
+            found += small_models(problem, np.flatnonzero(equations == equation), others, SMALL_MODELS)
+        return [one for one in found if one.criterion < mine.criterion + MARGIN and one.support != own]
 
     def near(self, linear: Linearised) -> list[tuple[Support, float]]:
         """Return the neighbours of a fit in every equation, and how much worse they look from there."""
@@ -207,12 +221,20 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
         pursuit.begin(start[1])
         early = with_process(pursuit, LARGE_GAIN)
         if early.with_process:
-            return early, _size(pursuit)
+            # What it has found may do without it.
+            for one in sorted(early.met.values(), key=early.score)[: 2 * MOST_REFINED]:
+                point = replace(start[1], states=one.point.states, coefficients=one.point.coefficients)
+                pursuit.fit(one.support, point, pursuit.levels)
+            if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
+                return early, _size(pursuit)
         pursuit.search()
         pursuit = refined(pursuit, on, 1)
         if wishes.noise == "auto" and wishes.noise_std is None:
             pursuit = with_proportional(pursuit)
-        return with_process(pursuit), _size(pursuit)
+        last = with_process(pursuit)
+        if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
+            last = early
+        return last, _size(pursuit)
 
 
 def _size(pursuit: Pursuit) -> Array:
@@ -321,7 +343,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     likely = [_likeliest(pursuit, one) for one in ranked[: 3 * MOST_REFINED if few else MOST_REFINED]]
     learned = [_learned(pursuit, one) for one in likely]
     best = min(learned, key=pursuit.score)
-    if pursuit.score(best) > pursuit.score(ranked[0]) - gain:
+    if pursuit.score(best) > pursuit.score(ranked[0]) - (min(gain, SLIGHT_GAIN) if few else gain):
         return pursuit
     for _ in range(MOST_RELEARNED):
         after = replace(pursuit, with_process=True, met={})
