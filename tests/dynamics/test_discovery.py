@@ -493,8 +493,8 @@ def test_intervals_cover_the_truth_over_many_draws():
     assert 0.90 <= np.mean(hits) <= 0.99
 
 
-def test_progress_is_shown_on_request_only(lorenz, capsys):
-    t, x = lorenz
+def test_progress_is_shown_on_request_only(noisy_lorenz, capsys):
+    t, x = noisy_lorenz
     Discovery(Polynomials(2)).fit(x, t)
     assert capsys.readouterr().err == ""
     Discovery(Polynomials(2), form="weak", verbose=1, n_jobs=1).fit(x, t)
