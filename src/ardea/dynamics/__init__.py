@@ -7,7 +7,7 @@ supports (`search`) and runs what it found (`models`, `simulation`). Differences
 """
 
 from ardea.dynamics import systems
-from ardea.dynamics.discovery import AmbiguityWarning, Discovery, MisfitWarning
+from ardea.dynamics.discovery import AmbiguityWarning, Discovery
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Custom, Fourier, Polynomials
 
@@ -17,7 +17,6 @@ __all__ = [
     "Discovery",
     "FieldTerms",
     "Fourier",
-    "MisfitWarning",
     "Polynomials",
     "systems",
 ]

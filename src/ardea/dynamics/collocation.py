@@ -71,6 +71,11 @@ class Nodes:
         """Number of samples of every state."""
         return self.seen.sum(axis=0).astype(float)
 
+    @property
+    def stretches(self) -> list[Index]:
+        """The points of every stretch that steps lead through."""
+        return np.split(np.arange(len(self.t)), np.flatnonzero(~self.joined) + 1)
+
 
 def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discrete_time: bool = False) -> Nodes:
     """Return the nodes of some series, with every usual step cut in so many; `hidden` states have no samples at all.
@@ -141,7 +146,7 @@ def smoothed(nodes: Nodes, hidden: int = 0, discrete_time: bool = False) -> Arra
     """
     out = np.zeros_like(nodes.y)
     shown = nodes.n_states - hidden
-    for part in np.split(np.arange(len(nodes.t)), np.flatnonzero(~nodes.joined) + 1):
+    for part in nodes.stretches:
         for state in range(shown):
             own = part[nodes.seen[part, state]]
             spline = _spline(nodes.t[own], nodes.y[own, state], 0 if discrete_time else own.size)
@@ -245,12 +250,16 @@ class Steps:
         return np.vstack([inner, self.nodes.middle_inputs.T])
 
     @cached_property
+    def _middle_values(self) -> Array:
+        return self.right.values(self.middles)
+
+    @cached_property
     def residual(self) -> Array:
         """What every step leaves, r of shape (steps, n)."""
         x, f = self.states.T, self._values
         if self.discrete_time:
             return np.asarray((x[:, 1:] - f[:, :-1]).T)
-        simpson = f[:, :-1] + 4 * self.right.values(self.middles) + f[:, 1:]
+        simpson = f[:, :-1] + 4 * self._middle_values + f[:, 1:]
         return np.asarray((x[:, 1:] - x[:, :-1] - self.nodes.steps / 6 * simpson).T)
 
     @cached_property
@@ -292,7 +301,7 @@ class Steps:
         """
         if self.discrete_time:
             return np.zeros_like(self.residual)
-        n, f, f_m, h = self.right.n, self._values, self.right.values(self.middles), self.nodes.steps
+        n, f, f_m, h = self.right.n, self._values, self._middle_values, self.nodes.steps
         a, m, b = self.columns[:, :-1], self.middles, self.columns[:, 1:]
         # Inputs on the parabola through their three values, states as in the middle.
         quarter_a, quarter_b = (3 * a + 6 * m - b) / 8, (3 * b + 6 * m - a) / 8

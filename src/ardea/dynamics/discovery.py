@@ -52,10 +52,6 @@ class AmbiguityWarning(UserWarning):
     """The data do not tell two models apart."""
 
 
-class MisfitWarning(UserWarning):
-    """The equations leave more than the noise of the samples."""
-
-
 class Discovery(EquationsOfMotion, BaseEstimator):
     """Find sparse equations x′ = Θ(x)ξ (or x_{i+1} = Θ(x_i)ξ) from noisy data.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from scipy import linalg, special
 from ardea.core.evidence import Estimate
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support, select
-from ardea.dynamics.collocation import noise_degrees, sample_noise
+from ardea.dynamics.collocation import noise_degrees
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import Propose, Pursuit, Wishes, pursued
 from ardea.dynamics.series import Series
@@ -92,16 +92,18 @@ class FoundStates:
     @cached_property
     def linear(self) -> Linearised:
         """The likelihood linearised at the fit."""
-        return Linearised(self.likelihood, self.fit.point, self.likelihood.weights(self.fit.point), self.fit.support)
+        return self.likelihood.linearised(self.fit.point, self.fit.support)
 
     @property
     def excitation(self) -> list[float]:
         """How much every measured state varies in units of its noise."""
-        measured = len(self.sample_noise)
-        size = self.fit.point.noise[:measured] * np.sqrt(
-            np.mean(self.likelihood.sizes(self.fit.point.states)[:, :measured] ** 2, axis=0)
-        )
-        return list(self.fit.point.states[:, :measured].std(axis=0) / np.maximum(size, TINY))
+        size, measured = self._noise, len(self.sample_noise)
+        return list(self.fit.point.states[:, :measured].std(axis=0) / np.maximum(size[:measured], TINY))
+
+    @property
+    def _noise(self) -> Array:
+        """The noise of every state in its own units."""
+        return np.asarray(self.fit.point.noise * self.likelihood.usual_size(self.fit.point.states))
 
     @cached_property
     def covariance(self) -> Array:
@@ -177,9 +179,8 @@ class FoundStates:
         rows = (vectors / np.sqrt(np.maximum(values, support.size * EPSILON))).T
         target = rows @ (self.fit.point.coefficients[number + self._first, support] / unit)
         measured = number if number < len(self.sample_noise) else 0
-        size = float(np.sqrt(np.mean(of.sizes(self.fit.point.states)[:, measured] ** 2)))
         problem = Problem(DenseColumns(rows), target, degrees, of.n_samples)
-        noise = float(self.fit.point.noise[measured] * size)
+        noise = float(self._noise[measured])
         return KeptTerms.of_rows(
             support, problem, unit, noise, of.n_samples - degrees, None if of.told is None else 1.0
         )
@@ -211,17 +212,14 @@ class FoundStates:
             problem, unit = posed_problem
             for _ in range(n_resamples):
                 target = problem.target + generator.standard_normal(problem.target.size)
-                drawn = Problem(
-                    problem.columns, target, problem.rest, problem.n_rows, problem.floor, price=problem.price
-                )
+                drawn = replace(problem, target=target)
                 chosen[list(select(drawn, self.pursuit.propose(drawn, unit))[0].support)] += 1
         return np.asarray(chosen.reshape(-1, of.d) / n_resamples)
 
 
 def found_states(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> FoundStates:
     """Find the equations of some series on the likelihood of their trajectories."""
-    pursuit, exact = pursued(series, library, propose, wishes)
-    noise = sample_noise(series)
+    pursuit, exact, noise = pursued(series, library, propose, wishes)
     measured = len(noise)
     floor = np.maximum(noise, LEAST_NOISE * pursuit.best.point.states[:, :measured].std(axis=0))
     rows = int(np.sum(np.any(pursuit.of.nodes.seen, axis=1)))

@@ -88,6 +88,11 @@ class Pursuit:
         """The best support met."""
         return min(self.met.values(), key=self.score)
 
+    @property
+    def ranking(self) -> list[Fit]:
+        """All supports met, best first."""
+        return sorted(self.met.values(), key=self.score)
+
     def begin(self, start: Point) -> None:
         """Fit what selections at the first levels find, each from the result of the one before."""
         found: dict[Support, Point] = {}
@@ -95,7 +100,7 @@ class Pursuit:
         for level in self.levels[:2]:
             support: Support = ()
             for _ in range(MOST_SELECTED):
-                linear = Linearised(self.of, replace(point, process=level), self.of.weights(point), support)
+                linear = self.of.linearised(replace(point, process=level), support)
                 ranked = self.ranked(linear)
                 if not ranked or ranked[0][0] == support:
                     break
@@ -113,17 +118,15 @@ class Pursuit:
         while len(expanded) < MOST_EXPANDED:
             fit = self.best
             if fit.support in expanded:
-                rivals = [one for one in self.met.values() if self.score(one) < self.score(fit) + MARGIN]
-                rivals = [one for one in sorted(rivals, key=self.score)[1:3] if one.support not in again]
-                for one in rivals:
+                close = [one for one in self.ranking[1:3] if self.score(one) < self.score(fit) + MARGIN]
+                for one in [one for one in close if one.support not in again]:
                     self.fit(one.support, replace(fit.point, coefficients=one.point.coefficients), self.levels)
                     again.add(one.support)
                 if self.best is fit:
                     break
                 continue
             expanded.add(fit.support)
-            linear = Linearised(self.of, fit.point, self.of.weights(fit.point), fit.support)
-            for support, coefficients in self.ranked(linear, wide=True):
+            for support, coefficients in self.ranked(self.of.linearised(fit.point, fit.support), wide=True):
                 if support not in self.met:
                     point = replace(fit.point, coefficients=coefficients)
                     self.fit(support, point, [*self.levels[2:-1:2], self.levels[-1]])
@@ -150,8 +153,7 @@ class Pursuit:
         if posed is None:
             return []
         problem, unit = posed
-        place = {candidate: i for i, candidate in enumerate(self.candidates)}
-        own = tuple(place[candidate] for candidate in linear.support)
+        own = tuple(self.candidates.index(candidate) for candidate in linear.support)
         together = wide_supports(problem) if not own or wide else []
         models = select(problem, [*self.propose(problem, unit), own, *together])[:3]
         mine = model(problem, own)
@@ -205,8 +207,13 @@ def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
     return float(degrees * np.log1p(quantile**2 / degrees))
 
 
-def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Array]:
-    """Find the equations of some series; return the search at its end, and the noise at which they hold exactly."""
+def pursued(
+    series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes
+) -> tuple[Pursuit, Array, Array]:
+    """Find the equations of some series.
+
+    Return the search at its end, the noise at which the equations hold exactly, and that of the samples.
+    """
     from tqdm import tqdm
 
     hidden = series[0].x.shape[1] * (wishes.order - 1)
@@ -216,17 +223,19 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
         return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:
-        start = _beginning(on(1, wishes.noise == "proportional"), series, hidden, propose, wishes)
+        of = on(1, wishes.noise == "proportional")
+        sampled = sample_noise(series)
+        start = _beginning(of, sampled, hidden, propose, wishes)
         pursuit = replace(start[0], told=bar.update, start=start[1])
         pursuit.begin(start[1])
         early = with_process(pursuit, LARGE_GAIN)
         if early.with_process:
             # What it has found may do without it.
-            for one in sorted(early.met.values(), key=early.score)[: 2 * MOST_REFINED]:
+            for one in early.ranking[: 2 * MOST_REFINED]:
                 point = replace(start[1], states=one.point.states, coefficients=one.point.coefficients)
                 pursuit.fit(one.support, point, pursuit.levels)
             if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
-                return early, _size(pursuit)
+                return early, _size(pursuit), sampled
         pursuit.search()
         pursuit = refined(pursuit, on, 1)
         if wishes.noise == "auto" and wishes.noise_std is None:
@@ -234,13 +243,13 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
         last = with_process(pursuit)
         if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
             last = early
-        return last, _size(pursuit)
+        return last, _size(pursuit), sampled
 
 
 def _size(pursuit: Pursuit) -> Array:
     """Return the noise of every state in its own units."""
     point = pursuit.best.point
-    return np.asarray(point.noise * np.sqrt(np.mean(pursuit.of.sizes(point.states) ** 2, axis=0)))
+    return np.asarray(point.noise * pursuit.of.usual_size(point.states))
 
 
 def _rates(nodes: Nodes, hidden: int) -> Array | None:
@@ -252,18 +261,16 @@ def _rates(nodes: Nodes, hidden: int) -> Array | None:
     return fixed
 
 
-def _beginning(
-    of: Likelihood, series: Sequence[Series], hidden: int, propose: Propose, wishes: Wishes
-) -> tuple[Pursuit, Point]:
+def _beginning(of: Likelihood, sampled: Array, hidden: int, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Point]:
     """Return a search with the error of the present steps as noise of the process, and where it starts."""
     states = smoothed(of.nodes, hidden, wishes.discrete_time)
-    size = np.sqrt(np.mean(of.sizes(states) ** 2, axis=0))
+    size = of.usual_size(states)
     if wishes.noise_std is not None:
         noise = wishes.noise_std
     elif wishes.discrete_time:  # differences say nothing of the noise of a map
         noise = NOISE_OF_MAPS * states.std(axis=0) / size
     else:
-        noise = np.concatenate([sample_noise(series), states[:, of.n - hidden :].std(axis=0)]) / size
+        noise = np.concatenate([sampled, states[:, of.n - hidden :].std(axis=0)]) / size
     noise = np.maximum(noise, of.floor)
     candidates = tuple(range(hidden * of.d, of.n * of.d))
     error: Array | float = 0.0
@@ -282,13 +289,13 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: i
     fit, of = pursuit.best, pursuit.of
     last = of.ladder(fit.point.states, fit.point.noise)[-1]
     exact = replace(fit.point, process=last)
-    bias = float(np.max(Linearised(of, exact, of.weights(exact), fit.support).bias(), initial=0.0))
+    bias = float(np.max(of.linearised(exact, fit.support).bias(), initial=0.0))
     # The error falls with the fourth power of the steps.
     finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / LARGEST_BIAS) ** 0.25))))
     if finer == substeps and (substeps > 1 or np.all(pursuit.levels[-1] < LEVEL_FACTOR * last)):
         return pursuit
     new = of if finer == substeps else on(finer, of.proportional)
-    ranked = sorted(pursuit.met.values(), key=pursuit.score)[:MOST_REFINED]
+    ranked = pursuit.ranking[:MOST_REFINED]
     starts = [replace(one.point, states=_between(of, one.point, new.nodes)) for one in ranked]
     # What error is left where steps cannot be shorter counts as noise of the process.
     error = new.steps(starts[0]).truncation()[new.nodes.joined] * (bias * (substeps / finer) ** 4 > 2 * LARGEST_BIAS)
@@ -304,9 +311,7 @@ def _between(of: Likelihood, point: Point, nodes: Nodes) -> Array:
     """Return the states at other nodes, with the slopes of the equations at the old ones."""
     slopes = of.steps(point).right.values(np.vstack([point.states.T, of.nodes.inputs.T])).T
     out = np.empty((len(nodes.t), of.n))
-    ends_old = np.split(np.arange(len(of.nodes.t)), np.flatnonzero(~of.nodes.joined) + 1)
-    ends_new = np.split(np.arange(len(nodes.t)), np.flatnonzero(~nodes.joined) + 1)
-    for old, new in zip(ends_old, ends_new, strict=True):
+    for old, new in zip(of.nodes.stretches, nodes.stretches, strict=True):
         out[new] = CubicHermiteSpline(of.nodes.t[old], point.states[old], slopes[old])(nodes.t[new])
     return out
 
@@ -315,13 +320,13 @@ def with_proportional(pursuit: Pursuit) -> Pursuit:
     """Return the search with noise proportional to the states, where the likelihood is clearly for it."""
     fit, of = pursuit.best, pursuit.of
     new = of.with_proportional()
-    noise = np.maximum(fit.point.noise / np.sqrt(np.mean(new.sizes(fit.point.states) ** 2, axis=0)), new.floor)
+    noise = np.maximum(fit.point.noise / new.usual_size(fit.point.states), new.floor)
     levels = new.ladder(fit.point.states, noise, pursuit.levels[-1])
     after = replace(pursuit, of=new, levels=levels, met={})
     after.fit(fit.support, replace(fit.point, noise=noise), levels[-2:])
     if after.best.deviance > fit.deviance - CLEAR_GAIN:
         return pursuit
-    for one in sorted(pursuit.met.values(), key=pursuit.score)[1:MOST_REFINED]:
+    for one in pursuit.ranking[1:MOST_REFINED]:
         after.fit(one.support, replace(one.point, noise=noise), levels[-2:])
     after.search()
     return after
@@ -332,16 +337,16 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
 
     Supports are compared at the same s and q, which are learned for the best of them, again while that changes.
     """
-    of, ranked = pursuit.of, sorted(pursuit.met.values(), key=pursuit.score)
+    of, ranked = pursuit.of, pursuit.ranking
     few, point = of.n_samples <= FEW_SAMPLES, ranked[0].point
-    if np.all(
-        point.noise[of.nodes.counts > 0] <= 2 * of.floor[of.nodes.counts > 0]
-    ):  # no noise, and none of the process
+    measured = of.nodes.counts > 0
+    if np.all(point.noise[measured] <= 2 * of.floor[measured]):  # no noise, and none of the process
         return pursuit
-    if not few and _likeliest(pursuit, ranked[0]) is ranked[0]:
+    likely = _likeliest(pursuit, ranked[0])
+    if not few and likely is ranked[0]:
         return pursuit
-    likely = [_likeliest(pursuit, one) for one in ranked[: 3 * MOST_REFINED if few else MOST_REFINED]]
-    learned = [_learned(pursuit, one) for one in likely]
+    others = ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
+    learned = [_learned(pursuit, one) for one in (likely, *(_likeliest(pursuit, other) for other in others))]
     best = min(learned, key=pursuit.score)
     if pursuit.score(best) > pursuit.score(ranked[0]) - (min(gain, SLIGHT_GAIN) if few else gain):
         return pursuit

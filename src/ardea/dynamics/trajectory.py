@@ -31,8 +31,7 @@ from ardea.dynamics.libraries import Library
 
 # The first level of q, as a share of the states' own steps, the factor between levels, and the last, as a share of
 # s/N: what N steps then add up to does not matter.
-FIRST_LEVEL, LEVEL_FACTOR, LAST_LEVEL = 0.3, 6.0, 0.1
-MOST_LEVELS = 7
+FIRST_LEVEL, LEVEL_FACTOR, LAST_LEVEL, MOST_LEVELS = 0.3, 6.0, 0.1, 7
 # The last level in shares of s, at least: beyond, the factor of H loses its digits (κ² = 1e10).
 LEAST_RATIO = 1e-5
 MOST_ITERATIONS, MOST_DAMPINGS = 15, 8
@@ -42,8 +41,6 @@ FIRST_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
 SETTLED = 0.02
 # Rounds in which s and q are learned together, and the gain in deviance that is worth another; how much q² may change.
 MOST_ROUNDS, LEARNED, LARGEST_CHANGE = 12, 0.2, 16.0
-# How often the tilt is taken anew while s and q are held: it hardly depends on the coefficients.
-TILTS = 1
 # Rounds in which s alone is learned, and the share by which it may still change: H then hardly does.
 MOST_NOISE_ROUNDS, SAME_NOISE = 3, 0.02
 # MacKay's rule is slow where s is far below q: its change of ln s and ln q is taken up to so many times while that
@@ -94,13 +91,11 @@ class Likelihood:
         proportional: bool = False,
         told: Array | None = None,
     ) -> None:
-        self.told = told
+        self.told, self.proportional = told, proportional
         mean = nodes.y.sum(axis=0) / np.maximum(nodes.counts, 1.0)
         spread = np.sqrt(np.sum(np.where(nodes.seen, nodes.y - mean, 0.0) ** 2, axis=0) / np.maximum(nodes.counts, 1.0))
-        least = LEAST_NOISE * np.where(spread > 0, spread, 1.0)
-        self.floor: Array = np.full(nodes.n_states, LEAST_NOISE) if proportional else least
+        self.floor: Array = LEAST_NOISE * np.where((spread > 0) & (not proportional), spread, 1.0)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
-        self.proportional = proportional
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
         self.d = library.n_terms(self.n + self.n_inputs)
         self.n_samples = float(nodes.seen.sum())
@@ -122,6 +117,14 @@ class Likelihood:
         size, largest = np.abs(states), np.abs(states).max(axis=0)
         return np.asarray(np.maximum(size, LEAST_SIZE * np.where(largest > 0, largest, 1.0)))
 
+    def usual_size(self, states: Array) -> Array:
+        """Return what one unit of noise is worth in the units of every state, (n,)."""
+        return np.sqrt(np.mean(self.sizes(states) ** 2, axis=0))
+
+    def linearised(self, point: Point, support: Support) -> Linearised:
+        """Return the likelihood linearised at a point, with the weights of its own states."""
+        return Linearised(self, point, self.weights(point), support)
+
     def weights(self, point: Point) -> Array:
         """Return 1/s² of every sample, zero where there is none."""
         return np.asarray(np.where(self.nodes.seen, 1 / (point.noise * self.sizes(point.states)) ** 2, 0.0))
@@ -136,7 +139,7 @@ class Likelihood:
         moves = np.diff(states, axis=0)[self.nodes.joined]
         if self.discrete_time:
             moves = states[1:][self.nodes.joined] - states.mean(axis=0)
-        size = noise * np.sqrt(np.mean(self.sizes(states) ** 2, axis=0))
+        size = noise * self.usual_size(states)
         # Where there is no noise to speak of, nothing is lost by a q of its order, and digits are gained.
         ratio = np.where(noise <= 2 * self.floor, LAST_LEVEL, max(LAST_LEVEL / len(states), LEAST_RATIO))
         last = np.maximum(size * ratio, least)
@@ -146,8 +149,7 @@ class Likelihood:
 
     def placed(self, support: Sequence[int]) -> tuple[Index, Index]:
         """Return equations and terms of some candidates."""
-        equations, terms = np.divmod(np.asarray(support, dtype=np.intp), self.d)
-        return equations, terms
+        return np.divmod(np.asarray(support, dtype=np.intp), self.d)
 
     def on_support(self, coefficients: Array, support: Sequence[int]) -> Array:
         """Return the coefficients with zeros off the support."""
@@ -158,8 +160,7 @@ class Likelihood:
 
     def descended(self, point: Point, support: Support) -> tuple[Point, Linearised]:
         """Return the least J from a point at its s and q, and the linearisation there."""
-        weights, damping = self.weights(point), 0.0
-        current = Linearised(self, point, weights, support)
+        current, damping = self.linearised(point, support), 0.0
         for _ in range(MOST_ITERATIONS):
             for _ in range(MOST_DAMPINGS):
                 following = current.moved(damping)
@@ -193,11 +194,9 @@ class Likelihood:
         return Fit(support, point, linear.deviance(point.noise))
 
     def _untilted(self, point: Point, support: Support) -> tuple[Point, Linearised]:
-        """Return the least −2 ln p(y), states integrated out, from a point at its s and q."""
-        for _ in range(TILTS):
-            point, linear = self.descended(point, support)
-            point = replace(point, tilt=linear.tilted())
-        return self.descended(point, support)
+        """Return the least −2 ln p(y) from a point at its s and q; the tilt hardly depends on the coefficients."""
+        point, linear = self.descended(point, support)
+        return self.descended(replace(point, tilt=linear.tilted()), support)
 
     def learned(self, support: Support, start: Point, rounds: int = MOST_ROUNDS) -> Fit:
         """Return the fit of a support with s and q learned together."""
@@ -292,8 +291,12 @@ class Linearised:
     def _band(self) -> Array:
         return self.band(self.weights, self.precisions)
 
-    def factor(self, damping: float = 0.0) -> Array | None:
-        """Return the Cholesky factor of H, damped; None where H is not positive."""
+    @cached_property
+    def factor(self) -> Array | None:
+        """The Cholesky factor of H; None where H is not positive."""
+        return self._damped(0.0)
+
+    def _damped(self, damping: float) -> Array | None:
         band = self._band.copy()
         band[0] += damping * np.tile(self.weights.max(axis=0), len(self.weights))
         factor, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
@@ -316,7 +319,7 @@ class Linearised:
 
     def moved(self, damping: float) -> Linearised | None:
         """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken."""
-        factor = self.factor(damping)
+        factor = self._damped(damping) if damping else self.factor
         if factor is None:
             return None
         outer, inner, slope = self.border
@@ -333,7 +336,7 @@ class Linearised:
 
     def information(self, support: Sequence[int]) -> tuple[Array, Array, float] | None:
         """Return S and b of some candidates, and J with the states at their best."""
-        factor = self.factor()
+        factor = self.factor
         if factor is None:
             return None
         outer, inner, slope = self.border_of(support)
@@ -369,7 +372,7 @@ class Linearised:
     def bias(self) -> Array:
         """Return what the error of the steps adds to the coefficients, in units of their standard errors."""
         found = self.information(self.support)
-        factor = self.factor()
+        factor = self.factor
         if found is None or factor is None or not self.support:
             return np.zeros(len(self.support))
         error = self.steps.truncation()
@@ -388,7 +391,7 @@ class Linearised:
         V_ii = (L_iiL_iiᵀ)⁻¹ + G_iᵀV_{i+1,i+1}G_i, V_{i+1,i} = −V_{i+1,i+1}G_i.
         """
         points, n = self.errors.shape
-        factor = self.factor()
+        factor = self.factor
         if factor is None:
             return np.full((points, n, n), np.nan), np.full((points - 1, n, n), np.nan)
         own, below = np.zeros((points, n, n)), np.zeros((points, n, n))
@@ -407,7 +410,7 @@ class Linearised:
     def deviations(self, covariance: Array) -> Array:
         """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
         variance = np.einsum("ikk->ik", self.covariances()[0]).copy()
-        factor = self.factor()
+        factor = self.factor
         if self.support and factor is not None:
             outer, _, _ = self.border
             solved, _ = lapack.dpbtrs(factor, outer, lower=1)
@@ -439,7 +442,7 @@ class Linearised:
 
     def start(self) -> tuple[Array, Array]:
         """Return how the first state depends on the coefficients, (n, k), and its covariance where these are given."""
-        n, factor = self.of.n, self.factor()
+        n, factor = self.of.n, self.factor
         if factor is None:
             return np.zeros((n, len(self.support))), np.zeros((n, n))
         solved, _ = lapack.dpbtrs(factor, np.column_stack([np.eye(self.errors.size, n), self.border[0]]), lower=1)
