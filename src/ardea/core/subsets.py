@@ -43,7 +43,7 @@ PROGRESS = 1e-9
 # of known equations (`dynamics.search`): 1 and 6 lead to the same supports.
 ADDITIONS, POLISHED = 3, 3
 # Bounds on work: columns of the subsets that are all tried, and how many there may be of a size (a few milliseconds).
-LARGEST_SUBSET, MOST_SUBSETS = 3, 5000
+LARGEST_SUBSET, MOST_SUBSETS = 5, 6000
 TINY = float(np.finfo(float).tiny)
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 
 from ardea.core.problem import Array, Index
+from ardea.dynamics.chain import loops
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.series import NOISE_ORDERS, Series, noise_levels
@@ -56,12 +57,12 @@ class Nodes:
         """Number of states n."""
         return self.y.shape[1]
 
-    @property
+    @cached_property
     def steps(self) -> Array:
         """Lengths of the steps, 1 where there is none."""
         return np.where(self.joined, np.diff(self.t), 1.0)
 
-    @property
+    @cached_property
     def usual_step(self) -> float:
         """Mean length of a step."""
         return float(np.mean(np.diff(self.t)[self.joined]))
@@ -270,12 +271,11 @@ class Steps:
     @cached_property
     def derivatives(self) -> tuple[Array, Array]:
         """∂r/∂x_a and ∂r/∂x_b, shape (steps, n, n)."""
-        one, J = np.eye(self.right.n), self.right.jacobians(self.columns)
+        J = self.right.jacobians(self.columns)
         if self.discrete_time:
-            return -J[:-1], np.broadcast_to(one, J[:-1].shape)
-        h, J_m = self.nodes.steps[:, None, None], self.middle_jacobians
-        before = -one - h / 6 * (J[:-1] + 2 * J_m + h / 2 * (J_m @ J[:-1]))
-        return before, one - h / 6 * (J[1:] + 2 * J_m - h / 2 * (J_m @ J[1:]))
+            return -J[:-1], np.broadcast_to(np.eye(self.right.n), J[:-1].shape)
+        before, after = loops().step_blocks(J, self.middle_jacobians, self.nodes.steps)
+        return before, after
 
     def border(self, equations: Index, terms: Index) -> Array:
         """Return ∂r/∂ξ of some coefficients, shape (steps, n, coefficients)."""

@@ -34,7 +34,7 @@ Propose = Callable[[Problem, Array], list[Support]]
 FALSE_TERMS = 0.02
 # A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
 # surroundings are searched, and selections followed at a first level.
-MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED = 12.0, 6, 10, 3
+MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED, FIRST_LEVELS, MOST_LOOSENED = 12.0, 6, 10, 3, 3, 3
 # How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
 # the process at once, and how much worse what they find must be without it to stay there.
 MOST_RELEARNED, LARGE_GAIN, HOPELESS = 3, 50.0, 200.0
@@ -51,6 +51,9 @@ FIFTH, STEP_ERROR = 5, 3 / 2880
 # so many samples, which cannot save that much, odds of 4 to 1 are enough, and noise of the process is tried even where
 # no level of q is likelier than the last.
 CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
+# Proportional noise is not tried where, at the states found, it is less likely by this: a fit of its own hardly gains so
+# much (a convention).
+WORTH_A_FIT = 30.0
 
 
 @dataclass(frozen=True)
@@ -94,58 +97,108 @@ class Pursuit:
         return sorted(self.met.values(), key=self.score)
 
     def begin(self, start: Point) -> None:
-        """Fit what selections at the first levels find, each from the result of the one before."""
+        """Fit what selections at the first levels find: of every equation alone, then of all from what these give."""
         found: dict[Support, Point] = {}
-        point = start
-        for level in self.levels[:2]:
+        for level in self.levels[:FIRST_LEVELS]:
+            point = replace(start, process=level)
+            ranked = self.alone(self.of.linearised(point, ()))
             support: Support = ()
             for _ in range(MOST_SELECTED):
-                linear = self.of.linearised(replace(point, process=level), support)
-                ranked = self.ranked(linear)
                 if not ranked or ranked[0][0] == support:
                     break
-                support, coefficients = ranked[0]
-                for other, values in ranked[:2]:
+                support, coefficients, _ = ranked[0]
+                for other, values, _ in ranked[:2]:
                     found.setdefault(other, replace(start, coefficients=values))
-                point, _ = self.of.descended(replace(point, coefficients=coefficients, process=level), support)
+                point, linear = self.of.descended(replace(point, coefficients=coefficients), support)
+                ranked = self.ranked(linear)
         for support, at in found.items() or [((), start)]:
             self.fit(support, at, self.levels)
 
+    def alone(self, linear: Linearised) -> list[tuple[Support, Array, float]]:
+        """Return the supports that are best for every equation alone, of states that do not yet depend on each other.
+
+        Each equation then has noise of its own: one that nothing fits does not hide the terms of the others.
+        """
+        support: Support = ()
+        coefficients = np.zeros((self.of.n, self.of.d))
+        equations = np.array(self.candidates) // self.of.d
+        for equation in np.unique(equations):
+            own = tuple(np.array(self.candidates)[equations == equation].tolist())
+            posed = linear.problem(own, self.of.tied(equation))
+            if posed is None:
+                return []
+            problem, unit = replace(posed[0], price=self.price), posed[1]
+            best = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])[0]
+            small = small_models(problem, np.arange(len(own)), np.empty(0, dtype=np.intp), 1)
+            best = min([best, *small], key=lambda one: one.criterion)
+            coefficients += self._spread(problem, unit, best, own)
+            support += tuple(own[j] for j in best.support)
+        return [(support, coefficients, 0.0)]
+
     def search(self) -> Fit:
-        """Look around the best fit until nothing near it is better, its closest rivals fitted again from its states."""
+        """Look around the best fit until nothing near it is better.
+
+        1) Its neighbours, as the linearisation there sees them. 2) Its closest rivals, fitted again from its states.
+        3) What looks better at larger q, where the states are freer and the linearisation reaches further.
+        """
+        looks = (self._neighbours, self._rivals_again, self._loosened)
         expanded: set[Support] = set()
-        again: set[Support] = set()
-        while len(expanded) < MOST_EXPANDED:
+        while len(expanded) < MOST_EXPANDED and self.best.support not in expanded:
             fit = self.best
-            if fit.support in expanded:
-                close = [one for one in self.ranking[1:3] if self.score(one) < self.score(fit) + MARGIN]
-                for one in [one for one in close if one.support not in again]:
-                    self.fit(one.support, replace(fit.point, coefficients=one.point.coefficients), self.levels)
-                    again.add(one.support)
-                if self.best is fit:
-                    break
-                continue
             expanded.add(fit.support)
-            for support, coefficients in self.ranked(self.of.linearised(fit.point, fit.support), wide=True):
-                if support not in self.met:
-                    point = replace(fit.point, coefficients=coefficients)
-                    self.fit(support, point, [*self.levels[2:-1:2], self.levels[-1]])
+            for look in looks:
+                look(fit)
+                if self.best.support != fit.support:
+                    break
         return self.best
+
+    def _neighbours(self, fit: Fit) -> None:
+        for support, coefficients, _ in self.ranked(self.of.linearised(fit.point, fit.support), wide=True):
+            self._tried(support, replace(fit.point, coefficients=coefficients))
+
+    def _rivals_again(self, fit: Fit) -> None:
+        for one in self.ranking[1:3]:
+            if self.score(one) < self.score(fit) + MARGIN:
+                self.fit(one.support, replace(fit.point, coefficients=one.point.coefficients), self.levels)
+
+    def _loosened(self, fit: Fit) -> None:
+        point = fit.point
+        for level in [] if self.with_process else self.levels[-2:0:-2]:
+            point, linear = self.of.descended(replace(point, process=level), fit.support)
+            for support, coefficients, gain in self.ranked(linear, wide=True)[:MOST_LOOSENED]:
+                if gain > 0:
+                    self._tried(support, replace(point, noise=fit.point.noise, coefficients=coefficients))
+
+    def _tried(self, support: Support, start: Point) -> None:
+        """Fit a support that was not met, from states that are close."""
+        if support not in self.met:
+            self.fit(support, start, [*self.levels[2:-1:2], self.levels[-1]])
 
     def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:
         """Fit a support, and keep it if it is better than before."""
-        fit = self.of.held(support, start) if self.with_process else self.of.fitted(support, start, levels)
+        if self.with_process:
+            fit = self.of.held(support, start)
+        else:
+            fit = self.of.fitted(support, start, levels, self._limit(len(support)))
         self.told()
         if support not in self.met or fit.deviance < self.met[support].deviance:
             self.met[support] = fit
+
+    def _limit(self, n_terms: int) -> float:
+        """Return the rough deviance from which on a support of some terms is not worth a fit."""
+        if not self.met:
+            return np.inf
+        best = self.best
+        price = self.price * (len(best.support) - n_terms)
+        return self.of.roughly(self.of.weights(best.point)) + price + HOPELESS
 
     def posed(self, linear: Linearised) -> tuple[Problem, Array] | None:
         """Return the regression on all candidates."""
         found = linear.problem(self.candidates)
         return None if found is None else (replace(found[0], price=self.price), found[1])
 
-    def ranked(self, linear: Linearised, wide: bool = False) -> list[tuple[Support, Array]]:
-        """Return supports worth a fit, best first, with the coefficients that the linearisation gives them.
+    def ranked(self, linear: Linearised, wide: bool = False) -> list[tuple[Support, Array, float]]:
+        """Return supports worth a fit, best first, with their coefficients in the linearisation and what they gain.
 
         `wide`: terms that explain something only together are looked for, too.
         """
@@ -160,10 +213,15 @@ class Pursuit:
         near = [one for one in neighbours(problem, mine) if one.criterion < mine.criterion + MARGIN] if own else []
         if wide:
             near = sorted([*near, *self._small(problem, own, mine)], key=lambda one: one.criterion)
-        found: dict[Support, Array] = {}
-        for one in (*models, *near[:NEIGHBOURS]):
-            found.setdefault(tuple(self.candidates[j] for j in one.support), self._spread(problem, unit, one))
-        return list(found.items())
+        found = {one.support: one for one in (*models, *near[:NEIGHBOURS])}
+        return [
+            (
+                tuple(self.candidates[j] for j in one.support),
+                self._spread(problem, unit, one, self.candidates),
+                mine.criterion - one.criterion,
+            )
+            for one in sorted(found.values(), key=lambda one: one.criterion)
+        ]
 
     def _small(self, problem: Problem, own: Support, mine: Model) -> list[Model]:
         """Return models with another few terms in one equation that look as good as the present one."""
@@ -188,11 +246,11 @@ class Pursuit:
                 found.append((tuple(inside[j] for j in one.support), one.criterion - mine.criterion))
         return found
 
-    def _spread(self, problem: Problem, unit: Array, one: Model) -> Array:
+    def _spread(self, problem: Problem, unit: Array, one: Model, candidates: Support) -> Array:
         """Return the least-squares coefficients of a support as (n, d)."""
         values, chosen = np.zeros(self.of.n * self.of.d), np.array(one.support, dtype=np.intp)
         if chosen.size:
-            values[np.array(self.candidates)[chosen]] = problem.least_squares(chosen)[0] * unit[chosen]
+            values[np.array(candidates)[chosen]] = problem.least_squares(chosen)[0] * unit[chosen]
         return values.reshape(self.of.n, self.of.d)
 
 
@@ -229,6 +287,8 @@ def pursued(
         pursuit = replace(start[0], told=bar.update, start=start[1])
         pursuit.begin(start[1])
         early = with_process(pursuit, LARGE_GAIN)
+        if early.with_process and np.any(_step_error(early.of, early.best.point) > early.best.point.process / 2):
+            early = pursuit  # it is the error of the steps
         if early.with_process:
             # What it has found may do without it.
             for one in early.ranking[: 2 * MOST_REFINED]:
@@ -244,6 +304,17 @@ def pursued(
         if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
             last = early
         return last, _size(pursuit), sampled
+
+
+def _exact(pursuit: Pursuit, point: Point) -> bool:
+    """Return whether q falls next to nothing, and not only to the error of the steps."""
+    last = pursuit.of.ladder(point.states, point.noise)[-1]
+    return bool(np.all(pursuit.levels[-1] < LEVEL_FACTOR * last))
+
+
+def _step_error(of: Likelihood, point: Point) -> Array:
+    """Return the root mean square of the error of the steps in every state."""
+    return np.sqrt(np.mean(of.steps(point).truncation()[of.nodes.joined] ** 2, axis=0))
 
 
 def _size(pursuit: Pursuit) -> Array:
@@ -290,16 +361,17 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: i
     last = of.ladder(fit.point.states, fit.point.noise)[-1]
     exact = replace(fit.point, process=last)
     bias = float(np.max(of.linearised(exact, fit.support).bias(), initial=0.0))
-    # The error falls with the fourth power of the steps.
-    finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / LARGEST_BIAS) ** 0.25))))
-    if finer == substeps and (substeps > 1 or np.all(pursuit.levels[-1] < LEVEL_FACTOR * last)):
+    # The error falls with the fourth power of the steps. It is part of the intervals, all of them without noise.
+    largest = 1.0 if of.noiseless(fit.point) else LARGEST_BIAS
+    finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / largest) ** 0.25))))
+    if finer == substeps and (substeps > 1 or _exact(pursuit, fit.point)):
         return pursuit
     new = of if finer == substeps else on(finer, of.proportional)
     ranked = pursuit.ranking[:MOST_REFINED]
     starts = [replace(one.point, states=_between(of, one.point, new.nodes)) for one in ranked]
     # What error is left where steps cannot be shorter counts as noise of the process.
-    error = new.steps(starts[0]).truncation()[new.nodes.joined] * (bias * (substeps / finer) ** 4 > 2 * LARGEST_BIAS)
-    levels = new.ladder(starts[0].states, fit.point.noise, np.sqrt(np.mean(error**2, axis=0)))
+    error = _step_error(new, starts[0]) * (bias * (substeps / finer) ** 4 > 2 * largest)
+    levels = new.ladder(starts[0].states, fit.point.noise, error)
     after = replace(pursuit, of=new, levels=levels, met={})
     for one, start in zip(ranked, starts, strict=True):
         after.fit(one.support, start, levels[-3:])
@@ -320,6 +392,8 @@ def with_proportional(pursuit: Pursuit) -> Pursuit:
     """Return the search with noise proportional to the states, where the likelihood is clearly for it."""
     fit, of = pursuit.best, pursuit.of
     new = of.with_proportional()
+    if of.noiseless(fit.point) or new.misfit_of(fit.point.states) > of.misfit_of(fit.point.states) + WORTH_A_FIT:
+        return pursuit
     noise = np.maximum(fit.point.noise / new.usual_size(fit.point.states), new.floor)
     levels = new.ladder(fit.point.states, noise, pursuit.levels[-1])
     after = replace(pursuit, of=new, levels=levels, met={})
@@ -339,8 +413,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     """
     of, ranked = pursuit.of, pursuit.ranking
     few, point = of.n_samples <= FEW_SAMPLES, ranked[0].point
-    measured = of.nodes.counts > 0
-    if np.all(point.noise[measured] <= 2 * of.floor[measured]):  # no noise, and none of the process
+    if of.noiseless(point):  # none of the process either
         return pursuit
     likely = _likeliest(pursuit, ranked[0])
     if not few and likely is ranked[0]:

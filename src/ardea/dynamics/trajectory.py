@@ -26,6 +26,7 @@ from scipy.linalg import lapack
 
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
+from ardea.dynamics.chain import Chain
 from ardea.dynamics.collocation import Nodes, RightSide, Steps
 from ardea.dynamics.libraries import Library
 
@@ -53,8 +54,6 @@ MOST_COUNTED = 12
 LEAST_NOISE = 1e-6
 # Directions with less than this share of the largest information are rounding error (κ² of the last level).
 RESOLVED = 1e-10
-# The share by which a weight is changed to differentiate ln|H| by it.
-SMALL = 1e-2
 # Proportional noise: the least |x| as a share of the largest.
 LEAST_SIZE = 1e-3
 
@@ -100,6 +99,8 @@ class Likelihood:
         self.d = library.n_terms(self.n + self.n_inputs)
         self.n_samples = float(nodes.seen.sum())
         self.n_stretches = 1 + int(np.sum(nodes.joined == 0))
+        length = np.ones_like(nodes.steps) if discrete_time else nodes.steps / nodes.usual_step
+        self._shares = np.where(nodes.joined, 1 / length, 0.0)  # h̄/h
 
     def with_proportional(self) -> Likelihood:
         """Return the same with noise proportional to the states."""
@@ -121,6 +122,18 @@ class Likelihood:
         """Return what one unit of noise is worth in the units of every state, (n,)."""
         return np.sqrt(np.mean(self.sizes(states) ** 2, axis=0))
 
+    def noiseless(self, point: Point) -> bool:
+        """Return whether the samples have no noise to speak of."""
+        measured = self.nodes.counts > 0
+        return bool(np.all(point.noise[measured] <= 2 * self.floor[measured]))
+
+    def misfit_of(self, states: Array) -> float:
+        """Return −2 ln p of the samples where the states are given, at the likeliest s, less the number of samples."""
+        seen, sizes, counts = self.nodes.seen, self.sizes(states), np.maximum(self.nodes.counts, 1.0)
+        errors = np.where(seen, (states - self.nodes.y) / sizes, 0.0)
+        s = np.maximum(np.sqrt(np.sum(errors**2, axis=0) / counts), self.floor)
+        return float(2 * np.sum(np.log(np.where(seen, s * sizes, 1.0))))
+
     def linearised(self, point: Point, support: Support) -> Linearised:
         """Return the likelihood linearised at a point, with the weights of its own states."""
         return Linearised(self, point, self.weights(point), support)
@@ -131,8 +144,7 @@ class Likelihood:
 
     def precisions(self, process: Array) -> Array:
         """Return 1/(q² h/h̄) of every step, zero where there is none."""
-        length = np.ones_like(self.nodes.steps) if self.discrete_time else self.nodes.steps / self.nodes.usual_step
-        return np.asarray(np.where(self.nodes.joined, 1 / length, 0.0)[:, None] / process**2)
+        return np.asarray(self._shares[:, None] / process**2)
 
     def ladder(self, states: Array, noise: Array, least: Array | float = 0.0) -> list[Array]:
         """Return the levels of q, from a share of the states' own steps to next to nothing, or to what is told."""
@@ -146,6 +158,11 @@ class Likelihood:
         first = np.maximum(FIRST_LEVEL * np.sqrt(np.mean(moves**2, axis=0)), LEVEL_FACTOR * last)
         number = min(int(np.ceil(np.log(np.max(first / last)) / np.log(LEVEL_FACTOR))), MOST_LEVELS)
         return [first * (last / first) ** (k / number) for k in range(number + 1)]
+
+    def tied(self, equation: int) -> list[int]:
+        """Return the states of an equation: that of its left side and, of rates of change, the position."""
+        positions = [] if self.fixed is None else np.flatnonzero(self.fixed[:, equation]).tolist()
+        return [*positions, int(equation)]
 
     def placed(self, support: Sequence[int]) -> tuple[Index, Index]:
         """Return equations and terms of some candidates."""
@@ -175,17 +192,27 @@ class Likelihood:
             damping = damping / DAMPING_FACTOR if damping > FIRST_DAMPING else 0.0
         return current.point, current
 
-    def fitted(self, support: Support, start: Point, levels: Sequence[Array]) -> Fit:
-        """Return the fit of a support, q falling from level to level, and the s that it leaves."""
+    def fitted(self, support: Support, start: Point, levels: Sequence[Array], limit: float = np.inf) -> Fit:
+        """Return the fit of a support, q falling from level to level, and the s that it leaves.
+
+        J grows as q falls. Where what it says of the deviance is above the limit, the rest is not worth the time.
+        """
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
         for process in levels:
             point, linear = self.descended(replace(point, process=process), support)
+            if self.roughly(linear.weights, linear.objective) > limit:
+                return Fit(support, point, np.inf)
         for _ in range(MOST_NOISE_ROUNDS):
             noise = self._learned_noise(linear)
             if np.all(np.abs(np.log(noise / point.noise)) < SAME_NOISE):
                 break
             point, linear = self.descended(replace(point, noise=noise), support)
         return Fit(support, replace(point, noise=noise), linear.deviance(noise))
+
+    def roughly(self, weights: Array, objective: float = 0.0) -> float:
+        """Return the deviance without its determinants, at the common scale of all s that is the likeliest for J."""
+        excess = np.log(max(objective / self.n_samples, 1.0))
+        return float(self.n_samples * excess - np.sum(np.log(weights[self.nodes.seen])))
 
     def held(self, support: Support, start: Point) -> Fit:
         """Return the fit of a support at the s and q of the start."""
@@ -256,164 +283,96 @@ class Linearised:
         return J if np.isfinite(J) else float("inf")
 
     @cached_property
+    def chain(self) -> Chain:
+        """The states, tied by the steps."""
+        return Chain(*self.steps.derivatives, self.weights, self.precisions)
+
+    @cached_property
     def gradient(self) -> Array:
-        """Half the gradient of J by the states, (points, n)."""
-        return self.weights * self.errors + self._pulled(self.steps.residual[:, :, None])[:, :, 0]
+        """Half the gradient of J by the states, (points·n, 1)."""
+        return (self.weights * self.errors).reshape(-1, 1) + self.chain.pulled(self.steps.residual[:, :, None])
 
-    def _pulled(self, rows: Array) -> Array:
-        """Return RᵀQ⁻¹ rows, R = ∂r/∂X, for rows of shape (steps, n, p)."""
-        before, after = self.steps.derivatives
-        weighted = self.precisions[:, :, None] * rows
-        out = np.zeros((len(self.errors), *rows.shape[1:]))
-        out[:-1] = before.transpose(0, 2, 1) @ weighted
-        out[1:] += after.transpose(0, 2, 1) @ weighted
-        return out
-
-    def band(self, weights: Array, precisions: Array) -> Array:
-        """Return H = W + RᵀQ⁻¹R as the lower band of LAPACK, (2n, points·n)."""
-        before, after = self.steps.derivatives
-        points, n = weights.shape
-        diagonal = np.zeros((points, n, n))
-        diagonal[:, np.arange(n), np.arange(n)] = weights
-        weighted = precisions[:, :, None] * before
-        diagonal[:-1] += before.transpose(0, 2, 1) @ weighted
-        below = after.transpose(0, 2, 1) @ weighted
-        diagonal[1:] += after.transpose(0, 2, 1) @ (precisions[:, :, None] * after)
-        out = np.zeros((2 * n, points, n))
-        for column in range(n):
-            for row in range(column, n):
-                out[row - column, :, column] = diagonal[:, row, column]
-            for row in range(n):
-                out[n + row - column, :-1, column] = below[:, row, column]
-        return out.reshape(2 * n, points * n)
-
-    @cached_property
-    def _band(self) -> Array:
-        return self.band(self.weights, self.precisions)
-
-    @cached_property
-    def factor(self) -> Array | None:
-        """The Cholesky factor of H; None where H is not positive."""
-        return self._damped(0.0)
-
-    def _damped(self, damping: float) -> Array | None:
-        band = self._band.copy()
-        band[0] += damping * np.tile(self.weights.max(axis=0), len(self.weights))
-        factor, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
-        return None if info else factor
-
-    @cached_property
-    def border(self) -> tuple[Array, Array, Array]:
-        """H_Xξ of shape (points·n, k), H_ξξ and half the gradient by ξ."""
-        return self.border_of(self.support)
-
-    def border_of(self, support: Sequence[int]) -> tuple[Array, Array, Array]:
-        """Return the border of some candidates."""
+    def border(self, support: Sequence[int]) -> tuple[Array, Array, Array]:
+        """Return H_Xξ of shape (points·n, k), H_ξξ and half the gradient by ξ, for some candidates."""
         rows = self.steps.border(*self.of.placed(support))
         steps, n, k = rows.shape
         weighted, flat = (one.reshape(steps * n, k) for one in (self.precisions[:, :, None] * rows, rows))
         slope = weighted.T @ self.steps.residual.ravel()
         if self.point.tilt is not None:
             slope += self.point.tilt.ravel()[list(support)]
-        return self._pulled(rows).reshape((steps + 1) * n, k), flat.T @ weighted, slope
+        return self.chain.pulled(rows), flat.T @ weighted, slope
 
     def moved(self, damping: float) -> Linearised | None:
-        """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken."""
-        factor = self._damped(damping) if damping else self.factor
+        """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken.
+
+        With U = L⁻¹H_Xξ and v = L⁻¹g: S = H_ξξ − UᵀU, b = g_ξ − Uᵀv, Δξ = −S⁻¹b, ΔX = −L⁻ᵀ(v + UΔξ).
+        """
+        factor = self.chain.damped(damping) if damping else self.chain.factor
         if factor is None:
             return None
-        outer, inner, slope = self.border
-        solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
-        information, pull = _difference(inner, outer.T @ solved[:, 1:]), slope - outer.T @ solved[:, 0]
+        outer, inner, slope = self._own_border
+        half = factor.forward(np.hstack([self.gradient, outer]))
+        information, pull = _difference(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
         if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
             return None
         change = -_solved(information, pull, damping)
-        states = -(solved[:, 0] + solved[:, 1:] @ change).reshape(self.errors.shape)
+        states = -factor.backward(half[:, :1] + half[:, 1:] @ change[:, None]).reshape(self.errors.shape)
         coefficients = self.point.coefficients.copy()
         coefficients[self.of.placed(self.support)] += change
         point = replace(self.point, states=self.point.states + states, coefficients=coefficients)
         return Linearised(self.of, point, self.weights, self.support)
 
-    def information(self, support: Sequence[int]) -> tuple[Array, Array, float] | None:
-        """Return S and b of some candidates, and J with the states at their best."""
-        factor = self.factor
+    @cached_property
+    def _own_border(self) -> tuple[Array, Array, Array]:
+        return self.border(self.support)
+
+    def information(self, support: Sequence[int]) -> tuple[Array, Array, Array] | None:
+        """Return S and b of some candidates, and what every state adds to J with the states at their best."""
+        factor = self.chain.factor
         if factor is None:
             return None
-        outer, inner, slope = self.border_of(support)
-        solved, _ = lapack.dpbtrs(factor, np.column_stack([self.gradient.ravel(), outer]), lower=1)
-        least = self.objective - float(self.gradient.ravel() @ solved[:, 0])
-        return _difference(inner, outer.T @ solved[:, 1:]), slope - outer.T @ solved[:, 0], least
-
-    def _log_determinant(self, band: Array) -> float:
-        factor, info = lapack.dpbtrf(band, lower=1)
-        return float("nan") if info else 2 * float(np.sum(np.log(factor[0])))
+        outer, inner, slope = self.border(support)
+        half = factor.forward(np.hstack([self.gradient, outer]))
+        present = np.sum(self.weights * self.errors**2, axis=0) + np.sum(
+            self.precisions * self.steps.residual**2, axis=0
+        )
+        least = present - np.sum((half[:, 0] ** 2).reshape(self.errors.shape), axis=0)
+        return _difference(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0], least
 
     def used_by_samples(self) -> Array:
         """Return g = ∂ ln|H|/∂ ln s⁻² of every state."""
         n = self.of.n
         if n > MOST_COUNTED:
             return np.full(n, float(self.of.n_stretches))
-        whole, used = self._log_determinant(self._band), []
-        for state in range(n):
-            band = self._band.copy()
-            band[0, state::n] += SMALL * self.weights[:, state]
-            used.append((self._log_determinant(band) - whole) / np.log1p(SMALL))
+        used = [self.chain.slope(state, "weights") for state in range(n)]
         return np.nan_to_num(np.array(used), nan=float(self.of.n_stretches))
 
     def used_by_process(self) -> Array:
         """Return ∂ ln|H|/∂ ln q⁻² of every state."""
-        whole, used = self._log_determinant(self._band), []
-        for state in range(self.of.n):
-            scale = 1 + SMALL * (np.arange(self.of.n) == state)
-            band = self.band(self.weights, self.precisions * scale)
-            used.append((self._log_determinant(band) - whole) / np.log1p(SMALL))
-        return np.nan_to_num(np.array(used))
+        return np.nan_to_num(np.array([self.chain.slope(state, "precisions") for state in range(self.of.n)]))
 
     def bias(self) -> Array:
         """Return what the error of the steps adds to the coefficients, in units of their standard errors."""
-        found = self.information(self.support)
-        factor = self.factor
-        if found is None or factor is None or not self.support:
+        factor = self.chain.factor
+        if factor is None or not self.support:
             return np.zeros(len(self.support))
         error = self.steps.truncation()
+        outer, inner, _ = self._own_border
+        half = factor.forward(np.hstack([self.chain.pulled(error[:, :, None]), outer]))
         rows = self.steps.border(*self.of.placed(self.support))
-        outer = self._pulled(rows).reshape(-1, len(self.support))
         pulled = np.einsum("ikp,ik->p", self.precisions[:, :, None] * rows, error)
-        solved, _ = lapack.dpbtrs(factor, self._pulled(error[:, :, None]).reshape(-1, 1), lower=1)
-        covariance = np.linalg.pinv(found[0], hermitian=True)
-        shift = covariance @ (pulled - outer.T @ solved[:, 0])
+        covariance = np.linalg.pinv(_difference(inner, half[:, 1:]), hermitian=True)
+        shift = covariance @ (pulled - half[:, 1:].T @ half[:, 0])
         return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
-
-    def covariances(self) -> tuple[Array, Array]:
-        """Return the blocks V_ii and V_{i+1,i} of H⁻¹, the covariance of the states where the coefficients are given.
-
-        With H = LLᵀ in blocks and G_i = L_{i+1,i}L_ii⁻¹ they follow from the last to the first:
-        V_ii = (L_iiL_iiᵀ)⁻¹ + G_iᵀV_{i+1,i+1}G_i, V_{i+1,i} = −V_{i+1,i+1}G_i.
-        """
-        points, n = self.errors.shape
-        factor = self.factor
-        if factor is None:
-            return np.full((points, n, n), np.nan), np.full((points - 1, n, n), np.nan)
-        own, below = np.zeros((points, n, n)), np.zeros((points, n, n))
-        blocks = factor.reshape(2 * n, points, n)
-        for column in range(n):
-            for row in range(column, n):
-                own[:, row, column] = blocks[row - column, :, column]
-            for row in range(n):
-                below[:, row, column] = blocks[n + row - column, :, column]
-        inverse = np.linalg.inv(own)
-        gain, within = (below @ inverse)[:-1], inverse.transpose(0, 2, 1) @ inverse
-        for i in range(points - 2, -1, -1):
-            within[i] += gain[i].T @ within[i + 1] @ gain[i]
-        return within, -within[1:] @ gain
 
     def deviations(self, covariance: Array) -> Array:
         """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
-        variance = np.einsum("ikk->ik", self.covariances()[0]).copy()
-        factor = self.factor
-        if self.support and factor is not None:
-            outer, _, _ = self.border
-            solved, _ = lapack.dpbtrs(factor, outer, lower=1)
+        factor = self.chain.factor
+        if factor is None:
+            return np.full(self.errors.shape, np.nan)
+        variance = np.einsum("ikk->ik", factor.covariances()[0]).copy()
+        if self.support:
+            solved = factor.solved(self._own_border[0])
             variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
         return np.sqrt(variance)
 
@@ -424,7 +383,10 @@ class Linearised:
         ∂R_a = ∂R_b = −h/2 e_l ∇θ_jᵀ at the middle; of a map ∂R_a = −e_l ∇θ_jᵀ at x_a. As q falls to zero, both parts
         cancel.
         """
-        (within, across), (before, after) = self.covariances(), self.steps.derivatives
+        factor, (before, after) = self.chain.factor, self.steps.derivatives
+        if factor is None:
+            return np.zeros((self.of.n, self.of.d))
+        within, across = factor.covariances()
         R_a, R_b, Q = before.transpose(0, 2, 1), after.transpose(0, 2, 1), self.precisions[:, None, :]
         of_a = (within[:-1] @ R_a + across.transpose(0, 2, 1) @ R_b) * Q
         of_b = (across @ R_a + within[1:] @ R_b) * Q
@@ -442,10 +404,10 @@ class Linearised:
 
     def start(self) -> tuple[Array, Array]:
         """Return how the first state depends on the coefficients, (n, k), and its covariance where these are given."""
-        n, factor = self.of.n, self.factor
+        n, factor = self.of.n, self.chain.factor
         if factor is None:
             return np.zeros((n, len(self.support))), np.zeros((n, n))
-        solved, _ = lapack.dpbtrs(factor, np.column_stack([np.eye(self.errors.size, n), self.border[0]]), lower=1)
+        solved = factor.solved(np.hstack([np.eye(self.errors.size, n), self._own_border[0]]))
         return -solved[:n, n:], solved[:n, :n]
 
     def deviance(self, noise: Array) -> float:
@@ -453,24 +415,25 @@ class Linearised:
         if not np.isfinite(self.objective):
             return float("inf")
         weights = self.weights * (self.point.noise / noise) ** 2
-        determinant = self._log_determinant(self.band(weights, self.precisions))
+        determinant = replace(self.chain, weights=weights).log_determinant
         fit = float(np.sum(weights * self.errors**2) + np.sum(self.precisions * self.steps.residual**2))
         joined, seen = self.of.nodes.joined, self.of.nodes.seen
         volume = determinant - 2 * np.sum(np.linalg.slogdet(self.steps.derivatives[1][joined])[1])
         deviance = fit + volume - np.sum(np.log(weights[seen])) - np.sum(np.log(self.precisions[joined]))
         return float(np.nan_to_num(deviance, nan=np.inf))
 
-    def problem(self, candidates: Support) -> tuple[Problem, Array] | None:
+    def problem(self, candidates: Support, states: Sequence[int] | None = None) -> tuple[Problem, Array] | None:
         """Return the regression on some candidates of all equations together, at unit noise, and units of its columns.
 
-        J(ξ) ≈ ‖Aξ − z‖² + rest with AᵀA = S and Aᵀz = Sξ̂ − b.
+        J(ξ) ≈ ‖Aξ − z‖² + rest with AᵀA = S and Aᵀz = Sξ̂ − b. Where some states do not depend on the others, as
+        without any terms, these can be looked at alone.
         """
         found = self.information(candidates)
-        if found is None:
+        if found is None or not all(np.all(np.isfinite(part)) for part in found):
             return None
-        information, pull, least = found
-        if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull)) and np.isfinite(least)):
-            return None
+        information, pull, parts = found
+        seen = self.of.nodes.counts if states is None else self.of.nodes.counts[list(states)]
+        least = float(np.sum(parts if states is None else parts[list(states)]))
         unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
         scaled = information / np.outer(unit, unit)
         values, vectors = np.linalg.eigh(scaled)
@@ -480,13 +443,13 @@ class Linearised:
         target = columns @ present - vectors.T @ (pull / unit) / root
         rest = least - float(np.sum((columns @ present - target) ** 2))
         # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
-        rest, samples = max(rest, 1e-3 * least), self.of.n_samples
+        rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
         return Problem(DenseColumns(columns), target, rest, samples, max(samples - rest, 0.0)), 1 / unit
 
 
-def _difference(inner: Array, explained: Array) -> Array:
-    """Return S = H_ξξ − H_ξX H⁻¹ H_Xξ with a diagonal not below the rounding error of the difference."""
-    out = inner - explained
+def _difference(inner: Array, half: Array) -> Array:
+    """Return S = H_ξξ − UᵀU with a diagonal not below the rounding error of the difference."""
+    out = inner - half.T @ half
     diagonal = np.maximum(out.diagonal(), 0.0) + 1e-14 * inner.diagonal()
     out.flat[:: len(out) + 1] = np.where(diagonal > 0, diagonal, 1.0)
     return np.asarray(out)
@@ -497,4 +460,8 @@ def _solved(information: Array, pull: Array, damping: float) -> Array:
     unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
     scaled = information / np.outer(unit, unit)
     scaled.flat[:: len(unit) + 1] += damping + 1e-12
-    return np.asarray(np.linalg.lstsq(scaled, pull / unit, rcond=None)[0] / unit) if len(unit) else np.empty(0)
+    if not len(unit):
+        return np.empty(0)
+    goal = pull / unit
+    _, solution, info = lapack.dposv(scaled, goal[:, None], lower=1)
+    return np.asarray((np.linalg.lstsq(scaled, goal, rcond=None)[0] if info else solution[:, 0]) / unit)

@@ -1,0 +1,160 @@
+"""Linear algebra of states along a chain of steps.
+
+r_i depends on the states at both ends of step i, by the blocks R_a and R_b of R = ∂r/∂X. With W the weights of the
+samples and Q⁻¹ the precisions of the steps, the states have the Hessian
+
+    H = W + RᵀQ⁻¹R = LLᵀ,
+
+block tridiagonal, so that all is O(points). It is kept as a band: row i of an array of shape (points·n, 2n) holds
+H_ii, H_{i+1,i}, …, which is LAPACK's lower band, transposed. Its loops are compiled (``_chain.pyx``); without a
+compiler, and where ``ARDEA_LOOP=numpy`` is in the environment, their NumPy twins here give the same numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ardea.core.problem import Array
+
+compiled: Any
+try:
+    compiled = import_module("ardea.dynamics._chain")
+except ImportError:  # installed without a compiler
+    compiled = None
+
+
+class NumpyLoops:
+    """The loops in NumPy."""
+
+    @staticmethod
+    def step_blocks(J: Array, J_m: Array, h: Array) -> tuple[Array, Array]:
+        """Return ∂r/∂x_a and ∂r/∂x_b of every step, from ∂f/∂x at the nodes and between them."""
+        one, h = np.eye(J.shape[1]), h[:, None, None]
+        before = -one - h / 6 * (J[:-1] + 2 * J_m + h / 2 * (J_m @ J[:-1]))
+        return before, one - h / 6 * (J[1:] + 2 * J_m - h / 2 * (J_m @ J[1:]))
+
+    @staticmethod
+    def pulled(before: Array, after: Array, precisions: Array, rows: Array) -> Array:
+        """Return RᵀQ⁻¹ rows, for rows of shape (steps, n, p)."""
+        weighted = precisions[:, :, None] * rows
+        out = np.zeros((len(rows) + 1, *rows.shape[1:]))
+        out[:-1] = before.transpose(0, 2, 1) @ weighted
+        out[1:] += after.transpose(0, 2, 1) @ weighted
+        return out
+
+    @staticmethod
+    def hessian(before: Array, after: Array, weights: Array, precisions: Array) -> Array:
+        """Return the band of H."""
+        points, n = weights.shape
+        own = np.zeros((points, n, n))
+        own[:, np.arange(n), np.arange(n)] = weights
+        own[:-1] += before.transpose(0, 2, 1) @ (precisions[:, :, None] * before)
+        own[1:] += after.transpose(0, 2, 1) @ (precisions[:, :, None] * after)
+        below = after.transpose(0, 2, 1) @ (precisions[:, :, None] * before)
+        out = np.zeros((points, n, 2 * n))
+        for column in range(n):
+            out[:, column, : n - column] = own[:, column:, column]
+            out[:-1, column, n - column : 2 * n - column] = below[:, :, column]
+        return out.reshape(points * n, 2 * n)
+
+    @staticmethod
+    def forward(factor: Array, rows: Array) -> Array:
+        """Return L⁻¹ rows."""
+        return np.asarray(lapack.dtbtrs(factor.T, rows, uplo="L")[0])
+
+
+def loops() -> Any:
+    """Return the loops in use."""
+    return NumpyLoops if compiled is None or os.environ.get("ARDEA_LOOP") == "numpy" else compiled
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """States with weights, tied by steps."""
+
+    before: Array  # (steps, n, n): R_a
+    after: Array  # (steps, n, n): R_b
+    weights: Array  # (points, n), zero where there is no sample
+    precisions: Array  # (steps, n), zero where there is no step
+
+    def pulled(self, rows: Array) -> Array:
+        """Return RᵀQ⁻¹ rows as (points·n, p), for rows of shape (steps, n, p)."""
+        out = loops().pulled(self.before, self.after, self.precisions, np.ascontiguousarray(rows))
+        return np.asarray(out).reshape(self.weights.size, rows.shape[2])
+
+    @cached_property
+    def band(self) -> Array:
+        """The band of H."""
+        return np.asarray(loops().hessian(self.before, self.after, self.weights, self.precisions))
+
+    @cached_property
+    def factor(self) -> Factor | None:
+        """The Cholesky factor of H; None where H is not positive."""
+        return self.damped(0.0)
+
+    def damped(self, damping: float) -> Factor | None:
+        """Return the factor of H with some of the largest weight of every state on its diagonal."""
+        band = self.band.copy()
+        if damping:
+            band[:, 0] += damping * np.tile(self.weights.max(axis=0), len(self.weights))
+        factor, info = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
+        return None if info else Factor(factor.T, self.weights.shape[1])
+
+    @property
+    def log_determinant(self) -> float:
+        """ln|H|; NaN where H is not positive."""
+        return float("nan") if self.factor is None else 2 * float(np.sum(np.log(self.factor.band[:, 0])))
+
+    def slope(self, state: int, of: str) -> float:
+        """Return ∂ ln|H|/∂ ln w, w the "weights" or "precisions" of a state."""
+        scale = 1 + SMALL * (np.arange(self.weights.shape[1]) == state)
+        changed = replace(self, **{of: getattr(self, of) * scale})
+        return (changed.log_determinant - self.log_determinant) / float(np.log1p(SMALL))
+
+
+# The share by which weights are changed to differentiate ln|H| by them.
+SMALL = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """L of H = LLᵀ."""
+
+    band: Array  # (points·n, 2n)
+    n: int
+
+    def forward(self, rows: Array) -> Array:
+        """Return L⁻¹ rows, for rows of shape (points·n, p)."""
+        return np.asarray(loops().forward(self.band, np.ascontiguousarray(rows)))
+
+    def backward(self, rows: Array) -> Array:
+        """Return L⁻ᵀ rows."""
+        return np.asarray(lapack.dtbtrs(self.band.T, rows, uplo="L", trans="T")[0])
+
+    def solved(self, rows: Array) -> Array:
+        """Return H⁻¹ rows."""
+        return np.asarray(lapack.dpbtrs(self.band.T, rows, lower=1)[0])
+
+    def covariances(self) -> tuple[Array, Array]:
+        """Return the blocks V_ii and V_{i+1,i} of H⁻¹, the covariance of the states.
+
+        With H = LLᵀ in blocks and G_i = L_{i+1,i}L_ii⁻¹ they follow from the last to the first:
+        V_ii = (L_iiL_iiᵀ)⁻¹ + G_iᵀV_{i+1,i+1}G_i, V_{i+1,i} = −V_{i+1,i+1}G_i.
+        """
+        n, blocks = self.n, self.band.reshape(-1, self.n, 2 * self.n)
+        own, below = np.zeros((len(blocks), n, n)), np.zeros((len(blocks), n, n))
+        for column in range(n):
+            own[:, column:, column] = blocks[:, column, : n - column]
+            below[:, :, column] = blocks[:, column, n - column : 2 * n - column]
+        inverse = np.linalg.inv(own)
+        gain, within = (below @ inverse)[:-1], inverse.transpose(0, 2, 1) @ inverse
+        for i in range(len(blocks) - 2, -1, -1):
+            within[i] += gain[i].T @ within[i + 1] @ gain[i]
+        return within, -within[1:] @ gain
