@@ -23,6 +23,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
+from scipy.signal import resample
 
 from ardea.core.problem import Array, Index
 from ardea.dynamics.chain import loops
@@ -36,6 +37,8 @@ LONGEST_GAP = 30
 BROKEN_MAP = 1.5
 # Fewer samples than this are interpolated: cross-validation of splines of degree seven needs more.
 FEWEST_SMOOTHED = 24
+# Steps that differ by less than this share are even.
+UNEVEN = 1e-3
 # A convention: three terms and a start leave as many rows again to judge them by.
 FEWEST_ROWS = 8
 
@@ -51,6 +54,7 @@ class Nodes:
     inputs: Array  # (points, inputs)
     middle_inputs: Array  # (points − 1, inputs)
     series: Index  # (points,), which series each belongs to
+    substeps: int = 1  # into which every usual step is cut
 
     @property
     def n_states(self) -> int:
@@ -102,7 +106,7 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
     joined[ends - 1] = False
     middle = np.concatenate([part[3] for part in parts])
     seen = np.isfinite(y)
-    return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle[:-1], owners)
+    return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle[:-1], owners, substeps)
 
 
 def _sampled(one: Series) -> Index:
@@ -169,6 +173,26 @@ def _spline(t: Array, values: Array, n_smoothed: int) -> Callable[..., Array]:
         if t.size > 1
         else (lambda times, derivative=0: np.full(len(times), 0.0 if derivative else values[0]))
     )
+
+
+def band_limited(nodes: Nodes) -> Array | None:
+    """Return states at the nodes without any frequency above half that of the samples; None where times are uneven.
+
+    Samples that are few for every period look like noise to a smoothing spline, and are not. Of every stretch, the line
+    through its ends is taken off, and the rest continued as an odd function, so that it is periodic.
+    """
+    out = np.empty_like(nodes.y)
+    for part in nodes.stretches:
+        rows = part[np.all(nodes.seen[part], axis=1)]
+        times, gaps = nodes.t[rows], np.diff(rows)
+        even = rows.size > FEWEST_SMOOTHED and np.all(gaps == gaps[0])
+        if not even or np.ptp(np.diff(times)) > UNEVEN * (times[1] - times[0]):
+            return None
+        line = make_interp_spline(times[[0, -1]], nodes.y[rows[[0, -1]]], k=1)
+        rest = nodes.y[rows] - line(times)
+        periodic = np.vstack([rest, -rest[-2:0:-1]])
+        out[part] = line(nodes.t[part]) + resample(periodic, gaps[0] * len(periodic), axis=0)[: len(part)]
+    return out
 
 
 def sample_noise(series: Sequence[Series]) -> Array:

@@ -22,7 +22,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Model, Support, model, neighbours, select, small_models
-from ardea.dynamics.collocation import Nodes, nodes_of, sample_noise, smoothed
+from ardea.dynamics.collocation import Nodes, band_limited, nodes_of, sample_noise, smoothed
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
@@ -43,6 +43,9 @@ SMALL_MODELS = 2
 # Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
 # the best supports are fitted again.
 LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
+# Where differences have noise above this share of a state's deviation, samples may be few for every period. A second
+# search then starts from states between them, with steps so many times shorter and noise of this share (conventions).
+LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
 # A convention: noise in shares of the deviation that the search for a map begins with.
 NOISE_OF_MAPS = 0.03
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
@@ -51,8 +54,8 @@ FIFTH, STEP_ERROR = 5, 3 / 2880
 # so many samples, which cannot save that much, odds of 4 to 1 are enough, and noise of the process is tried even where
 # no level of q is likelier than the last.
 CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
-# Proportional noise is not tried where, at the states found, it is less likely by this: a fit of its own hardly gains so
-# much (a convention).
+# Proportional noise is not tried where, at the states found, it is less likely by this: a fit of its own hardly gains
+# so much (a convention).
 WORTH_A_FIT = 30.0
 
 
@@ -281,29 +284,43 @@ def pursued(
         return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:
-        of = on(1, wishes.noise == "proportional")
-        sampled = sample_noise(series)
-        start = _beginning(of, sampled, hidden, propose, wishes)
-        pursuit = replace(start[0], told=bar.update, start=start[1])
-        pursuit.begin(start[1])
-        early = with_process(pursuit, LARGE_GAIN)
-        if early.with_process and np.any(_step_error(early.of, early.best.point) > early.best.point.process / 2):
-            early = pursuit  # it is the error of the steps
-        if early.with_process:
-            # What it has found may do without it.
-            for one in early.ranking[: 2 * MOST_REFINED]:
-                point = replace(start[1], states=one.point.states, coefficients=one.point.coefficients)
-                pursuit.fit(one.support, point, pursuit.levels)
-            if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
-                return early, _size(pursuit), sampled
-        pursuit.search()
-        pursuit = refined(pursuit, on, 1)
-        if wishes.noise == "auto" and wishes.noise_std is None:
-            pursuit = with_proportional(pursuit)
-        last = with_process(pursuit)
-        if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
-            last = early
-        return last, _size(pursuit), sampled
+        of, sampled = on(1, wishes.noise == "proportional"), sample_noise(series)
+        starts = [(of, smoothed(of.nodes, hidden, wishes.discrete_time), sampled)]
+        spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
+        if np.any(sampled > LOUD * spread) and not (wishes.discrete_time or hidden):
+            finer = on(SUBSTEPS_BETWEEN, of.proportional)
+            states = band_limited(finer.nodes)
+            starts += [] if states is None else [(finer, states, QUIET * spread)]
+        found = []
+        for start in reversed(starts):
+            pursuit, point = _beginning(*start, hidden, propose, wishes)
+            found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
+            if np.all(found[-1][1] < LOUD / 2 * spread):
+                break  # chance does not explain loud samples by little noise
+        return *min(found, key=lambda one: one[0].score(one[0].best)), sampled
+
+
+def _pursued(
+    pursuit: Pursuit, start: Point, on: Callable[[int, bool], Likelihood], wishes: Wishes
+) -> tuple[Pursuit, Array]:
+    """Return a search from a start at its end, and the noise at which the equations hold exactly."""
+    pursuit.begin(start)
+    early = with_process(pursuit, LARGE_GAIN)
+    if early.with_process:
+        # What it has found may do without it.
+        for one in early.ranking[: 2 * MOST_REFINED]:
+            point = replace(start, states=one.point.states, coefficients=one.point.coefficients)
+            pursuit.fit(one.support, point, pursuit.levels)
+        if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
+            return early, _size(pursuit)
+    pursuit.search()
+    pursuit = refined(pursuit, on)
+    if wishes.noise == "auto" and wishes.noise_std is None:
+        pursuit = with_proportional(pursuit)
+    last = with_process(pursuit)
+    if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
+        last = early
+    return last, _size(pursuit)
 
 
 def _exact(pursuit: Pursuit, point: Point) -> bool:
@@ -332,9 +349,10 @@ def _rates(nodes: Nodes, hidden: int) -> Array | None:
     return fixed
 
 
-def _beginning(of: Likelihood, sampled: Array, hidden: int, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Point]:
+def _beginning(
+    of: Likelihood, states: Array, sampled: Array, hidden: int, propose: Propose, wishes: Wishes
+) -> tuple[Pursuit, Point]:
     """Return a search with the error of the present steps as noise of the process, and where it starts."""
-    states = smoothed(of.nodes, hidden, wishes.discrete_time)
     size = of.usual_size(states)
     if wishes.noise_std is not None:
         noise = wishes.noise_std
@@ -355,9 +373,9 @@ def _beginning(of: Likelihood, sampled: Array, hidden: int, propose: Propose, wi
     return Pursuit(of, levels, price, propose, candidates), start
 
 
-def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: int) -> Pursuit:
+def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
     """Return the search with q next to nothing, on steps so short that their error does not matter."""
-    fit, of = pursuit.best, pursuit.of
+    fit, of, substeps = pursuit.best, pursuit.of, pursuit.of.nodes.substeps
     last = of.ladder(fit.point.states, fit.point.noise)[-1]
     exact = replace(fit.point, process=last)
     bias = float(np.max(of.linearised(exact, fit.support).bias(), initial=0.0))
@@ -376,7 +394,7 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood], substeps: i
     for one, start in zip(ranked, starts, strict=True):
         after.fit(one.support, start, levels[-3:])
     after.search()
-    return refined(after, on, finer)
+    return refined(after, on)
 
 
 def _between(of: Likelihood, point: Point, nodes: Nodes) -> Array:
@@ -432,6 +450,8 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
         if best.support == before.support:
             break
         learned = [best]
+    if np.any(_step_error(of, best.point) > best.point.process / 2):
+        return pursuit  # what looks like noise of the process is the error of the steps
     # Rivals are compared at the q of the best, and so is it: its own place stays what it was there.
     after.met[best.support] = replace(best, deviance=after.met[best.support].deviance)
     return after
