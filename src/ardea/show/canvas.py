@@ -120,6 +120,16 @@ def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **
     return ax
 
 
+def percent(level: float) -> str:
+    """Return a probability as it is read: 0.95 is 95 %."""
+    return f"{100 * level:g} %"
+
+
+def draw_band(ax: Any, along: ArrayLike, low: ArrayLike, high: ArrayLike, level: float) -> None:
+    """Draw the band that holds a share of what is expected."""
+    ax.fill_between(along, low, high, color=BAND, linewidth=0, label=f"{percent(level)} band")
+
+
 def as_label(name: str, length: int = LONGEST_LABEL) -> str:
     r"""Return a name as a label: on one line, not too long, and never read as a formula.
 

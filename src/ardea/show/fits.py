@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
@@ -96,7 +96,7 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> No
         ax.annotate(told, (1.02, y), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     told = f"{canvas.as_label(equation.left.text)}: {len(equation.terms)} of {equation.n_candidates} terms kept"
     told += f", {len(equation.terms) - drawn.size} of them not drawn" * (len(equation.terms) > drawn.size)
-    told += f"\n(bars: {100 * level:g} % intervals)" * (drawn.size > 0)
+    told += f"\n(bars: {canvas.percent(level)} intervals)" * (drawn.size > 0)
     label = "coefficient / standard error" if in_errors else "coefficient"
     canvas.finished(ax, told, xlabel=label, ylim=(-0.7, max(drawn.size, 1) - 0.3))
 
@@ -111,14 +111,13 @@ def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float 
     """Draw observed against predicted values, with the band in which a new observation is expected."""
     ax = canvas.one_axes(ax, 4.2, 3.8)
     observed, mean, std = against_rows(model, X, y, target)
-    half = float(stats.norm.ppf(0.5 + level / 2)) * std
+    half = ndtri(0.5 + level / 2) * std
     order = np.argsort(mean, kind="stable")
-    band = f"{100 * level:g} % band"
-    ends = (mean - half)[order], (mean + half)[order]
-    ax.fill_between(mean[order], *ends, color=canvas.BAND, linewidth=0, label=band)
+    canvas.draw_band(ax, mean[order], (mean - half)[order], (mean + half)[order], level)
     ax.plot(mean[order], mean[order], color=canvas.MODEL, linewidth=1, label="observed = predicted")
     ax.plot(mean, observed, **canvas.POINT, rasterized=observed.size > canvas.MANY_POINTS)
-    told = f"{100 * np.mean(np.abs(observed - mean) <= half):.3g} % of {observed.size} rows lie in the {band}"
+    inside = f"{100 * np.mean(np.abs(observed - mean) <= half):.3g} % of {observed.size} rows"
+    told = f"{inside} lie in the {canvas.percent(level)} band"
     return canvas.finished(ax, told, legend=True, xlabel="predicted", ylabel="observed")
 
 
@@ -156,7 +155,7 @@ def draw_scatter(ax: Any, along: ArrayLike, residual: Array, of: str = "", **lab
 def draw_quantiles(ax: Any, residual: Array) -> None:
     """Draw ordered residuals against normal quantiles; noise that is Gaussian lies on the line."""
     ordered = np.sort(residual)
-    expected = stats.norm.ppf((np.arange(1, ordered.size + 1) - 0.5) / ordered.size)
+    expected = ndtri((np.arange(1, ordered.size + 1) - 0.5) / ordered.size)
     reach = max(3.0, float(np.abs(ordered).max(initial=0.0)), float(np.abs(expected).max(initial=0.0)))
     ax.plot([-reach, reach], [-reach, reach], color=canvas.MODEL, linewidth=0.8)
     ax.plot(expected, ordered, **canvas.POINT, rasterized=ordered.size > canvas.MANY_POINTS)

@@ -155,11 +155,6 @@ def term_rows(equation: Equation, level: float) -> list[Row]:
     return rows
 
 
-def percent(level: float) -> str:
-    """Return a probability as it is read: 0.95 is 95 %."""
-    return f"{100 * level:g} %"
-
-
 def render(template: str, **facts: Any) -> str:
     """Return a template filled with facts: escaped unless it calls them safe, control characters shown as text."""
     return _environment().get_template(template).render(**facts)
