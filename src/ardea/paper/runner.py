@@ -307,17 +307,12 @@ def _list(options: argparse.Namespace) -> None:
     print("Time is for one core: measured from the trials recorded here, else an estimate (~).\n")
     print(f"{'name':<20}{'state':<16}{'time':<14}{'paper label':<40}what")
     for experiment in EXPERIMENTS:
-        if options.variant in experiment.core_seconds:
-            state, cost = _state(experiment, options)
-            print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")
-
-
-def _state(experiment: Experiment, options: argparse.Namespace) -> tuple[str, str]:
-    """Return how much is done and what all of it costs."""
-    settings = experiment.settings(options.scale, options.variant, options.seed)
-    total = settings.sizes["trials"]
-    seconds = [trial.seconds for trial in store_of(options.out, experiment, settings).finished(total).values()]
-    if not seconds:
-        return "not run", "~ " + duration(experiment.core_seconds[options.variant][SCALES.index(options.scale)])
-    state = "done" if len(seconds) == total else f"{len(seconds)} of {total}"
-    return state, duration(sum(seconds) / len(seconds) * total)
+        if options.variant not in experiment.core_seconds:
+            continue
+        settings = experiment.settings(options.scale, options.variant, options.seed)
+        total, store = settings.sizes["trials"], store_of(options.out, experiment, settings)
+        seconds = [trial.seconds for trial in store.finished(total).values()]
+        state = "done" if len(seconds) == total else f"{len(seconds)} of {total}" if seconds else "not run"
+        guess = experiment.core_seconds[options.variant][SCALES.index(options.scale)]
+        cost = duration(sum(seconds) / len(seconds) * total) if seconds else f"~ {duration(guess)}"
+        print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")

@@ -27,6 +27,8 @@ MOST_EQUATIONS = 12
 ROW_HEIGHT = 0.24
 # A convention of time-series plots.
 LONGEST_LAG = 20
+# How the chosen strength is marked.
+CHOSEN = {"color": canvas.DARK, "linestyle": ":", "linewidth": 1}
 # Derived: a line of small text (10 points) as a share of an Axes of 2.5 inches; a convention: so many labels at most.
 LINE, MOST_LABELS = 0.055, 12
 
@@ -239,14 +241,13 @@ def plot_path(search: Any, ax: Any = None) -> Any:
     >>> plot_path(search).get_ylabel()
     'terms kept'
     """
-    order, strength = _chosen_method(search)
-    ax = canvas.one_axes(ax)
+    ax, order, strength = _along_path(search, ax)
     path, best = search.path_, search.best_index_
     ax.plot(strength, path["k"][order], color=canvas.MODEL, marker="o", markersize=4, label="terms")
     right = ax.twinx()
     score = np.where(path["eligible"][order], path["score"][order], np.nan)
     right.plot(strength, score, color=canvas.OTHER, linestyle="--", marker="s", markersize=4, label=search.criterion)
-    _strength_axis(ax, search, strength)
+    ax.axvline(path["strength"][best], **CHOSEN)
     ax.yaxis.get_major_locator().set_params(integer=True)
     right.set_ylabel(f"{search.criterion} (smaller is better)")
     at = f"{path['varied'][best]} = {path['strength'][best]:.3g}"
@@ -260,8 +261,7 @@ def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
 
     Where coefficients differ more than a hundredfold in size, each is drawn relative to its largest on the path.
     """
-    order, strength = _chosen_method(search)
-    ax = canvas.one_axes(ax)
+    ax, order, strength = _along_path(search, ax)
     coef = search.path_["coef"][order]
     largest = np.abs(coef).max(axis=0)
     shown = np.flatnonzero(largest > 0)
@@ -272,7 +272,7 @@ def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
     for i, j in enumerate(chosen):
         look = {"color": canvas.MODEL, "linestyle": canvas.DASHES[i % len(canvas.DASHES)], "linewidth": 1.3}
         ax.plot(strength, coef[:, j] / scale[j], **look)
-    _strength_axis(ax, search, strength)
+    ax.axvline(search.path_["strength"][search.best_index_], **CHOSEN)
     at_chosen = np.abs(search.path_["coef"][search.best_index_][chosen] / scale[chosen])
     named = chosen[np.argsort(-at_chosen, kind="stable")][:MOST_LABELS]
     names = search.equations_[0].vocabulary.names
@@ -308,23 +308,19 @@ def plot_operating_curves(
     return canvas.finished(ax, told, legend=True, xscale="log", ylim=(-0.02, 1.02), xlabel=kept, ylabel=lost)
 
 
-def _chosen_method(search: Any) -> tuple[Index, Array]:
-    """Return places in the path of the chosen model's method, by strength, and those strengths."""
+def _along_path(search: Any, ax: Any) -> tuple[Any, Index, Array]:
+    """Return an Axes over strength, places in the path of the chosen model's method, and their strengths, sorted."""
     check_is_fitted(search)
     path, best = search.path_, search.best_index_
     same = (path["method"] == path["method"][best]) & np.isfinite(path["strength"])
     if not same.any():
         raise ValueError("This search has no strengths to draw a path along: its estimator has none.")
     order = np.flatnonzero(same)[np.argsort(path["strength"][same], kind="stable")]
-    return order, path["strength"][order]
-
-
-def _strength_axis(ax: Any, search: Any, strength: Array) -> None:
-    path, best = search.path_, search.best_index_
+    strength, ax = path["strength"][order], canvas.one_axes(ax)
+    ax.set_xlabel(f"{path['varied'][best]} ({path['method'][best]})")
     if np.all(strength > 0):
         ax.set_xscale("log")
-    ax.set_xlabel(f"{path['varied'][best]} ({path['method'][best]})")
-    ax.axvline(path["strength"][best], color=canvas.DARK, linestyle=":", linewidth=1)
+    return ax, order, strength
 
 
 def _label(ax: Any, names: list[str], ends: Array, last: float) -> None:

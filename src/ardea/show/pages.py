@@ -38,8 +38,7 @@ MOST_NAMED = 5
 
 def doubts_of_model(model: Any, equations: Sequence[Equation], level: float, notes: Sequence[str] = ()) -> list[str]:
     """Return what the fit warned of, each warning once, then doubts that the numbers give reason for."""
-    warned = [*notes, *getattr(model, "warnings_", ())]
-    told = unique(warned)
+    told = unique([*notes, *getattr(model, "warnings_", ())])
     for equation in equations:
         # A warning about the choice between two models names the equation.
         settled = not any(equation.left.text in note for note in told)
@@ -194,7 +193,5 @@ def svg(draw: Callable[[], Any], name: str, alternative: str) -> str:
     with matplotlib.rc_context(settings | {"font.family": "sans-serif"}):
         drawn = figure_bytes(draw, "svg").decode()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
-    drawn = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', drawn)
-    drawn = re.sub(r'(xlink:href|href)="#([^"]*)"', rf'\1="#{name}-\2"', drawn)
-    drawn = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", drawn)
+    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
     return drawn.replace("<svg", f'<svg role="img" aria-label="{escape(printable(alternative))}"', 1)
