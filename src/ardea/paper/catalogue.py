@@ -16,6 +16,7 @@ from ardea.core.problem import Array
 from ardea.paper import closed_forms, regressions
 from ardea.paper.experiment import Experiment
 from ardea.paper.regressions import METHODS, METRICS, OURS
+from ardea.show.canvas import DASHES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 TONES = ("0.0", "0.35", "0.55", "0.7", "0.45")
 LINE_TONES = ("0.0", "0.25", "0.5", "0.1", "0.4")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 # Convention: counts beyond the first of these are shown on a logarithmic axis that keeps zero.
 WIDE_COUNTS = 30
 COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -73,11 +72,10 @@ def plot_coefficients(
     columns, width = min(len(chosen), 3), 3.5 if len(chosen) > 1 else canvas.WIDTH
     size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(tallest, 1)}
     axes = canvas.panels(ax, -(-len(chosen) // columns), columns, **size)
-    for place, one in zip_longest(axes.flat, chosen):
-        if one is None:
-            place.set_axis_off()
-        else:
-            _draw_terms(place, one, level, max_terms)
+    for place, one in zip(axes.flat, chosen, strict=False):
+        _draw_terms(place, one, level, max_terms)
+    for place in axes.flat[len(chosen) :]:
+        place.set_axis_off()
     return axes if len(chosen) > 1 else axes[0, 0]
 
 
