@@ -13,7 +13,7 @@ from ardea.paper import claims
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named, markdown, number
 from ardea.paper.claims import CORRECTED_ONLY, FAILS, HOLDS, NOT_RUN, PUBLISHED_ONLY, mode, verdict
 from ardea.paper.experiment import duration
-from ardea.paper.page import agreement, page_text, read_outputs, stored, summary, write_page
+from ardea.paper.page import agreement, page_text, read_outputs, stored, write_page
 from ardea.paper.regressions import METHODS, METRICS
 from ardea.paper.runner import run
 
@@ -178,19 +178,20 @@ def test_durations_in_words():
     assert list(map(duration, [0.2, 42, 125, 8000])) == ["< 1 s", "42 s", "2 min 5 s", "2 h 13 min"]
 
 
-def test_summary_is_mean_and_standard_error():
-    records = pd.DataFrame({"trial": [0, 1, 0], "method": ["a", "a", "b"], "l2": [1.0, 3.0, 5.0]})
-    table = summary(records, ["method"])
-    assert list(table) == ["method", "n", "l2", "l2_se"]
-    assert table[["n", "l2", "l2_se"]].to_numpy() == pytest.approx(np.array([[2, 2, 1], [1, 5, 0]]))
-
-
-def test_large_records_are_copied_as_means(quick_results, tmp_path, monkeypatch):
-    monkeypatch.setattr("ardea.paper.page.LARGEST_COPY", 1000)
-    write_page(quick_results, tmp_path, "quick")
-    folder = tmp_path / "linear" / "corrected-quick"
-    assert (folder / "summary.csv").exists()
-    assert not (folder / "records.csv").exists()
+def test_the_page_can_be_made_again_from_its_own_folder(quick_results, tmp_path):
+    """The copies hold all that the page tells, in the same bytes every time."""
+    first = write_page(quick_results, tmp_path / "first", "quick")
+    again = write_page(tmp_path / "first", tmp_path / "again", "quick")
+    files = {path.relative_to(tmp_path / "first") for path in first.parent.rglob("*") if path.is_file()}
+    assert {path.name for path in files} == {
+        "README.md",
+        "table.md",
+        "figure.png",
+        "environment.json",
+        "records.csv.gz",
+    }
+    for file in files:
+        assert (again.parent / file).read_bytes() == (first.parent / file).read_bytes()
 
 
 def test_without_results_the_command_says_what_to_run(tmp_path, capsys):

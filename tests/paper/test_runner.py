@@ -133,7 +133,7 @@ def test_everything_that_changes_the_outcome_changes_the_fingerprint(toy, monkey
     base = toy.settings("quick", "corrected")
     others = [
         replace(base, seed=1),
-        replace(base, part="beyond"),
+        replace(base, variant="beyond"),
         replace(base, variant="published"),
         replace(base, sizes=dict(base.sizes) | {"factor": 3}),
         toy.settings("paper", "corrected"),
@@ -248,7 +248,7 @@ def test_killed_and_run_twice_at_once_the_records_are_the_same(tmp_path):
         time.sleep(0.01)
     first.send_signal(signal.SIGKILL)
     first.communicate()
-    assert 0 < len(store.finished(settings.n_trials)) <= settings.n_trials
+    assert 0 < len(store.finished(settings.sizes["trials"])) <= settings.sizes["trials"]
     both = [reproduce(name, *scale, "--out", tmp_path) for _ in range(2)]
     assert [process.communicate() and process.returncode for process in both] == [0, 0]
     undisturbed = run(study, settings, tmp_path / "undisturbed")

@@ -23,7 +23,7 @@ from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times, in_order
 from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, Left, LeftKind
 from ardea.names import Wording, default_names, printable
-from ardea.show.notebook import ShowsMotion
+from ardea.show.report import ShowsMotion
 
 # Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
 # of the integrator is this share of that value.

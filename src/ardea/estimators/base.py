@@ -40,7 +40,7 @@ from ardea.estimators.inputs import (
 from ardea.methods.task import Method, Wish, tasks_of
 from ardea.names import ColumnNames, default_names
 from ardea.show.draws import to_arviz
-from ardea.show.notebook import ShowsFit
+from ardea.show.report import ShowsFit
 
 # Copies of the kept columns are made of so many bytes of rows at a time: 16 MB, a convention.
 PREDICTED_BYTES = 2**24

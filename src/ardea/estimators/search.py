@@ -48,7 +48,7 @@ from ardea.estimators.base import BaseARD, predicted_mean
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
 from ardea.show import fits
-from ardea.show.notebook import ShowsFit
+from ardea.show.report import ShowsFit
 
 RSS_CRITERIA: tuple[Criterion, ...] = ("aic", "bic", "ebic", "ebic2")
 EVIDENCE_CRITERIA: tuple[Criterion, ...] = ("evidence", "aicc")

@@ -16,6 +16,7 @@ from ardea.core.problem import Array
 from ardea.paper import closed_forms, regressions
 from ardea.paper.experiment import Experiment
 from ardea.paper.regressions import METHODS, METRICS, OURS
+from ardea.show.canvas import DASHES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 TONES = ("0.0", "0.35", "0.55", "0.7", "0.45")
 LINE_TONES = ("0.0", "0.25", "0.5", "0.1", "0.4")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 # Convention: counts beyond the first of these are shown on a logarithmic axis that keeps zero.
 WIDE_COUNTS = 30
 COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
@@ -295,7 +295,6 @@ def _orthogonal(
         what=f"added and missed terms against σ, orthogonal columns, {what}",
         sizes={"trials": (4, 50), "columns": (60, 250), "terms": (6, 25), "levels": (5, 25)},
         trial=partial(closed_forms.orthogonal, method=method, strengths=strengths, **rest),
-        keys=("sigma", "strength"),
         table=level_table,
         draw=partial(draw_levels, symbol=symbol),
         core_seconds={"corrected": (1, 60)},
@@ -321,7 +320,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         what="false negative against false positive rate, orthonormal columns, σ = 1",
         sizes={"trials": (3, 5), "draws": (3, 40)},
         trial=closed_forms.fpfn_curve,
-        keys=("xi", "kind", "z"),
         table=curve_table,
         draw=draw_curve,
         core_seconds={"corrected": (1, 5)},
@@ -333,7 +331,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         what="false positive and negative rates against ρ, equal at ρ = 1; σ = 1, ξ = 3",
         sizes={"trials": (5, 5), "points": (41, 81)},
         trial=closed_forms.rho_rates,
-        keys=("method", "rho"),
         table=rho_table,
         draw=draw_rho,
         core_seconds={"corrected": (1, 1)},
@@ -344,7 +341,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         what="ARDvi against MAP-STSBL over the condition number, σ known (dotted: closed form at κ = 1)",
         sizes={"trials": (6, 1000), "columns": (40, 100), "terms": (10, 25), "levels": (5, 17)},
         trial=closed_forms.kappa,
-        keys=("sigma", "kappa", "method"),
         table=kappa_table,
         draw=draw_kappa,
         core_seconds={"corrected": (1, 285), "published": (1, 230)},
@@ -381,9 +377,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "fig:L63_stats",
         "Lorenz 63, quintic library, errors summed over the three equations, strengths chosen by an oracle",
         sizes={"trials": (1, 10)},
-        trial=regressions.lorenz63_trial,
+        trial=regressions.LORENZ63.trial,
         core_seconds={"corrected": (1, 5), "published": (3, 25)},
-        keys=("criterion", "dimension", "method"),
         table=partial(
             comparisons, column="criterion", values=("oracle", "aicc"), title="Strengths chosen by AICc instead"
         ),
@@ -404,7 +399,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         sizes={"trials": (3, 11), "sample": (300, 2500), "n_x": (128, 512), "n_t": (60, 1072)},
         trial=regressions.KS.trial,
         core_seconds={"corrected": (2, 15), "published": (5, 10)},
-        keys=("rows", "method"),
         table=partial(comparisons, column="rows", values=("sample", "all"), title="All rows at once"),
         shown=partial(group, column="rows", value="sample"),
     ),

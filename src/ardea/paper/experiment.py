@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Scale = Literal["quick", "paper"]
-Variant = Literal["corrected", "published"]
-# What a trial computes: the methods of the paper, or ours on the same data.
-Part = Literal["paper", "beyond"]
+# Whose methods a trial runs: those of the paper, done right or as its authors did, or ours on the same data.
+Variant = Literal["corrected", "published", "beyond"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
-VARIANTS: tuple[Variant, ...] = ("corrected", "published")
+VARIANTS: tuple[Variant, ...] = ("corrected", "published")  # of an experiment; ours are rows of the corrected one
 Row = dict[str, Any]
-# Convention: records and their means are written to ten digits.
+# Convention: records are written to ten digits.
 FLOAT_FORMAT = "%.10g"
 
 
@@ -30,15 +29,9 @@ class Settings:
     """All that decides the outcome of a trial, besides its number."""
 
     scale: Scale
-    variant: Variant  # which algorithm
-    part: Part  # whose methods
+    variant: Variant
     seed: int  # of the data
     sizes: Mapping[str, Any]  # numbers of trials, rows, columns, terms, … at this scale
-
-    @property
-    def n_trials(self) -> int:
-        """How many trials the experiment has."""
-        return int(self.sizes["trials"])
 
     @property
     def published(self) -> bool:
@@ -47,7 +40,7 @@ class Settings:
 
     def fingerprint(self, name: str) -> str:
         """Return a short hash of everything that the records of experiment `name` depend on, the version included."""
-        content = [name, __version__, self.scale, self.variant, self.part, self.seed, dict(self.sizes)]
+        content = [name, __version__, self.scale, self.variant, self.seed, dict(self.sizes)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -67,20 +60,20 @@ class Experiment:
     table: Callable[[DataFrame], str]  # records → Markdown
     draw: Callable[[DataFrame, Any], None]  # draws the records shown into a Matplotlib figure
     core_seconds: Mapping[Variant, tuple[float, float]]  # measured, of all trials at quick and at paper scale
-    keys: tuple[str, ...] = ("method",)  # columns that name a row within its trial
     figure_size: tuple[float, float] = (7.2, 3.2)  # in inches
     beyond: bool = False  # whether our methods can be run on the same data
     shown: Callable[[DataFrame], DataFrame] = lambda records: records  # those that the paper's figure shows
 
-    def settings(self, scale: Scale, variant: Variant, seed: int = 0, part: Part = "paper") -> Settings:
+    def settings(self, scale: Scale, variant: Variant, seed: int = 0) -> Settings:
         """Return the settings of a run."""
         sizes = {name: pair[SCALES.index(scale)] for name, pair in self.sizes.items()}
-        return Settings(scale, variant, part, seed, sizes)
+        return Settings(scale, variant, seed, sizes)
 
     def folder(self, out: Path, settings: Settings) -> Path:
         """Return where the outputs go."""
+        variant = "published" if settings.published else "corrected"
         seed = "" if settings.seed == 0 else f"-seed{settings.seed}"
-        return out / self.name / f"{settings.variant}-{settings.scale}{seed}"
+        return out / self.name / f"{variant}-{settings.scale}{seed}"
 
 
 def duration(seconds: float) -> str:

@@ -8,9 +8,9 @@ against coefficients of the wrong sign.
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,8 +24,6 @@ from ardea.tables.writing import write_whole
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Convention: records beyond this size (bytes) go to the page's folder as means and standard errors.
-LARGEST_COPY = 60_000
 # Convention: ℓ² errors closer than this are called equal; the authors' numbers have about seven digits.
 L2_TOLERANCE = 1e-3
 
@@ -57,15 +55,15 @@ def read_outputs(out: Path, scale: Scale) -> Outputs:
         for variant in experiment.core_seconds:
             settings = experiment.settings(scale, variant)
             folder = experiment.folder(out, settings)
-            if (folder / "records.csv").exists():
-                records = pd.read_csv(folder / "records.csv")
+            for path in folder.glob("records.csv*"):  # packed where it is a copy
+                records = pd.read_csv(path)
                 environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
                 found[experiment.name, variant] = Output(experiment, settings, folder, records, environment)
     return found
 
 
 def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -> Path:
-    """Write README.md from the results in `out` to a folder, with copies of the small ones where that is another.
+    """Write README.md from the results in `out` to a folder, and copies where that is another, to make it again from.
 
     `authors` are the authors' per-trial results (CSV), to count how many rows of the replay equal theirs.
     """
@@ -74,37 +72,25 @@ def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -
         raise ValueError(f"{out} holds no results at {scale} scale: run `ardea reproduce all --scale {scale}`.")
     for output in outputs.values() if to.resolve() != out.resolve() else ():
         target = to / output.folder.relative_to(out)
-        names = ("table.md", "figure.png", "environment.json", "records.csv")
-        contents = {name: (output.folder / name).read_bytes() for name in names}
         target.mkdir(parents=True, exist_ok=True)
-        if len(contents["records.csv"]) > LARGEST_COPY:
-            means = summary(output.records, output.experiment.keys)
-            text = means.to_csv(index=False, float_format=FLOAT_FORMAT, lineterminator="\n")
-            contents["summary.csv"] = text.encode()
-            del contents["records.csv"]
-        for name, content in contents.items():
-            write_whole(target / name, content)
+        for name in ("table.md", "figure.png", "environment.json"):
+            write_whole(target / name, (output.folder / name).read_bytes())
+        text = output.records.to_csv(index=False, lineterminator="\n", float_format=FLOAT_FORMAT)
+        write_whole(target / "records.csv.gz", gzip.compress(text.encode(), mtime=0))
     return write_whole(to / "README.md", page_text(outputs, out, scale, authors))
-
-
-def summary(records: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return mean and standard error over trials of every metric, one row per combination of keys."""
-    groups = records.drop(columns="trial").groupby(list(keys), sort=False)
-    table = groups.size().to_frame("n")
-    for metric in groups.mean(numeric_only=True):
-        table[metric] = groups[metric].mean()
-        table[f"{metric}_se"] = groups[metric].sem().fillna(0.0)
-    return table.reset_index()
 
 
 def page_text(outputs: Outputs, out: Path, scale: Scale, authors: Path | None = None) -> str:
     """Return the whole page as Markdown."""
+    import pandas as pd
     from jinja2 import Environment, StrictUndefined
 
     form = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
     form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|"), "means": method_means}
-    judged = [(claim, *_verdict(outputs, claim)) for claim in stored("claims.csv").itertuples()]
+    theirs = {} if authors is None else dict(iter(pd.read_csv(authors).groupby("experiment")))
+    replayed = [(name, one.records) for (name, variant), one in outputs.items() if variant == "published"]
     saved_runs = stored("authors.csv")["experiment"].unique()
+    judged = [(claim, *_verdict(outputs, claim)) for claim in stored("claims.csv").itertuples()]
     return form.from_string((files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")).render(
         out=out,
         scale=scale,
@@ -112,7 +98,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale, authors: Path | None = 
         methods=list(METHODS),
         numbers=[(experiment_named(name), _numbers(outputs, name)) for name in saved_runs],
         comparison=comparison,
-        replay=None if authors is None else _replay(outputs, saved_runs, authors),
+        replay={name: agreement(records, theirs[name]) for name, records in replayed if name in theirs},
         claims=judged,
         tally=Counter(verdict for _, verdict, _ in judged),
     )
@@ -145,15 +131,6 @@ def _numbers(outputs: Outputs, name: str) -> str:
     table = pd.DataFrame(cells).reindex([*METHODS, *OURS]).dropna(how="all").fillna("–")
     rows = [[f"{method} (ours)" if method in OURS else method, *row] for method, *row in table.itertuples()]
     return markdown(["method", *sources], rows)
-
-
-def _replay(outputs: Outputs, names: Iterable[str], authors: Path) -> dict[str, tuple[int, int, list[str]]]:
-    """Return for every experiment that was replayed how far it agrees with the authors' file."""
-    import pandas as pd
-
-    theirs = pd.read_csv(authors)
-    replayed = {name: outputs[name, "published"].records for name in names if (name, "published") in outputs}
-    return {name: agreement(records, theirs[theirs["experiment"] == name]) for name, records in replayed.items()}
 
 
 def agreement(replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[str]]:

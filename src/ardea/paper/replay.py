@@ -17,7 +17,7 @@ The steps themselves (tangent weights, weighted lasso, posterior) are those of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -29,7 +29,7 @@ from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import solve
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.result import Fixed, Setting
-from ardea.dynamics.differences import difference_weights
+from ardea.dynamics.differences import difference_weights, finite_difference
 from ardea.priors import Flat
 
 # Read off the published code: its bound on steps, its default tolerance, and that of its sweeps.
@@ -105,8 +105,7 @@ def threshold(first: Outcome, removal: Removal, tau: float, refit: Callable[[Pro
         columns, rounds = columns[~drop], rounds + 1
         if not columns.size:
             break
-        part = Problem(problem.columns.restrict(columns), problem.target, problem.rest, problem.n_rows)
-        fit = refit(part, fit.noise)
+        fit = refit(replace(problem, columns=problem.columns.restrict(columns)), fit.noise)
     xi, gamma = np.zeros((2, problem.n_columns))
     if columns.size:
         xi[columns], gamma[columns] = fit.xi, fit.gamma
@@ -167,15 +166,10 @@ def _grown_while_total_is_negative(scaled: Array, tau: float) -> Index:
     """Grow S by the column with the least ½Σ_SS scaled − τ|S| while that total is not positive."""
     removed: list[int] = []
     total, cost = 0.0, 0.5 * scaled.diagonal() - tau
-    while len(removed) < scaled.shape[0]:
-        cost_now = cost.copy()
-        cost_now[removed] = np.inf
-        j = int(np.argmin(cost_now))
-        if total + cost_now[j] > 0:
-            break
-        total += float(cost_now[j])
-        removed.append(j)
-        cost = cost + scaled[:, j]
+    while (total := total + float(cost.min(initial=np.inf))) <= 0:
+        removed.append(int(np.argmin(cost)))
+        cost = cost + scaled[:, removed[-1]]
+        cost[removed] = np.inf
     return np.array(removed, dtype=np.intp)
 
 
@@ -232,24 +226,15 @@ def published_difference(values: Array, step: float, derivative: int = 1) -> Arr
     Where ours moves one window of points along the ends, the published code begins a forward stencil at every row (and
     mirrors it at the other end). That of the fourth derivative has nine points, hence order five.
     """
-    half = (derivative + 5) // 2
-    central = difference_weights(tuple(range(-half, half + 1)), derivative)
     forward = difference_weights(tuple(range(min(derivative + 6, 9))), derivative)
-    n = len(values)
-    result = np.empty_like(values)
-    inside = n - 2 * half
-    result[half : n - half] = sum(weight * values[i : i + inside] for i, weight in enumerate(central))
-    for row in range(half):
-        result[row] = np.tensordot(forward, values[row : row + forward.size], axes=1)
-        mirrored = values[n - row - forward.size : n - row][::-1]
-        result[n - row - 1] = (-1) ** derivative * np.tensordot(forward, mirrored, axes=1)
+    result = finite_difference(values, 1.0, derivative=derivative)
+    for rows, given, sign in ((result, values, 1), (result[::-1], values[::-1], (-1) ** derivative)):
+        for i in range((derivative + 5) // 2):
+            rows[i] = sign * np.tensordot(forward, given[i : i + forward.size], axes=1)
     return result / step**derivative
 
 
 def posed(theta: Array, y: Array) -> Problem:
     """Return the data as a problem in the user's own units; compressed where rows outnumber columns."""
     m, d = theta.shape
-    if m <= 2 * d:
-        return Problem(DenseColumns(theta), y, 0.0, m)
-    (triangle,) = linalg.qr(np.column_stack([theta, y]), mode="r", check_finite=False)
-    return Problem(DenseColumns(triangle[:d, :d]), triangle[:d, d], float(triangle[d, d] ** 2), m)
+    return Problem(DenseColumns(theta), y, 0.0, m).restrict(np.arange(d))

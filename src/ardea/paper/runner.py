@@ -136,7 +136,7 @@ def run(
 
     folder, parts = experiment.folder(out, settings), [settings]
     if beyond and experiment.beyond and not settings.published:
-        parts.append(replace(settings, part="beyond"))
+        parts.append(replace(settings, variant="beyond"))
     try:
         trials = [trial for part in parts for trial in _trials(experiment, part, out, jobs)]
         records = pd.DataFrame([{"trial": trial.number} | row for trial in trials for row in trial.rows])
@@ -156,12 +156,12 @@ def _trials(experiment: Experiment, settings: Settings, out: Path, jobs: int | N
     from joblib import Parallel, delayed
     from tqdm import tqdm
 
-    store, n_trials = store_of(out, experiment, settings), settings.n_trials
+    store, n_trials = store_of(out, experiment, settings), settings.sizes["trials"]
     done = store.finished(n_trials)
     missing = [number for number in range(n_trials) if number not in done]
     few = jobs if jobs is None else min(jobs, max(1, len(missing)))
     parallel = Parallel(n_jobs=few, batch_size=1, return_as="generator_unordered")
-    title = experiment.name if settings.part == "paper" else f"{experiment.name} (beyond)"
+    title = experiment.name if settings.variant in VARIANTS else f"{experiment.name} ({settings.variant})"
     # disable=None: a bar on a terminal only.
     with tqdm(total=n_trials, initial=len(done), desc=title, unit=" trials", disable=None) as bar:
         for trial in parallel(delayed(timed_trial)(experiment.trial, settings, number) for number in missing):
@@ -307,17 +307,12 @@ def _list(options: argparse.Namespace) -> None:
     print("Time is for one core: measured from the trials recorded here, else an estimate (~).\n")
     print(f"{'name':<20}{'state':<16}{'time':<14}{'paper label':<40}what")
     for experiment in EXPERIMENTS:
-        if options.variant in experiment.core_seconds:
-            state, cost = _state(experiment, options)
-            print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")
-
-
-def _state(experiment: Experiment, options: argparse.Namespace) -> tuple[str, str]:
-    """Return how much is done and what all of it costs."""
-    settings = experiment.settings(options.scale, options.variant, options.seed)
-    total = settings.n_trials
-    seconds = [trial.seconds for trial in store_of(options.out, experiment, settings).finished(total).values()]
-    if not seconds:
-        return "not run", "~ " + duration(experiment.core_seconds[options.variant][SCALES.index(options.scale)])
-    state = "done" if len(seconds) == total else f"{len(seconds)} of {total}"
-    return state, duration(sum(seconds) / len(seconds) * total)
+        if options.variant not in experiment.core_seconds:
+            continue
+        settings = experiment.settings(options.scale, options.variant, options.seed)
+        total, store = settings.sizes["trials"], store_of(options.out, experiment, settings)
+        seconds = [trial.seconds for trial in store.finished(total).values()]
+        state = "done" if len(seconds) == total else f"{len(seconds)} of {total}" if seconds else "not run"
+        guess = experiment.core_seconds[options.variant][SCALES.index(options.scale)]
+        cost = duration(sum(seconds) / len(seconds) * total) if seconds else f"~ {duration(guess)}"
+        print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")

@@ -3,7 +3,7 @@
 Pictures take and return a Matplotlib Axes (or an array of them); colour never carries anything alone.
 
 Everything reads `equations_` and what else a model offers: `canvas` (figures and axes) → `fits`, `motion` (pictures) →
-`pages` (sentences, tables, templates) → `report` → `notebook` (also the methods of models that call all this).
+`pages` (sentences, tables, templates) → `report` (pages about a model, and the methods of models that call all this).
 """
 
 from ardea.show.canvas import figure_bytes
@@ -17,8 +17,7 @@ from ardea.show.fits import (
     plot_trace,
 )
 from ardea.show.motion import plot_equation_residuals, plot_phase, plot_simulation, plot_states
-from ardea.show.notebook import model_html
-from ardea.show.report import report_page, write_report
+from ardea.show.report import model_html, report_page, write_report
 
 __all__ = [
     "figure_bytes",

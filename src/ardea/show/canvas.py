@@ -6,6 +6,7 @@ import inspect
 import io
 from collections.abc import Callable
 from contextvars import ContextVar
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 import numpy as np
@@ -54,7 +55,8 @@ PARAMETERS = {
     "states": ("pair of int", "Which states; the first and the last by default."),
 }
 
-_OFFSCREEN: ContextVar[bool] = ContextVar("offscreen", default=False)
+# What makes a new figure: pyplot, which may show it in a window, or nobody but us, where it is for a file.
+_MAKER: ContextVar[str] = ContextVar("maker", default="matplotlib.pyplot:figure")
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
@@ -75,17 +77,6 @@ def picture(**own: tuple[str, str]) -> Callable[[Draw], Draw]:
     return completed
 
 
-def _new_figure(**settings: Any) -> Any:
-    """Return an empty figure: of pyplot, or of no window where it is for a file."""
-    if _OFFSCREEN.get():
-        from matplotlib.figure import Figure
-
-        return Figure(**settings)
-    import matplotlib.pyplot as plt
-
-    return plt.figure(**settings)
-
-
 def one_axes(ax: Any, width: float = WIDTH, height: float = HEIGHT) -> Any:
     """Return the Axes given, or a new one."""
     return panels(ax, 1, 1, width=width, height=height)[0, 0]
@@ -94,7 +85,7 @@ def one_axes(ax: Any, width: float = WIDTH, height: float = HEIGHT) -> Any:
 def panels(axes: Any, rows: int, columns: int, *, width: float, height: float, **sharing: Any) -> Any:
     """Return an array of Axes of shape (rows, columns): those given, or new ones of a size each."""
     if axes is None:
-        figure = _new_figure(figsize=(width * columns, height * rows), layout="constrained")
+        figure = resolve_name(_MAKER.get())(figsize=(width * columns, height * rows), layout="constrained")
         return figure.subplots(rows, columns, squeeze=False, **sharing)
     given = np.asarray(axes, dtype=object)
     if given.size != rows * columns:
@@ -120,7 +111,17 @@ def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **
     return ax
 
 
-def as_label(name: str, length: int = LONGEST_LABEL) -> str:
+def percent(level: float) -> str:
+    """Return a probability as it is read: 0.95 is 95 %."""
+    return f"{100 * level:g} %"
+
+
+def draw_band(ax: Any, along: ArrayLike, low: ArrayLike, high: ArrayLike, level: float) -> None:
+    """Draw the band that holds a share of what is expected."""
+    ax.fill_between(along, low, high, color=BAND, linewidth=0, label=f"{percent(level)} band")
+
+
+def as_label(name: str) -> str:
     r"""Return a name as a label: on one line, not too long, and never read as a formula.
 
     Examples
@@ -129,7 +130,7 @@ def as_label(name: str, length: int = LONGEST_LABEL) -> str:
     cost in \$ a column with far too l…
     """
     name = " ".join(printable(name).split())
-    shown = name if len(name) <= length else name[: length - 1] + "…"
+    shown = name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "…"
     return shown.replace("$", r"\$")
 
 
@@ -164,10 +165,10 @@ def figure_bytes(draw: Callable[[], Any], kind: str) -> bytes:
     b'PNG'
     """
     content = io.BytesIO()
-    token = _OFFSCREEN.set(True)
+    token = _MAKER.set("matplotlib.figure:Figure")
     try:
         axes = draw()
     finally:
-        _OFFSCREEN.reset(token)
+        _MAKER.reset(token)
     np.ravel(axes)[0].figure.savefig(content, format=kind, dpi=DPI)
     return content.getvalue()

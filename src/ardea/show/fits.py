@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
@@ -27,6 +26,8 @@ MOST_EQUATIONS = 12
 ROW_HEIGHT = 0.24
 # A convention of time-series plots.
 LONGEST_LAG = 20
+# How the chosen strength is marked.
+CHOSEN = {"color": canvas.DARK, "linestyle": ":", "linewidth": 1}
 # Derived: a line of small text (10 points) as a share of an Axes of 2.5 inches; a convention: so many labels at most.
 LINE, MOST_LABELS = 0.055, 12
 
@@ -71,11 +72,10 @@ def plot_coefficients(
     columns, width = min(len(chosen), 3), 3.5 if len(chosen) > 1 else canvas.WIDTH
     size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(tallest, 1)}
     axes = canvas.panels(ax, -(-len(chosen) // columns), columns, **size)
-    for place, one in zip_longest(axes.flat, chosen):
-        if one is None:
-            place.set_axis_off()
-        else:
-            _draw_terms(place, one, level, max_terms)
+    for place, one in zip(axes.flat, chosen, strict=False):
+        _draw_terms(place, one, level, max_terms)
+    for place in axes.flat[len(chosen) :]:
+        place.set_axis_off()
     return axes if len(chosen) > 1 else axes[0, 0]
 
 
@@ -96,7 +96,7 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> No
         ax.annotate(told, (1.02, y), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     told = f"{canvas.as_label(equation.left.text)}: {len(equation.terms)} of {equation.n_candidates} terms kept"
     told += f", {len(equation.terms) - drawn.size} of them not drawn" * (len(equation.terms) > drawn.size)
-    told += f"\n(bars: {100 * level:g} % intervals)" * (drawn.size > 0)
+    told += f"\n(bars: {canvas.percent(level)} intervals)" * (drawn.size > 0)
     label = "coefficient / standard error" if in_errors else "coefficient"
     canvas.finished(ax, told, xlabel=label, ylim=(-0.7, max(drawn.size, 1) - 0.3))
 
@@ -111,14 +111,13 @@ def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float 
     """Draw observed against predicted values, with the band in which a new observation is expected."""
     ax = canvas.one_axes(ax, 4.2, 3.8)
     observed, mean, std = against_rows(model, X, y, target)
-    half = float(stats.norm.ppf(0.5 + level / 2)) * std
+    half = ndtri(0.5 + level / 2) * std
     order = np.argsort(mean, kind="stable")
-    band = f"{100 * level:g} % band"
-    ends = (mean - half)[order], (mean + half)[order]
-    ax.fill_between(mean[order], *ends, color=canvas.BAND, linewidth=0, label=band)
+    canvas.draw_band(ax, mean[order], (mean - half)[order], (mean + half)[order], level)
     ax.plot(mean[order], mean[order], color=canvas.MODEL, linewidth=1, label="observed = predicted")
     ax.plot(mean, observed, **canvas.POINT, rasterized=observed.size > canvas.MANY_POINTS)
-    told = f"{100 * np.mean(np.abs(observed - mean) <= half):.3g} % of {observed.size} rows lie in the {band}"
+    inside = f"{100 * np.mean(np.abs(observed - mean) <= half):.3g} % of {observed.size} rows"
+    told = f"{inside} lie in the {canvas.percent(level)} band"
     return canvas.finished(ax, told, legend=True, xlabel="predicted", ylabel="observed")
 
 
@@ -156,7 +155,7 @@ def draw_scatter(ax: Any, along: ArrayLike, residual: Array, of: str = "", **lab
 def draw_quantiles(ax: Any, residual: Array) -> None:
     """Draw ordered residuals against normal quantiles; noise that is Gaussian lies on the line."""
     ordered = np.sort(residual)
-    expected = stats.norm.ppf((np.arange(1, ordered.size + 1) - 0.5) / ordered.size)
+    expected = ndtri((np.arange(1, ordered.size + 1) - 0.5) / ordered.size)
     reach = max(3.0, float(np.abs(ordered).max(initial=0.0)), float(np.abs(expected).max(initial=0.0)))
     ax.plot([-reach, reach], [-reach, reach], color=canvas.MODEL, linewidth=0.8)
     ax.plot(expected, ordered, **canvas.POINT, rasterized=ordered.size > canvas.MANY_POINTS)
@@ -240,14 +239,13 @@ def plot_path(search: Any, ax: Any = None) -> Any:
     >>> plot_path(search).get_ylabel()
     'terms kept'
     """
-    order, strength = _chosen_method(search)
-    ax = canvas.one_axes(ax)
+    ax, order, strength = _along_path(search, ax)
     path, best = search.path_, search.best_index_
     ax.plot(strength, path["k"][order], color=canvas.MODEL, marker="o", markersize=4, label="terms")
     right = ax.twinx()
     score = np.where(path["eligible"][order], path["score"][order], np.nan)
     right.plot(strength, score, color=canvas.OTHER, linestyle="--", marker="s", markersize=4, label=search.criterion)
-    _strength_axis(ax, search, strength)
+    ax.axvline(path["strength"][best], **CHOSEN)
     ax.yaxis.get_major_locator().set_params(integer=True)
     right.set_ylabel(f"{search.criterion} (smaller is better)")
     at = f"{path['varied'][best]} = {path['strength'][best]:.3g}"
@@ -261,8 +259,7 @@ def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
 
     Where coefficients differ more than a hundredfold in size, each is drawn relative to its largest on the path.
     """
-    order, strength = _chosen_method(search)
-    ax = canvas.one_axes(ax)
+    ax, order, strength = _along_path(search, ax)
     coef = search.path_["coef"][order]
     largest = np.abs(coef).max(axis=0)
     shown = np.flatnonzero(largest > 0)
@@ -273,7 +270,7 @@ def plot_path_coefficients(search: Any, ax: Any = None) -> Any:
     for i, j in enumerate(chosen):
         look = {"color": canvas.MODEL, "linestyle": canvas.DASHES[i % len(canvas.DASHES)], "linewidth": 1.3}
         ax.plot(strength, coef[:, j] / scale[j], **look)
-    _strength_axis(ax, search, strength)
+    ax.axvline(search.path_["strength"][search.best_index_], **CHOSEN)
     at_chosen = np.abs(search.path_["coef"][search.best_index_][chosen] / scale[chosen])
     named = chosen[np.argsort(-at_chosen, kind="stable")][:MOST_LABELS]
     names = search.equations_[0].vocabulary.names
@@ -309,23 +306,19 @@ def plot_operating_curves(
     return canvas.finished(ax, told, legend=True, xscale="log", ylim=(-0.02, 1.02), xlabel=kept, ylabel=lost)
 
 
-def _chosen_method(search: Any) -> tuple[Index, Array]:
-    """Return places in the path of the chosen model's method, by strength, and those strengths."""
+def _along_path(search: Any, ax: Any) -> tuple[Any, Index, Array]:
+    """Return an Axes over strength, places in the path of the chosen model's method, and their strengths, sorted."""
     check_is_fitted(search)
     path, best = search.path_, search.best_index_
     same = (path["method"] == path["method"][best]) & np.isfinite(path["strength"])
     if not same.any():
         raise ValueError("This search has no strengths to draw a path along: its estimator has none.")
     order = np.flatnonzero(same)[np.argsort(path["strength"][same], kind="stable")]
-    return order, path["strength"][order]
-
-
-def _strength_axis(ax: Any, search: Any, strength: Array) -> None:
-    path, best = search.path_, search.best_index_
+    strength, ax = path["strength"][order], canvas.one_axes(ax)
+    ax.set_xlabel(f"{path['varied'][best]} ({path['method'][best]})")
     if np.all(strength > 0):
         ax.set_xscale("log")
-    ax.set_xlabel(f"{path['varied'][best]} ({path['method'][best]})")
-    ax.axvline(path["strength"][best], color=canvas.DARK, linestyle=":", linewidth=1)
+    return ax, order, strength
 
 
 def _label(ax: Any, names: list[str], ends: Array, last: float) -> None:

@@ -67,24 +67,14 @@ def plot_states(
     ['p', 'q']
     """
     check_is_fitted(model)
-    frame, names = model.states_[series], model.model_.states[:MOST_PANELS]
+    frame, many = model.states_[series], len(model.model_.states)
     samples = np.empty((len(frame), 0)) if x is None else np.asarray(x, dtype=float).reshape(len(frame), -1)
     table = _cut_at_gaps(np.hstack([frame.to_numpy(), samples]))
-    times, states, std, samples = np.split(table, np.cumsum([1, *2 * [len(model.model_.states)]]), axis=1)
-    times = times[:, 0]
-    half = float(ndtri(0.5 + level / 2)) * std
-    places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
-    dots = {"marker": "s", "markersize": 2} if model.discrete_time else {}
-    for i, (place, name) in enumerate(zip(places, names, strict=True)):
-        ends, band = (states[:, i] - half[:, i], states[:, i] + half[:, i]), f"{100 * level:g} % band"
-        place.fill_between(times, *ends, color=canvas.BAND, linewidth=0, label=band)
-        if i < samples.shape[1]:
-            place.plot(times, samples[:, i], **canvas.POINT, label="samples", zorder=1.5)
-        place.plot(times, states[:, i], color=canvas.MODEL, linewidth=1, label="smoothed state", **dots)
-        canvas.finished(place, "", ylabel=canvas.as_label(name))
-    places[-1].set_xlabel(_time_label(model, times))
-    canvas.finished(places[0], "The states behind the samples", legend=True)
-    return places
+    times, states, std, samples = np.split(table, np.cumsum([1, many, many]), axis=1)
+    half = ndtri(0.5 + level / 2) * std
+    words = "The states behind the samples", "smoothed state", "samples"
+    look = {"marker": "s", "markersize": 2} if model.discrete_time else {}
+    return _draw_series(model, times[:, 0], states, (states - half, states + half), samples, words, level, axes, **look)
 
 
 def _cut_at_gaps(table: Array) -> Array:
@@ -123,28 +113,33 @@ def plot_simulation(
     if is_field(model):
         return _plot_field(model, x0, t, x, axes)
     bands = model.simulate(x0, t, u, n_samples, random_state, level, x0_std) if n_samples else None
-    return _plot_states(model, np.asarray(model.simulate(x0, t, u)), t, bands, x, f"{100 * level:g} % band", axes)
+    ends = None if bands is None else (bands.lower, bands.upper)
+    run, times = np.asarray(model.simulate(x0, t, u)), _drawn_times(model, t)
+    words = "The found equations, run from the start of the picture", "model", "data"
+    return _draw_series(model, times, run, ends, x, words, level, axes)
 
 
-def _plot_states(model: Any, run: Array, t: Any, bands: Any, x: Any, band: str, axes: Any) -> Any:
-    """Draw states against time, one below the other."""
-    times, names = _drawn_times(model, t), model.model_.states[:MOST_PANELS]
-    shown = np.empty((0, 0)) if x is None else np.asarray(x, dtype=float).reshape(len(times), -1)
-    places = canvas.panels(axes, len(names), 1, width=5.2, height=1.4, sharex=True).ravel()
+def _draw_series(
+    model: Any, times: Any, states: Array, ends: Any, x: Any, words: Any, level: float, axes: Any, **look: Any
+) -> Any:
+    """Draw states against time, one below the other; `words` are a title and what lines and dots are."""
+    title, line, dots = words
+    names = model.model_.states[:MOST_PANELS]
+    samples = np.empty((0, 0)) if x is None else np.asarray(x, dtype=float).reshape(len(times), -1)
+    places = canvas.panels(axes, len(names), 1, width=canvas.WIDTH, height=1.4, sharex=True).ravel()
     for i, (place, name) in enumerate(zip(places, names, strict=True)):
-        if bands is not None:
-            ends = bands.lower[:, i], bands.upper[:, i]
-            place.fill_between(times, *ends, color=canvas.BAND, linewidth=0, label=band)
-        if i < shown.shape[1]:
-            place.plot(times, shown[:, i], **canvas.POINT, label="data", zorder=1.5)
-        place.plot(times[: len(run)], run[:, i], color=canvas.MODEL, linewidth=1, label="model")
+        if ends is not None:
+            canvas.draw_band(place, times, ends[0][:, i], ends[1][:, i], level)
+        if i < samples.shape[1]:
+            place.plot(times, samples[:, i], **canvas.POINT, label=dots, zorder=1.5)
+        place.plot(times[: len(states)], states[:, i], color=canvas.MODEL, linewidth=1, label=line, **look)
         canvas.finished(place, "", ylabel=canvas.as_label(name))
-    places[-1].set_xlabel(_time_label(model, t))
-    if _are_dates(t):
+    places[-1].set_xlabel(_time_label(model, times))
+    if _are_dates(times):
         from matplotlib.dates import ConciseDateFormatter
 
         places[-1].xaxis.set_major_formatter(ConciseDateFormatter(places[-1].xaxis.get_major_locator()))
-    canvas.finished(places[0], "The found equations, run from the start of the picture", legend=True)
+    canvas.finished(places[0], title, legend=True)
     return places
 
 
@@ -248,7 +243,7 @@ def _plot_line(model: Any, x: Any, n_samples: int, level: float, random_state: A
     if n_samples:
         curves = model.sample(n_samples, random_state)[:, 0] @ model.model_.library.evaluate(grid).T
         lower, upper = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        ax.fill_between(grid[:, 0], lower, upper, color=canvas.BAND, linewidth=0, label=f"{100 * level:g} % band")
+        canvas.draw_band(ax, grid[:, 0], lower, upper, level)
     ax.plot(grid[:, 0], model.predict(grid)[:, 0], color=canvas.MODEL, linewidth=1.2, label="model")
     if model.discrete_time:
         ax.plot(grid, grid, color=canvas.SOFT, linestyle=":", linewidth=0.8, label="no change")

@@ -38,8 +38,7 @@ MOST_NAMED = 5
 
 def doubts_of_model(model: Any, equations: Sequence[Equation], level: float, notes: Sequence[str] = ()) -> list[str]:
     """Return what the fit warned of, each warning once, then doubts that the numbers give reason for."""
-    warned = [*notes, *getattr(model, "warnings_", ())]
-    told = unique(warned)
+    told = unique([*notes, *getattr(model, "warnings_", ())])
     for equation in equations:
         # A warning about the choice between two models names the equation.
         settled = not any(equation.left.text in note for note in told)
@@ -155,11 +154,6 @@ def term_rows(equation: Equation, level: float) -> list[Row]:
     return rows
 
 
-def percent(level: float) -> str:
-    """Return a probability as it is read: 0.95 is 95 %."""
-    return f"{100 * level:g} %"
-
-
 def render(template: str, **facts: Any) -> str:
     """Return a template filled with facts: escaped unless it calls them safe, control characters shown as text."""
     return _environment().get_template(template).render(**facts)
@@ -199,7 +193,5 @@ def svg(draw: Callable[[], Any], name: str, alternative: str) -> str:
     with matplotlib.rc_context(settings | {"font.family": "sans-serif"}):
         drawn = figure_bytes(draw, "svg").decode()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
-    drawn = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', drawn)
-    drawn = re.sub(r'(xlink:href|href)="#([^"]*)"', rf'\1="#{name}-\2"', drawn)
-    drawn = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", drawn)
+    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
     return drawn.replace("<svg", f'<svg role="img" aria-label="{escape(printable(alternative))}"', 1)

@@ -1,4 +1,7 @@
-"""One self-contained page about a fitted model; what the model offers decides what the page shows."""
+"""Pages about a fitted model: one self-contained file, what notebooks show, and the methods that models have for them.
+
+What the model offers decides what a page shows.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +19,21 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import get_config
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
 
 from ardea import __version__
 from ardea.core.problem import Array
 from ardea.equation import Equation
 from ardea.show import fits, motion
-from ardea.show.pages import (
-    doubts_of_model,
-    doubts_of_residuals,
-    far_rows,
-    listed,
-    percent,
-    render,
-    svg,
-    term_rows,
-    unique,
-)
+from ardea.show.canvas import percent
+from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, render, svg, term_rows, unique
 from ardea.tables.writing import write_whole
 
+# A convention: the level of intervals where nobody chose one.
+LEVEL = 0.95
 # A convention: so many targets have figures of their own.
 MOST_TARGETS = 5
 # Derived: the ends of a 95 % band of so many draws are known to 0.35 standard deviations, a tenth of its width.
@@ -83,7 +83,7 @@ def report_page(
     *,
     data: Any = None,
     title: str | None = None,
-    level: float = 0.95,
+    level: float = LEVEL,
     targets: Sequence[str] | None = None,
     source: str | os.PathLike[str] | None = None,
     command: str | None = None,
@@ -139,6 +139,90 @@ def report_page(
     )
 
 
+def model_html(model: Any) -> str:
+    """Return a fitted estimator, search or discovery as HTML; before the fit, scikit-learn's diagram alone.
+
+    Coefficients and intervals are those of the posterior. At most 30 terms of an equation and 12 equations are shown.
+
+    Parameters
+    ----------
+    model : estimator of ardea, ARDSearch or Discovery
+        What to show.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ardea import SparseARD
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 20))
+    >>> shown = model_html(SparseARD().fit(X, 2 * X[:, 3] + 0.1 * rng.normal(size=100)))
+    >>> "1 of 20 terms" in shown, "<bdi>x3</bdi>" in shown
+    (True, True)
+    """
+    diagram = str(estimator_html_repr(model))
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return diagram
+    equations = fits.equations_of(model)
+    return render(
+        "notebook.html",
+        model=model,
+        name=type(model).__name__,
+        fitted=getattr(model, "best_estimator_", model),
+        equations=[_told(one, LEVEL) for one in equations],
+        level=percent(LEVEL),
+        doubts=doubts_of_model(model, equations, LEVEL),
+        diagram=diagram,
+    )
+
+
+class ShowsTerms:
+    """Shows a fitted model in notebooks as its few terms, with scikit-learn's diagram below.
+
+    Goes before BaseEstimator, whose representation it replaces. As there, ``display="text"`` turns it off.
+    """
+
+    plot_coefficients = fits.plot_coefficients
+
+    def _repr_html_inner(self) -> str:
+        return model_html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = {"text/plain": repr(self)}
+        return shown | {"text/html": model_html(self)} if get_config()["display"] == "diagram" else shown
+
+
+class ShowsFit(ShowsTerms):
+    """Draws a regression, and writes a page about it."""
+
+    plot_prediction = fits.plot_prediction
+    plot_residuals = fits.plot_residuals
+    plot_trace = fits.plot_trace
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        return write_report(self, path, data=None if X is None else (X, y), **details)
+
+
+class ShowsMotion(ShowsTerms):
+    """Draws equations of motion, and writes a page about them."""
+
+    plot_residuals = motion.plot_equation_residuals
+    plot_simulation = motion.plot_simulation
+    plot_phase = motion.plot_phase
+    plot_states = motion.plot_states
+    elapsed: Callable[[Any], Any]
+
+    def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:
+        """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        return write_report(self, path, data=None if x is None else (x, self.elapsed(t), u), **details)
+
+
 # The model in words
 
 
@@ -165,14 +249,21 @@ def _remarks(model: Any, data: Any) -> list[str]:
     """Return what the figures do not say."""
     if not hasattr(model, "simulate"):
         return [] if data is not None else ["Residuals need the data: pass them to the report."]
-    remarks = [unit] if (unit := model.unit_told()) else []
+    return [told for told in (model.unit_told(), _obstacle(model, data)) if told]
+
+
+def _obstacle(model: Any, data: Any) -> str | None:
+    """Return why equations of motion cannot be run from the first row; fields never are."""
     if data is None:
-        remarks.append("A comparison with the data needs the data: pass them to the report.")
-    elif not motion.is_field(model) and not _whole_start(data):
-        remarks.append("The first row has a gap, so the equations were not run from it.")
-    elif not motion.is_field(model) and not _start_known(model):
-        remarks.append("Rates of change at the first row are not known, so the equations were not run from it.")
-    return remarks
+        return "A comparison with the data needs the data: pass them to the report."
+    if motion.is_field(model):
+        return None
+    if not np.isfinite(_first_series(data)[0][0]).all():
+        return "The first row has a gap, so the equations were not run from it."
+    # Nobody measures rates of change; a smoothed trajectory has them.
+    if hasattr(model, "states_") or len(model.model_.states) == len(model.equations_):
+        return None
+    return "Rates of change at the first row are not known, so the equations were not run from it."
 
 
 def chosen_how(model: Any) -> str:
@@ -248,7 +339,7 @@ def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: floa
         caption = f"The states behind the samples, with bands of {percent(level)}; of several series the first."
         whole = None if data is None else _first(data[0])
         yield "states", caption, partial(motion.plot_states, model, whole, level=level)
-    if data is None or motion.is_field(model) or not (_whole_start(data) and _start_known(model)):
+    if motion.is_field(model) or _obstacle(model, data):
         return
     x, t, u = _first_series(data)
     n = len(x)
@@ -279,15 +370,6 @@ def _first(one: Any) -> Any:
     return one[0] if isinstance(one, list | tuple) else one
 
 
-def _start_known(model: Any) -> bool:
-    """Whether a row of data, or the fit, tells where the states begin: nobody measures rates of change."""
-    return hasattr(model, "states_") or len(model.model_.states) == len(model.equations_)
-
-
-def _whole_start(data: Any) -> bool:
-    return bool(np.isfinite(_first_series(data)[0][0]).all())
-
-
 # Data and reproduction
 
 
@@ -299,8 +381,7 @@ def _of_file(source: str | os.PathLike[str] | None) -> Iterator[list[str]]:
     files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
     for file in files:
         with file.open("rb") as content:
-            while block := content.read(2**20):
-                digest.update(block)
+            hashlib.file_digest(content, lambda: digest)
     yield ["file", place.name]
     yield ["size of the file", f"{sum(file.stat().st_size for file in files):,} bytes"]
     yield ["SHA-256 of the file", digest.hexdigest()]
