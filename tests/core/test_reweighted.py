@@ -146,10 +146,7 @@ def test_learned_noise_is_stationary_in_the_cost(case):
 def test_learned_noise_follows_the_uninflated_posterior_unless_told_otherwise(inflated_rule):
     theta, y = sparse_case("tall", 60, 12, 5)
     alpha = 4.0
-    fit = solve(
-        setting(theta, y, noise=Learned(), alpha=alpha, noise_scale=np.ones(theta.shape[1]) if inflated_rule else None),
-        tol=TIGHT,
-    )
+    fit = solve(setting(theta, y, noise=Learned(), alpha=alpha, rule_inflated=inflated_rule), tol=TIGHT)
     at = fit.gamma / alpha if inflated_rule else fit.gamma
     mean, covariance = twin.posterior_moments(theta, y, at, fit.noise)
     active = fit.gamma > 0

@@ -29,7 +29,7 @@ from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import compiled, compiled_steps
 from ardea.core.problem import EPS
 from ardea.core.result import Fixed, Setting
-from ardea.core.reweighted import State, certify
+from ardea.core.reweighted import State
 from ardea.methods.task import ard_supports, wide_supports
 from ardea.methods.thresholds import SEARCHES, Given, Rule
 from ardea.priors import Flat
@@ -347,7 +347,7 @@ def certificate(loop, problem, gamma, noise):
     """Return the KKT gap that a loop finds at (γ, σ²) without taking a step; None where the compiled one declines."""
     setting = Setting(problem, Flat(), Fixed(noise), inflation=np.ones(gamma.size))
     if loop == "numpy":
-        return certify(setting, State(gamma, noise, np.zeros(gamma.size))).kkt_gap
+        return State(setting, gamma, noise).kkt_gap
     steps = compiled_steps(setting, gamma, noise)
     try:
         return None if steps is None else steps.certify(1e-300)[1]
@@ -1004,8 +1004,8 @@ def test_the_weighted_lasso_is_scikit_learns_on_rescaled_columns(seed, shape):
     y = theta[:, :4] @ [2.0, -1.0, 1.0, 0.5] + rng.normal(size=m)
     theirs = Lasso(alpha=1 / m, fit_intercept=False, tol=1e-14, max_iter=1_000_000).fit(theta / weights, y)
     ours = weighted_lasso(twin.as_problem(theta, y), weights)
-    assert_allclose(ours.coefficients, theirs.coef_ / weights, rtol=1e-5, atol=1e-8)
-    assert_array_equal(ours.coefficients != 0, theirs.coef_ != 0)
+    assert_allclose(ours, theirs.coef_ / weights, rtol=1e-5, atol=1e-8)
+    assert_array_equal(ours != 0, theirs.coef_ != 0)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -27,7 +27,6 @@ step with that ridge cannot fail. Ridges between the two are tried from Newton's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,19 +44,10 @@ TRUST = (0.0, 0.01, 0.1, 1.0)
 MAX_STEPS = 100
 
 
-@dataclass(frozen=True)
-class LassoSolution:
-    """Coefficients (d,), the largest relative violation of the KKT conditions, and the number of faces visited."""
-
-    coefficients: Array
-    kkt_gap: float
-    n_faces: int
-
-
 def weighted_lasso(
     problem: Problem, weights: Array, start: Array | None = None, *, ridge: Any = 0.0, shift: Any = 0.0
-) -> LassoSolution:
-    """Minimise ½‖y − Θξ‖² + Σ weights·|ξ| (+ ½ ridge·ξ² − shift·ξ).
+) -> Array:
+    """Return ξ (d,) that minimises ½‖y − Θξ‖² + Σ weights·|ξ| (+ ½ ridge·ξ² − shift·ξ).
 
     A weight may be zero (the coefficient is then free) or infinite (it stays zero); a zero column stays at zero;
     of several equal columns one is used.
@@ -67,7 +57,6 @@ def weighted_lasso(
         search.enter(np.flatnonzero(start), start)
     best_objective, single = np.inf, False
     limit = 20 * (min(problem.columns.shape) + 10)
-    correlation = search.linear
     while search.n_faces < limit:
         search.minimise_on_face()
         correlation = search.correlations()
@@ -84,7 +73,9 @@ def weighted_lasso(
         room = problem.columns.shape[0] - search.index.size
         batch = 1 if single else max(1, min(room, max(8, search.index.size // 2)))
         search.add(violators[:batch], correlation)
-    return LassoSolution(search.coefficients(), search.kkt_gap(correlation), search.n_faces)
+    coefficients = np.zeros(problem.n_columns)
+    coefficients[search.index] = search.values
+    return coefficients
 
 
 class _ActiveSet:
@@ -233,20 +224,6 @@ class _ActiveSet:
         fit = -0.5 * values @ (self.linear[index] + correlation[index])
         return float(fit + (self._penalty() * values).sum())
 
-    def coefficients(self) -> Array:
-        """Return ξ (d,)."""
-        coefficients = np.zeros(self.problem.n_columns)
-        coefficients[self.index] = self.values
-        return coefficients
-
-    def kkt_gap(self, correlation: Array) -> float:
-        """Return the largest violation of |correlation| ≤ λ (= λ·sign on the set), relative to λ, above rounding."""
-        finite = np.where(self.usable, self.weights, 0.0)
-        excess = np.where(self.usable, np.abs(correlation) - finite, 0.0)
-        excess[self.index] = np.abs(correlation[self.index] - self._penalty())
-        beyond = np.maximum(excess - self.rounding, 0.0)
-        return float(np.max(beyond / (finite + self.rounding + np.finfo(float).tiny), initial=0.0))
-
 
 def penalised_step(problem: Problem, c: Array, noise: float, convex: Any, start: Array) -> Array:
     """Return ξ that minimises ½‖y − Θξ‖² + (σ²/2) Σ h_j(ξ_j); `convex` is an `ardea.priors.Convex`."""
@@ -265,7 +242,7 @@ def penalised_step(problem: Problem, c: Array, noise: float, convex: Any, start:
         for trust in TRUST:
             ridge = noise / 2 * (curvature + trust * np.maximum(remainder / np.maximum(size, step) - curvature, 0.0))
             shift = ridge * xi - noise / 2 * remainder * np.sign(xi)
-            candidate = weighted_lasso(problem, noise / 2 * zero_slope, xi, ridge=ridge, shift=shift).coefficients
+            candidate = weighted_lasso(problem, noise / 2 * zero_slope, xi, ridge=ridge, shift=shift)
             lower = _objective(problem, candidate, c, noise, convex)
             if lower < objective:
                 break

@@ -17,7 +17,7 @@ import numpy as np
 from ardea.core.evidence import Posterior, posterior, sharpened
 from ardea.core.problem import Array, DenseColumns, Index
 from ardea.core.result import Fit, Learned, Setting, Status, Trace
-from ardea.core.reweighted import NumpySteps, State, certify
+from ardea.core.reweighted import NumpySteps, State
 
 compiled: Any
 try:
@@ -141,24 +141,21 @@ def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 
     if not plain or d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0:
         return solve(setting, start=start, max_iter=max_iter, tol=tol)
     chosen = _first_working_set(setting, start, FIRST_RATIO * rows)
-    trace, n_iter = Trace(), 0
+    earlier: Fit | None = None
     for _ in range(MAX_ROUNDS):
-        fit = _solve_on(setting, chosen, start, max_iter, tol)
-        trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
-        gamma = np.zeros(d)
-        gamma[chosen] = fit.gamma
-        here = certify(setting, State(gamma / setting.inflation, fit.noise, np.zeros(d)))
-        beyond = (here.q**2 > here.c * (1 + tol)) & (setting.problem.square_norms > 0)
+        within = None if start is None else start[chosen]
+        fit = solve(setting.restrict(chosen), start=within, max_iter=max_iter, tol=tol).on(d, chosen)
+        here = State(setting, fit.gamma / setting.inflation, fit.noise)
+        fit = replace(fit if earlier is None else fit.after(earlier), kkt_gap=here.kkt_gap)
+        c, q = here.weights_and_scores
+        beyond = (q**2 > c * (1 + tol)) & (setting.problem.square_norms > 0)
         beyond[chosen] = False
         if not beyond.any() or fit.status in {Status.MAX_ITER, Status.STALLED}:
-            break
+            return fit
         if isinstance(setting.noise_rule, Learned):
             setting = replace(setting, noise_rule=replace(setting.noise_rule, initial=fit.noise))
-        start, chosen = gamma, np.union1d(chosen, np.flatnonzero(beyond))
-    else:
-        fit = replace(fit, status=Status.MAX_ITER)
-    post = replace(fit.posterior, active=np.flatnonzero(gamma))
-    return replace(fit, gamma=gamma, posterior=post, kkt_gap=here.kkt_gap, trace=trace, n_iter=n_iter)
+        start, chosen, earlier = fit.gamma, np.union1d(chosen, np.flatnonzero(beyond)), fit
+    return replace(fit, status=Status.MAX_ITER)
 
 
 def _first_working_set(setting: Setting, start: Array | None, size: int) -> Index:
@@ -167,16 +164,3 @@ def _first_working_set(setting: Setting, start: Array | None, size: int) -> Inde
     score = problem.correlations**2 / np.where(rho > 0, rho, np.inf) / setting.inflation
     largest = np.argpartition(-score, min(size, score.size - 1))[:size]
     return np.union1d(largest, np.flatnonzero(start) if start is not None else largest[:0])
-
-
-def _solve_on(setting: Setting, chosen: Index, gamma: Array | None, max_iter: int, tol: float) -> Fit:
-    """Solve with the chosen columns only, from γ where it is given."""
-    part = replace(setting.problem, columns=setting.problem.columns.restrict(chosen))
-    scale = setting.noise_scale
-    inside = replace(
-        setting,
-        problem=part,
-        inflation=setting.inflation[chosen],
-        noise_scale=None if scale is None else scale[chosen],
-    )
-    return solve(inside, start=None if gamma is None else gamma[chosen], max_iter=max_iter, tol=tol)

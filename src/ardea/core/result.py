@@ -113,21 +113,21 @@ NoiseRule = Fixed | Learned
 class Setting:
     """What stays fixed during the loop.
 
-    The noise rule sees the posterior at noise_scale·δ. None: α, so that it sees γ. Ones put it at the inflated noise,
-    the remedy for a collapse when d > m.
+    The noise rule sees the posterior at γ = αδ, or (`rule_inflated`) at δ, which puts it at the inflated noise: the
+    remedy for a collapse when d > m.
     """
 
     problem: Problem
     prior: Prior  # g and f
     noise_rule: NoiseRule
     inflation: Array  # α for every column; all ones but for ARDvi
-    noise_scale: Array | None = None
+    rule_inflated: bool = False
     newton: bool = True  # whether Newton steps may be taken
 
     @property
     def noise_factors(self) -> Array:
-        """`noise_scale`, or what it stands for where it is None."""
-        return self.inflation if self.noise_scale is None else self.noise_scale
+        """What δ is multiplied by before the noise rule sees it."""
+        return np.ones_like(self.inflation) if self.rule_inflated else self.inflation
 
     @property
     def uniform_inflation(self) -> bool:
@@ -139,8 +139,12 @@ class Setting:
         """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
         if not self.noise_rule.learned:
             return self.uniform_inflation
-        plain = np.all(self.inflation == 1) and np.all(self.noise_factors == 1)
-        return bool(plain) and not self.prior.scales_with_noise
+        return bool(np.all(self.inflation == 1)) and not self.prior.scales_with_noise
+
+    def restrict(self, index: Index) -> Setting:
+        """Return the setting with the chosen columns only."""
+        part = replace(self.problem, columns=self.problem.columns.restrict(index))
+        return replace(self, problem=part, inflation=self.inflation[index])
 
 
 class Status(Enum):

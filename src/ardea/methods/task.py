@@ -90,7 +90,7 @@ class Task:
         setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
         fit = self._off_the_floor(setting, self._solved(setting, start))
         if fit.status is Status.COLLAPSED and inflation is not None:
-            again = self._solved(replace(setting, noise_scale=np.ones(problem.n_columns)))
+            again = self._solved(replace(setting, rule_inflated=True))
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
         return fit if once or prior is not None else self._not_refuted(problem, fit, inflation)
 

@@ -79,7 +79,7 @@ def fit_learning_noise(
         # In γ/α the inflated noise αs is s and the tangent weight is multiplied by α (see core.reweighted).
         post = posterior(problem, gamma / alpha, noise)
         c = alpha * slopes_and_scores(problem, post)[0] + lam / noise * (gamma < eta)
-        xi = weighted_lasso(problem, noise * np.sqrt(c), xi).coefficients
+        xi = weighted_lasso(problem, noise * np.sqrt(c), xi)
         moved = alpha * np.abs(xi) / np.sqrt(c)
         change, gamma = float(np.abs(moved - gamma).max()), moved
         if step > 0 and change <= tol:
