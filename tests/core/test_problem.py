@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ardea.core import compression as compression_module
 from ardea.core.compression import Compression
-from ardea.core.implicit import SparseSource, pose_implicit
+from ardea.core.implicit import pose_implicit, sparse_operator
 from ardea.core.problem import DenseColumns, Problem
 from dense_twin import without_flat
 
@@ -186,7 +186,7 @@ def test_sparse_problems_equal_dense_ones(intercept, keep, weighted):
     X[:, 4], X[:, 5], X[:, 7] = 0.0, 2.0, X[:, 8]
     Y = rng.normal(size=(20, 2)) + 1
     weight = rng.uniform(0.5, 2, 20) if weighted else None
-    source = SparseSource(sparse.csc_array(X))
+    source = sparse_operator(sparse.csc_array(X))
     sparse_posed = pose_implicit(source, Y, weight, intercept=intercept, keep=keep)
     dense_posed = Compression.from_arrays(X, Y, weight).pose(intercept=intercept, keep=keep)
     for target in (0, 1):

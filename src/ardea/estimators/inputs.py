@@ -26,7 +26,7 @@ from ardea.core.compression import (
     pose_array,
     ranges_of,
 )
-from ardea.core.implicit import Operator, SparseSource, pose_implicit
+from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
@@ -85,8 +85,7 @@ class CheckedRows:
             return self.compressed().pose(intercept=intercept, keep=keep)
         if sparse.issparse(X):
             different = distinct_rows(X, Y, ranges_of(X) if self.ranges is None else self.ranges)
-            source = SparseSource(sparse.csc_array(X))
-            return pose_implicit(source, Y, weight, intercept=intercept, keep=keep, n_distinct=different)
+            return pose_implicit(sparse_operator(X), Y, weight, intercept=intercept, keep=keep, n_distinct=different)
         require(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
         return pose_array(X, Y, weight, intercept=intercept, keep=keep)
 
