@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import dense_twin as twin
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows
 from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.result import Learned
 
@@ -55,7 +55,7 @@ def test_integrating_the_intercept_out_equals_projecting_it_out(m, d, keep):
     theta, y, gamma = random_case(m, d)
     theta, y, noise = theta + 5.0, y - 7.0, 0.7
     gamma[list(keep)] = 0.0
-    (problem,), coordinates = Compression.from_arrays(theta, y[:, None]).pose(intercept=True, keep=keep)
+    (problem,), coordinates = CompressedRows.from_arrays(theta, y[:, None]).pose(intercept=True, keep=keep)
     A, z = twin.without_flat(np.column_stack([np.ones(m), theta[:, list(keep)]]), theta, y)
     A[:, list(keep)] = 0.0
     unit, scale = coordinates.coefficient_unit(0), coordinates.targets[0]

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dense_twin as twin
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows
 from ardea.core.lasso import penalised_step
 from ardea.core.loop import loop_in_use, solve
 from ardea.core.result import FLOOR_TALL, FLOOR_WIDE, Fixed, Learned, Setting, Status
@@ -192,7 +192,7 @@ def test_units_of_columns_and_target_do_not_matter(noise):
 
 def test_compressed_rows_give_the_fit_of_all_rows():
     theta, y = sparse_case("tall", 300, 8, 11)
-    (problem,), coordinates = Compression.from_arrays(theta, y[:, None]).pose(intercept=False)
+    (problem,), coordinates = CompressedRows.from_arrays(theta, y[:, None]).pose(intercept=False)
     whole = solve(setting(theta, y, noise=Learned()), tol=TIGHT)
     small = solve(Setting(problem, Flat(), Learned(), np.ones(8)), tol=TIGHT)
     assert problem.columns.shape[0] <= 9
@@ -221,7 +221,7 @@ def test_a_start_at_the_fixed_point_is_recognised_at_once():
 @pytest.mark.parametrize("rule", [Learned(), Fixed(0.5)], ids=["learned", "known"])
 def test_a_constant_target_gives_the_empty_model(start, rule):
     rng = np.random.default_rng(13)
-    (problem,), _ = Compression.from_arrays(rng.normal(size=(20, 4)), np.full((20, 1), 3.3)).pose(intercept=True)
+    (problem,), _ = CompressedRows.from_arrays(rng.normal(size=(20, 4)), np.full((20, 1), 3.3)).pose(intercept=True)
     fit = solve(Setting(problem, Flat(), rule, np.ones(4)), start=start)
     assert fit.status is Status.EMPTY_TARGET
     assert not fit.gamma.any()

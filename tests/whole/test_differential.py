@@ -23,7 +23,7 @@ from sklearn.linear_model import ARDRegression, Lasso, LinearRegression
 import dense_twin as twin
 from ardea import ARD, MAPSTSBL, ARDr, ARDvi, SparseARD, rates
 from ardea.core import subsets
-from ardea.core.compression import GRAM_CONDITION_LIMIT, Compression
+from ardea.core.compression import GRAM_CONDITION_LIMIT, CompressedRows
 from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SHARP_CONDITION, posterior, sharpened, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import compiled, compiled_steps
@@ -392,12 +392,14 @@ def test_certificates_on_random_problems(loop):
 
 def in_blocks(theta, Y, weight, cuts):
     parts = np.split(np.arange(len(theta)), cuts)
-    return Compression.from_blocks((theta[part], Y[part], None if weight is None else weight[part]) for part in parts)
+    return CompressedRows.from_blocks(
+        (theta[part], Y[part], None if weight is None else weight[part]) for part in parts
+    )
 
 
 def merged_in_a_tree(theta, Y, weight, cuts):
     parts = [
-        Compression.from_arrays(theta[part], Y[part], None if weight is None else weight[part])
+        CompressedRows.from_arrays(theta[part], Y[part], None if weight is None else weight[part])
         for part in np.split(np.arange(len(theta)), cuts)
     ]
     while len(parts) > 1:
@@ -407,7 +409,7 @@ def merged_in_a_tree(theta, Y, weight, cuts):
 
 
 WAYS = {
-    "at once": lambda theta, Y, weight: Compression.from_arrays(theta, Y, weight),
+    "at once": lambda theta, Y, weight: CompressedRows.from_arrays(theta, Y, weight),
     "single rows": lambda theta, Y, weight: in_blocks(theta, Y, weight, range(1, len(theta))),
     "uneven blocks": lambda theta, Y, weight: in_blocks(theta, Y, weight, [1, 4, 17, 18]),
     "tree": lambda theta, Y, weight: merged_in_a_tree(theta, Y, weight, range(5, len(theta), 5)),

@@ -13,7 +13,7 @@ with a flat prior (the intercept, `always_keep`) are projected out, which integr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
@@ -51,20 +51,22 @@ class RowCounts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Compression:
-    """R-factor of √w·[1 Θ Y], or those rows themselves while they are fewer than its columns."""
+class CompressedRows:
+    """Rows that exist only as their compression: stands in for X, with None for y."""
 
-    factor: Array
+    factor: Array  # R-factor of √w·[1 X Y], or those rows themselves while they are fewer than its columns
     n_features: int
     total_weight: float
     n_samples: int
-    ranges: Array | None = None
-    distinct: int | None = None
+    ranges: Array | None = None  # least and greatest value of every column of X
+    distinct: int | None = None  # number of rows that differ, where it was counted
+    names: tuple[str, ...] | None = None  # columns of X
+    one_target: bool = True  # whether y had one axis
 
     @classmethod
     def from_arrays(
         cls, X: Array | sparse.sparray, Y: Array, weight: Array | None = None, ranges: Array | None = None
-    ) -> Compression:
+    ) -> CompressedRows:
         """Compress arrays in memory, by the Gram matrix where its conditioning allows, else by QR; in row blocks.
 
         `ranges`, least and greatest value of every column, are computed where they are not given. Rows that repeat each
@@ -85,13 +87,18 @@ class Compression:
         return cls(factor, d, total, m, ranges, distinct_rows(X, Y, ranges) if counted else m)
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> Compression:
+    def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> CompressedRows:
         """Compress blocks (X, Y, weight) one after another, in memory O(d²)."""
         compressed = (cls.from_arrays(*block) for block in blocks)
         first = next(compressed, None)
         if first is None:
             raise ValueError("No block of rows was given: pass at least one.")
         return reduce(cls.merge, compressed, first)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns that X had."""
+        return self.n_samples, self.n_features
 
     @property
     def n_targets(self) -> int:
@@ -103,7 +110,7 @@ class Compression:
         """Number of rows that differ, as far as it was counted: rows of two blocks are taken to."""
         return self.n_samples if self.distinct is None else self.distinct
 
-    def merge(self, other: Compression) -> Compression:
+    def merge(self, other: CompressedRows) -> CompressedRows:
         """Return the compression of both sets of rows together."""
         if other.factor.shape[1] != self.factor.shape[1] or other.n_features != self.n_features:
             raise ValueError(
@@ -111,13 +118,13 @@ class Compression:
                 f"{other.n_features} and {other.n_targets}. Give every block the same columns."
             )
         stacked = np.vstack([self.factor, other.factor])
-        return Compression(
-            shortened(stacked) if self.n_features <= COMPRESSION_COLUMN_LIMIT else stacked,
-            self.n_features,
-            self.total_weight + other.total_weight,
-            self.n_samples + other.n_samples,
-            None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
-            self.n_distinct + other.n_distinct,
+        return replace(
+            self,
+            factor=shortened(stacked) if self.n_features <= COMPRESSION_COLUMN_LIMIT else stacked,
+            total_weight=self.total_weight + other.total_weight,
+            n_samples=self.n_samples + other.n_samples,
+            ranges=None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
+            distinct=self.n_distinct + other.n_distinct,
         )
 
     def pose(self, *, intercept: bool, keep: Sequence[int] = ()) -> tuple[list[Problem], Coordinates]:
@@ -136,23 +143,6 @@ class Compression:
             keep=keep,
             rest_rows=rows[spanned:, 1 + d :],
         )
-
-
-@dataclass(frozen=True)
-class CompressedRows:
-    """Rows that exist only as their compression: stands in for X, with None for y.
-
-    Made by `ardea.distributed.compress` (Dask collections), `ardea.tables` (files) and `ardea.estimators.projections`.
-    """
-
-    compression: Compression  # the factor of [1 X Y]
-    names: tuple[str, ...] | None = None  # columns of X
-    one_target: bool = True  # whether y had one axis
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns that X had."""
-        return self.compression.n_samples, self.compression.n_features
 
 
 def is_lazy(data: Any) -> bool:

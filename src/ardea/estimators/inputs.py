@@ -20,7 +20,6 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ardea.core.compression import (
     COMPRESSION_COLUMN_LIMIT,
     CompressedRows,
-    Compression,
     distinct_rows,
     is_lazy,
     pose_array,
@@ -50,8 +49,8 @@ class CheckedRows:
     @classmethod
     def of_compressed(cls, rows: CompressedRows) -> CheckedRows:
         """Take rows that were checked when they were compressed."""
-        nothing = np.empty((0, rows.compression.n_targets))
-        return cls(rows, nothing, None, rows.compression.ranges, rows.one_target)
+        nothing = np.empty((0, rows.n_targets))
+        return cls(rows, nothing, None, rows.ranges, rows.one_target)
 
     @property
     def n_columns(self) -> int:
@@ -63,15 +62,15 @@ class CheckedRows:
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, X=self.X[rows], Y=self.Y[rows], weight=weight, used=None)
 
-    def compressed(self) -> Compression:
+    def compressed(self) -> CompressedRows:
         """Return what a stream adds up."""
         if isinstance(self.X, Operator):
             raise ValueError("An Operator cannot be added to a stream of rows; use fit.")
         if isinstance(self.X, CompressedRows):
-            return self.X.compression
+            return self.X
         if sparse.issparse(self.X) and self.n_columns > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
-        return Compression.from_arrays(self.X, self.Y, self.weight, self.ranges)
+        return CompressedRows.from_arrays(self.X, self.Y, self.weight, self.ranges)
 
     def pose(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
         """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
