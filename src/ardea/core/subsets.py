@@ -24,7 +24,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 from scipy.special import gammaln
 
-from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem
+from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem, squeezed
 
 Support = tuple[int, ...]
 Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
@@ -68,9 +68,8 @@ class Moves:
 def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> tuple[Problem, Array]:
     """Return the problem of some rows without flat columns, and what one unit of each coefficient is worth.
 
-    Columns get unit norm. By QR where rows are many: a Gram matrix would lose the residual of data without noise.
-    `n_rows` is the number of independent rows where it is not that of A, `floor` the residual sum of squares that
-    truncation error alone leaves.
+    Columns get unit norm, and rows are squeezed where they are many. `n_rows` is the number of independent rows where
+    it is not that of A, `floor` the residual sum of squares that truncation error alone leaves.
     """
     rows, d = A.shape
     m = float(rows if n_rows is None else n_rows)
@@ -78,8 +77,7 @@ def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -
     unit = 1 / np.where(norms > 0, norms, 1.0)
     columns, target, rest = A * unit, z, 0.0
     if rows > 2 * (d + 1):
-        (triangle,) = linalg.qr(np.column_stack([columns, z]), mode="r", overwrite_a=True, check_finite=False)
-        columns, target, rest = triangle[:d, :d], triangle[:d, d], float(triangle[d, d] ** 2)
+        columns, target, rest = squeezed(columns, z)
     return Problem(DenseColumns(columns), target, rest, m, floor), unit
 
 

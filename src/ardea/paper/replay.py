@@ -27,7 +27,7 @@ from scipy import linalg
 from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import solve
-from ardea.core.problem import Array, DenseColumns, Index, Problem
+from ardea.core.problem import Array, DenseColumns, Index, Problem, squeezed
 from ardea.core.result import Fixed, Setting
 from ardea.dynamics.differences import difference_weights
 from ardea.priors import Flat
@@ -251,5 +251,5 @@ def posed(theta: Array, y: Array) -> Problem:
     m, d = theta.shape
     if m <= 2 * d:
         return Problem(DenseColumns(theta), y, 0.0, m)
-    (triangle,) = linalg.qr(np.column_stack([theta, y]), mode="r", check_finite=False)
-    return Problem(DenseColumns(triangle[:d, :d]), triangle[:d, d], float(triangle[d, d] ** 2), m)
+    columns, target, rest = squeezed(theta, y)
+    return Problem(DenseColumns(columns), target, rest, m)
