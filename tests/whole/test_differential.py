@@ -31,7 +31,7 @@ from ardea.core.problem import EPS
 from ardea.core.result import Fixed, Setting
 from ardea.core.reweighted import State
 from ardea.methods.task import ard_supports, wide_supports
-from ardea.methods.thresholds import SEARCHES, Given, Rule
+from ardea.methods.thresholds import SEARCHES, Rule
 from ardea.priors import Flat
 
 mp = MPContext()
@@ -822,7 +822,7 @@ def random_posterior(rng, k):
 
 def searched(search, post, rho, tau):
     """Return which columns a search removes and what that gains, over the best of all subsets, and over 0."""
-    verdict = Rule(SEARCHES[search], Given(tau))(post, rho, np.arange(tau.size))
+    verdict = Rule(SEARCHES[search], tau)(post, rho, np.arange(tau.size))
     gains = (followed_gains if search == "backward" else frozen_gains)(post.mean, post.covariance, tau)
     index = int(verdict.drop @ (1 << np.arange(tau.size)[::-1]))
     return gains[index], gains.max()

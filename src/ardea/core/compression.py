@@ -187,12 +187,10 @@ def pose_dense(
     *,
     intercept: bool,
     keep: Sequence[int],
-    root: Array | None = None,
     rest_rows: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
-    """Pose an array Θ (rows still to be multiplied by `root` where that is given; targets and ones already are)."""
-    kept = theta[:, list(keep)] * (1.0 if root is None else root)
-    flat = FlatRows(np.column_stack([ones[:, : int(intercept)], kept]), intercept, keep)
+    """Pose an array Θ, targets and ones, all of them weighted; `rest_rows` are those of the targets outside of Θ."""
+    flat = FlatRows(np.column_stack([ones[:, : int(intercept)], theta[:, list(keep)]]), intercept, keep)
     share = rounding_share(counts.given)
     m, d = theta.shape
     matrix = np.empty((m, d), order="F")
@@ -201,8 +199,6 @@ def pose_dense(
     for start in range(0, d, width):
         part = slice(start, start + width)
         block = np.array(theta[:, part], dtype=np.float64, order="C")  # one layout, so that sums run in one order
-        if root is not None:
-            block *= root
         loadings[:, part] = flat.unload @ block
         coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
         block /= coarse
@@ -223,8 +219,8 @@ def pose_array(
     """Pose an array with d ≥ m, or too many columns for a d×d factor: Θ is kept."""
     root = root_weights(weight, X.shape[0])
     counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], distinct_rows(X, Y, ranges_of(X)))
-    weighted = None if weight is None else root
-    return pose_dense(X, root * Y, root, counts, intercept=intercept, keep=keep, root=weighted)
+    theta = X if weight is None else root * X
+    return pose_dense(theta, root * Y, root, counts, intercept=intercept, keep=keep)
 
 
 def root_weights(weight: Array | None, n_rows: int) -> Array:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 from typing import Any, Literal
 
@@ -261,8 +261,24 @@ def _orthonormal(columns: Array) -> tuple[Array, Array]:
     return q, triangle
 
 
-def _without(support: Support, position: int) -> Support:
-    return support[:position] + support[position + 1 :]
+def _one_away(problem: Problem, support: Support) -> list[list[Support]]:
+    """Return supports with one of the best columns added, without each term, and with each exchanged for the best.
+
+    Of each kind those come first that leave the least RSS.
+    """
+    change = moves(problem, support)
+    best = np.argsort(change.additions, kind="stable")[: ADDITIONS if len(support) < largest(problem) else 0]
+    without = [support[:i] + support[i + 1 :] for i in range(len(support))]
+    others = change.exchanges.argmin(axis=1) if support else np.empty(0, dtype=np.intp)
+    kinds = [
+        (change.additions[best], [(*support, int(j)) for j in best]),
+        (change.removals, without),
+        (
+            change.exchanges[np.arange(len(support)), others],
+            [(*rest, int(j)) for rest, j in zip(without, others, strict=True)],
+        ),
+    ]
+    return [[near[i] for i in np.argsort(cost, kind="stable") if np.isfinite(cost[i])] for cost, near in kinds]
 
 
 def best_move(problem: Problem, start: Model) -> Model:
@@ -270,15 +286,7 @@ def best_move(problem: Problem, start: Model) -> Model:
 
     The best of each kind is fitted: RSS less a gain is rounding error where next to nothing is unexplained.
     """
-    change, support = moves(problem, start.support), start.support
-    options: list[Support] = []
-    if len(support) < largest(problem) and np.isfinite(change.additions.min(initial=np.inf)):
-        options.append((*support, int(np.argmin(change.additions))))
-    if support:
-        options.append(_without(support, int(np.argmin(change.removals))))
-        i, j = np.unravel_index(int(np.argmin(change.exchanges)), change.exchanges.shape)
-        if np.isfinite(change.exchanges[i, j]):
-            options.append((*_without(support, int(i)), int(j)))
+    options = [kind[0] for kind in _one_away(problem, start.support) if kind]
     return min((model(problem, option) for option in options), key=_by_criterion, default=start)
 
 
@@ -287,14 +295,7 @@ def neighbours(problem: Problem, chosen: Model) -> list[Model]:
 
     These are the rivals of a chosen model: how much worse they are says how sure the choice is.
     """
-    change, support = moves(problem, chosen.support), chosen.support
-    near = [_without(support, i) for i in range(len(support))]
-    for i, row in enumerate(change.exchanges):
-        if np.isfinite(row.min()):
-            near.append((*_without(support, i), int(np.argmin(row))))
-    if len(support) < largest(problem):
-        best = np.argsort(change.additions)[:ADDITIONS]
-        near += [(*support, int(j)) for j in best if np.isfinite(change.additions[j])]
+    near = chain.from_iterable(_one_away(problem, chosen.support))
     return sorted((model(problem, one) for one in near), key=_by_criterion)
 
 

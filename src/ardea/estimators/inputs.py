@@ -85,7 +85,8 @@ class CheckedRows:
         if sparse.issparse(X):
             different = distinct_rows(X, Y, ranges_of(X) if self.ranges is None else self.ranges)
             return pose_implicit(sparse_operator(X), Y, weight, intercept=intercept, keep=keep, n_distinct=different)
-        require(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
+        copies = 1.2 if weight is None else 2.2
+        require(8 * (copies * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
         return pose_array(X, Y, weight, intercept=intercept, keep=keep)
 
 

@@ -28,7 +28,7 @@ from ardea.core.loop import at_floor, solve_wide
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.result import Dropped, Fit, Fixed, Flat, Learned, NoiseRule, Prior, Setting, Status, Trace, worst
 from ardea.core.subsets import Support, forward_path
-from ardea.methods.thresholds import SEARCHES, Calibrated, Given, Rule, Search, by_likelihood, by_magnitude
+from ardea.methods.thresholds import SEARCHES, Calibrated, Rule, Search, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
 
 # Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
@@ -241,17 +241,17 @@ class Wish:
         """Whether the strength follows from `false_terms`."""
         return self.strength is None and self.prior is None
 
-    def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Given | Calibrated:
+    def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Array | Calibrated:
         """Return the strengths of a rule in the problem's coordinates."""
         if self.strength is None:
             return Calibrated(method, task.false_positive_rate(self.false_terms))
         with np.errstate(over="ignore", under="ignore"):  # infinity and zero are then the right strengths
-            return Given(self.strength / task.unit**unit_power)
+            return self.strength / task.unit**unit_power
 
-    def price(self, task: Task) -> Given:
+    def price(self, task: Task) -> Array:
         """Return one calibrated price of MAP for every column: subset searches weigh the correlations themselves."""
         tau = rates.strength_for("map", task.false_positive_rate(self.false_terms))
-        return Given(np.full(task.problem.n_columns, float(tau)))
+        return np.full(task.problem.n_columns, float(tau))
 
 
 @dataclass(frozen=True)
