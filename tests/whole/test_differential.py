@@ -28,7 +28,7 @@ from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SHARP_CONDITION, po
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import compiled, compiled_steps
 from ardea.core.problem import EPS
-from ardea.core.result import Fixed, Setting
+from ardea.core.result import NoiseRule, Setting
 from ardea.core.reweighted import State
 from ardea.methods.task import ard_supports, wide_supports
 from ardea.methods.thresholds import SEARCHES, Rule
@@ -345,7 +345,7 @@ def test_many_random_problems():
 
 def certificate(loop, problem, gamma, noise):
     """Return the KKT gap that a loop finds at (γ, σ²) without taking a step; None where the compiled one declines."""
-    setting = Setting(problem, Flat(), Fixed(noise), inflation=np.ones(gamma.size))
+    setting = Setting(problem, Flat(), NoiseRule(noise), inflation=np.ones(gamma.size))
     if loop == "numpy":
         return State(setting, gamma, noise).kkt_gap
     steps = compiled_steps(setting, gamma, noise)

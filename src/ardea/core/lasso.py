@@ -54,7 +54,8 @@ def weighted_lasso(
     """
     search = _ActiveSet(problem, weights, ridge, shift)
     if start is not None:
-        search.enter(np.flatnonzero(start), start)
+        index = np.flatnonzero((start != 0) & search.usable)
+        search.add(index, start[index], start[index])
     best_objective, single = np.inf, False
     limit = 20 * (min(problem.columns.shape) + 10)
     while search.n_faces < limit:
@@ -72,7 +73,8 @@ def weighted_lasso(
         best_objective = objective
         room = problem.columns.shape[0] - search.index.size
         batch = 1 if single else max(1, min(room, max(8, search.index.size // 2)))
-        search.add(violators[:batch], correlation)
+        newcomers = violators[:batch]
+        search.add(newcomers, correlation[newcomers], np.zeros(newcomers.size))
     coefficients = np.zeros(problem.n_columns)
     coefficients[search.index] = search.values
     return coefficients
@@ -94,18 +96,11 @@ class _ActiveSet:
         self.entered: Index = self.index
         self.n_faces = 0
 
-    def enter(self, index: Index, values: Array) -> None:
-        """Put columns into the set at the values given."""
-        index = index[self.usable[index]]
-        self.index, self.values = index, values[index]
-        self.signs = np.where(self.weights[index] > 0, np.sign(values[index]), 0.0)
-
-    def add(self, index: Index, correlation: Array) -> None:
-        """Put violating columns into the set at zero, signed as their correlation."""
-        signs = np.where(self.weights[index] > 0, np.sign(correlation[index]), 0.0)
+    def add(self, index: Index, directions: Array, values: Array) -> None:
+        """Put columns into the set at some values, signed as some directions."""
         self.index = np.concatenate([self.index, index])
-        self.signs = np.concatenate([self.signs, signs])
-        self.values = np.concatenate([self.values, np.zeros(index.size)])
+        self.signs = np.concatenate([self.signs, np.where(self.weights[index] > 0, np.sign(directions), 0.0)])
+        self.values = np.concatenate([self.values, values])
         self.entered = index
 
     def drop(self, positions: NDArray[np.integer[Any]]) -> None:

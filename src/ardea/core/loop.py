@@ -16,7 +16,7 @@ import numpy as np
 
 from ardea.core.evidence import Posterior, posterior, sharpened
 from ardea.core.problem import Array, DenseColumns, Index
-from ardea.core.result import Fit, Learned, Setting, Status, Trace
+from ardea.core.result import Fit, Setting, Status, Trace
 from ardea.core.reweighted import NumpySteps, State
 
 compiled: Any
@@ -119,7 +119,7 @@ def _initial_delta(setting: Setting, start: Any) -> Array:
 def at_floor(setting: Setting, fit: Fit) -> bool:
     """Whether a learned σ² has fallen to the least that its rule allows."""
     rule, problem = setting.noise_rule, setting.problem
-    return isinstance(rule, Learned) and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
+    return rule.learned and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
 
 
 def _has_collapsed(setting: Setting, fit: Fit) -> bool:
@@ -152,8 +152,7 @@ def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 
         beyond[chosen] = False
         if not beyond.any() or fit.status in {Status.MAX_ITER, Status.STALLED}:
             return fit
-        if isinstance(setting.noise_rule, Learned):
-            setting = replace(setting, noise_rule=replace(setting.noise_rule, initial=fit.noise))
+        setting = replace(setting, noise_rule=replace(setting.noise_rule, initial=fit.noise))
         start, chosen, earlier = fit.gamma, np.union1d(chosen, np.flatnonzero(beyond)), fit
     return replace(fit, status=Status.MAX_ITER)
 

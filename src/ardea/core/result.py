@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -62,51 +62,42 @@ class Flat(Prior):
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """σ² is known."""
+class NoiseRule:
+    """σ² is `known`, or learned: σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns.
 
-    value: float
-    learned: ClassVar[bool] = False
-
-    def start(self, problem: Problem) -> float:
-        """Return the known value."""
-        return self.value
-
-    def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the known value."""
-        return self.value
-
-
-@dataclass(frozen=True)
-class Learned:
-    """σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns, the stationary point of L in σ².
-
-    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended. Where d ≥ m the floor is high,
-    because the joint optimum may collapse; `low_floor` says that it has been seen not to.
+    That is the stationary point of L in σ². `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y
+    ended. Where d ≥ m the floor is high, because the joint optimum may collapse; `low_floor` says that it has been seen
+    not to.
     """
 
+    known: float | None = None
     initial: float | None = None
     low_floor: bool = False
-    learned: ClassVar[bool] = True
+
+    @property
+    def learned(self) -> bool:
+        """Whether σ² is not known."""
+        return self.known is None
 
     def start(self, problem: Problem) -> float:
-        """Return `initial`, or ‖y‖²/m: as if no column explained anything."""
+        """Return the known value, `initial`, or ‖y‖²/m: as if no column explained anything."""
+        if self.known is not None:
+            return self.known
         start = problem.total / problem.n_rows if self.initial is None else self.initial
         return max(start, self.floor(problem))
 
     def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the next σ², not below the floor."""
+        """Return the next σ², where it is learned not below the floor."""
+        if self.known is not None:
+            return self.known
         degrees = problem.n_rows - post.active.size + post.n_undetermined
         floor = self.floor(problem)
         return max(post.rss / degrees, floor) if degrees > 0 else floor
 
     def floor(self, problem: Problem) -> float:
-        """Return the smallest σ² allowed."""
+        """Return the smallest σ² that may be learned."""
         share = FLOOR_TALL if self.low_floor or not problem.wide else FLOOR_WIDE
         return max(share * problem.total / problem.n_rows, LEAST_NOISE)
-
-
-NoiseRule = Fixed | Learned
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import solve
 from ardea.core.problem import Array, DenseColumns, Index, Problem, squeezed
-from ardea.core.result import Fixed, Setting
+from ardea.core.result import NoiseRule, Setting
 from ardea.dynamics.differences import difference_weights
 from ardea.priors import Flat
 
@@ -90,7 +90,7 @@ def fit_learning_noise(
 
 def fit_at_known_noise(problem: Problem, noise: float, alpha: float = 1.0) -> Outcome:
     """Return the fixed point itself: at known σ² the published loop runs into it (1500 steps, tolerance 1e-8)."""
-    setting = Setting(problem, Flat(), Fixed(noise), inflation=np.full(problem.n_columns, alpha))
+    setting = Setting(problem, Flat(), NoiseRule(noise), inflation=np.full(problem.n_columns, alpha))
     fit = solve(setting, max_iter=5000, tol=FIXED_NOISE_TOL)
     xi = np.zeros(problem.n_columns)
     inflated = posterior(problem, fit.gamma, alpha * noise)
