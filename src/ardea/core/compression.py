@@ -157,18 +157,13 @@ class FlatRows:
     def __init__(self, rows: Array, intercept: bool, keep: Sequence[int]) -> None:
         self.intercept = intercept
         self.kept: Index = np.asarray(keep, dtype=np.intp)
-        self.basis: Array = rows
-        self.unload: Array = rows.T
-        self.inverse_gram: Array = np.zeros((0, 0))
-        if rows.shape[1] == 0:
-            return
         scale = power_of_two(np.abs(rows).max(axis=0, initial=0.0))
         u, s, vt = np.linalg.svd(rows / scale, full_matrices=False)
         rank = int((s > s.max(initial=0.0) * 1e-12).sum())
         half = (vt[:rank].T / s[:rank]) / scale[:, None]
-        self.basis = u[:, :rank]
-        self.unload = half @ self.basis.T
-        self.inverse_gram = half @ half.T
+        self.basis: Array = u[:, :rank]
+        self.unload: Array = half @ self.basis.T
+        self.inverse_gram: Array = half @ half.T
 
     def projected(self, rows: Array) -> Array:
         """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""

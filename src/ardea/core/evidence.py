@@ -132,16 +132,11 @@ def _with_factor(
 
 def cholesky_lower(matrix: Array, vectors: Array, noise: float) -> Array:
     """Return the lower Cholesky factor of B, from a QR of [Z; σI] where B is too ill-conditioned for Cholesky."""
-    k = matrix.shape[0]
-    if k == 0:
+    if matrix.shape[0] == 0:
         return matrix
-    try:
-        lower: Array = linalg.cholesky(matrix, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        pass
-    else:
-        if np.all(lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()):
-            return lower
+    lower, info = linalg.lapack.dpotrf(matrix, lower=1)
+    if info == 0 and np.all(lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()):
+        return np.asarray(lower)
     return _lower_by_qr(vectors, noise)
 
 

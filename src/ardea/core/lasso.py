@@ -146,11 +146,8 @@ class _ActiveSet:
     def _face_minimiser(self) -> Array | None:
         """Solve (G + D)ξ = Θᵀy + h − λs on the face, refined once; None where the face is singular."""
         gram, scale = self._scaled_gram()
-        try:
-            triangle = linalg.cholesky(gram, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            return None
-        if triangle.diagonal().min() < SINGULAR_PIVOT:
+        triangle, info = linalg.lapack.dpotrf(gram, lower=1)
+        if info != 0 or triangle.diagonal().min() < SINGULAR_PIVOT:
             return None
         solution = np.zeros(self.index.size)
         for _ in range(2):

@@ -58,7 +58,7 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
 
 def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
     """Return the compiled steps; None where they are not in use, cannot take the setting, or get no memory."""
-    problem, prior = setting.problem, setting.prior.capped_linear()
+    problem, prior = setting.problem, setting.prior.capped_linear
     columns, d = problem.columns, problem.n_columns
     if loop_in_use() != "compiled" or prior is None or problem.total == 0:
         return None
@@ -136,7 +136,7 @@ def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 
     Only with inflation and without a prior on γ: plain ARD keeps a third of all columns, so that nearly all can enter.
     """
     rows, d = setting.problem.columns.shape
-    prior = setting.prior.capped_linear()
+    prior = setting.prior.capped_linear
     plain = prior is not None and not np.any(prior[0]) and np.all(setting.inflation > 1)
     if not plain or d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0:
         return solve(setting, start=start, max_iter=max_iter, tol=tol)

@@ -27,15 +27,12 @@ class Prior:
 
     convex: Any = None  # the convex part f (see `ardea.priors.Convex`), or None where it is zero
     scales_with_noise: Any = False  # whether g depends on σ²
+    capped_linear: Any = None  # (lam, eta, over_noise) where the whole prior is lam·min(γ, eta): for the compiled loop
 
     @property
     def bounds(self) -> tuple[Any, Any]:
         """Smallest and largest γ allowed."""
         return (0.0, np.inf) if self.convex is None else self.convex.bounds
-
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
-        """Return (lam, eta, over_noise) where the whole prior is lam·min(γ, eta), as the compiled loop needs it."""
-        return None
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
@@ -56,9 +53,7 @@ class Prior:
 class Flat(Prior):
     """No prior: plain ARD."""
 
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool]:
-        """Return a slope of zero."""
-        return 0.0, np.inf, False
+    capped_linear = (0.0, np.inf, False)
 
 
 @dataclass(frozen=True)
@@ -139,7 +134,7 @@ class Setting:
 
 
 class Status(Enum):
-    """How a fit ended, the gravest last; `advice` is the text of the warning (empty where none is needed)."""
+    """How a fit ended, the gravest last."""
 
     EMPTY_TARGET = "empty target"
     CONVERGED = "converged"
@@ -149,18 +144,14 @@ class Status(Enum):
     MAX_ITER = "max_iter reached"
     COLLAPSED = "collapsed"
 
-    @property
-    def advice(self) -> str:
-        """What to do, with fields max_iter, gap, tol, k, rows to fill in."""
-        return _ADVICE.get(self, "")
-
 
 def worst(*statuses: Status) -> Status:
     """Return the status of several stages that the user most needs to hear of."""
     return max(statuses, key=list(Status).index)
 
 
-_ADVICE = {
+# What to do where a warning is due, with fields max_iter, gap, tol, k, rows to fill in.
+STATUS_ADVICE = {
     Status.MAX_ITER: (
         "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
         "(kkt_gap_={gap:.1e}). Raise max_iter, or tol if that is close enough for you (docs/warnings/convergence)."

@@ -246,13 +246,11 @@ def _mixed_slope(post: Posterior, alpha: Array) -> Array:
 def _positive_cholesky(matrix: Array) -> tuple[Array, bool]:
     """Return the Cholesky factor of a symmetric matrix, with as little added to its diagonal as makes it positive."""
     size = float(np.abs(matrix.diagonal()).mean()) + np.finfo(float).tiny
-    damping = 0.0
-    while True:
-        damped = matrix + damping * np.eye(matrix.shape[0])
-        try:
-            return linalg.cho_factor(damped, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            damping = max(10 * damping, 1e-6 * size)
+    damping, (lower, info) = 0.0, linalg.lapack.dpotrf(matrix, lower=1)
+    while info != 0:
+        damping = max(10 * damping, 1e-6 * size)
+        lower, info = linalg.lapack.dpotrf(matrix + damping * np.eye(matrix.shape[0]), lower=1)
+    return lower, True
 
 
 class NumpySteps:
