@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,19 +20,18 @@ CANCELLED_SHARE = 1e-4
 COLUMNS_AT_ONCE = 256
 
 
+@dataclass(frozen=True, eq=False)
 class ProjectedColumns:
-    """Columns of (Θ − UVᵀ)/unit: a source less its projection on the orthonormal flat basis U, V = ΘᵀU.
+    """Columns of (Θ − UVᵀ)·factor: an operator less its projection on the orthonormal flat basis U, V = ΘᵀU.
 
     The difference is never formed as a whole, so a sparse Θ stays sparse although centring it would fill it.
     """
 
-    def __init__(self, source: Operator, basis: Array, loadings: Array, square_norms: Array, unit: Array) -> None:
-        self.source = source
-        self.basis = basis
-        self.loadings = loadings
-        self.square_norms = square_norms
-        self.unit = unit
-        self._factor = np.where(square_norms > 0, 1 / unit, 0.0)
+    source: Operator
+    basis: Array  # U
+    loadings: Array  # V
+    factor: Array  # of every column; zero where nothing is left of it
+    square_norms: Array
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -40,18 +40,17 @@ class ProjectedColumns:
 
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""
-        return (self.source.take(index) - self.basis @ self.loadings[index].T) * self._factor[index]
+        return (self.source.take(index) - self.basis @ self.loadings[index].T) * self.factor[index]
 
     def correlate(self, vectors: Array) -> Array:
         """Return Aᵀ vectors."""
         product = self.source.correlate(vectors) - self.loadings @ (self.basis.T @ vectors)
-        return product * (self._factor if vectors.ndim == 1 else self._factor[:, None])
+        return product * (self.factor if vectors.ndim == 1 else self.factor[:, None])
 
     def restrict(self, index: Index) -> ProjectedColumns:
         """Return the design with the chosen columns only."""
-        return ProjectedColumns(
-            self.source.restrict(index), self.basis, self.loadings[index], self.square_norms[index], self.unit[index]
-        )
+        part = self.source.restrict(index)
+        return ProjectedColumns(part, self.basis, self.loadings[index], self.factor[index], self.square_norms[index])
 
 
 class Operator:
@@ -195,8 +194,8 @@ def pose_implicit(
     loadings = source.correlate(flat.basis)
     norms = _projected_norms(source, flat, loadings)
     norms[kept] = 0.0
-    unit = np.where(norms > 0, power_of_two(norms), 1.0)
-    columns = ProjectedColumns(source, flat.basis, loadings, (norms / unit) ** 2, unit)
+    unit = power_of_two(norms)
+    columns = ProjectedColumns(source, flat.basis, loadings, (norms > 0) / unit, (norms / unit) ** 2)
     counts = RowCounts(float(root[:, 0] @ root[:, 0]), m, m if n_distinct is None else n_distinct)
     return one_per_target(columns, unit, root * Y, flat, source.correlate(flat.unload.T).T, counts)
 
