@@ -31,6 +31,7 @@ def test_kkt_conditions_hold(seed, m, d, exponent, spread, coherence):
     weights = 10.0 ** (exponent + rng.uniform(-spread, spread, d)) * np.linalg.norm(theta, axis=0)
     solution = weighted_lasso(twin.as_problem(theta, y), weights)
     assert twin.lasso_violation(theta, y, weights, solution) < PRECISION
+    assert twin.lasso_gap(theta, y, weights, solution) < 1e-6
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -95,9 +96,8 @@ def test_zero_columns_and_infinite_weights_stay_at_zero():
 
 def test_all_weights_infinite_or_all_columns_zero_give_the_empty_model():
     theta, y, _ = random_case(5, 20, 8)
-    infinite = weighted_lasso(twin.as_problem(theta, y), np.full(8, np.inf), np.ones(8))
-    zero = weighted_lasso(twin.as_problem(0 * theta, y), np.ones(8), np.ones(8))
-    for solution in (infinite, zero):
+    for columns, weights in ((theta, np.full(8, np.inf)), (0 * theta, np.ones(8))):
+        solution = weighted_lasso(twin.as_problem(columns, y), weights, np.ones(8))
         assert not solution.any()
 
 
