@@ -93,7 +93,7 @@ def ardea_lasso(X: Array, y: Array, weights: Array, max_iter: int) -> Array:
     from ardea.core.lasso import weighted_lasso
     from ardea.core.problem import DenseColumns, Problem
 
-    return weighted_lasso(Problem(DenseColumns(X), y, 0.0, y.size), weights).coefficients
+    return weighted_lasso(Problem(DenseColumns(X), y, 0.0, y.size), weights)
 
 
 SOLVERS: dict[str, Callable[[Array, Array, Array, int], Array]] = {

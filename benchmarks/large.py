@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ardea import SparseARD
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array
 from ardea.distributed.compress import FAN_IN
 from ardea.estimators.projections import Projection, RowSample, SparseSigns, project
@@ -68,9 +68,9 @@ def rates_of(columns: int) -> dict[str, float]:
     rows = 2**27 // (8 * columns)
     X, Y = rng.normal(size=(rows, columns)), rng.normal(size=(rows, 1))
     gram = best_time(lambda: (X.T @ X, X.T @ Y))
-    compression = best_time(lambda: Compression.from_arrays(X, Y))
-    factor = Compression.from_arrays(X, Y)
-    merge = best_time(lambda: reduce(Compression.merge, [factor] * FAN_IN))
+    compression = best_time(lambda: CompressedRows.from_arrays(X, Y))
+    factor = CompressedRows.from_arrays(X, Y)
+    merge = best_time(lambda: reduce(CompressedRows.merge, [factor] * FAN_IN))
     flops = rows * columns**2
     return {
         "columns": columns,
@@ -88,7 +88,7 @@ def tree_time(columns: int, blocks: int) -> dict[str, float]:
     """Return the CPU time of all merges of a tree on one core, and of its longest branch."""
     rng = np.random.default_rng(0)
     rows = 10 * columns
-    factor = Compression.from_arrays(rng.normal(size=(rows, columns)), rng.normal(size=(rows, 1)))
+    factor = CompressedRows.from_arrays(rng.normal(size=(rows, columns)), rng.normal(size=(rows, 1)))
     level = [factor] * blocks
     total = longest = 0.0
     while len(level) > 1:
@@ -96,7 +96,7 @@ def tree_time(columns: int, blocks: int) -> dict[str, float]:
         merged = []
         for start in range(0, len(level), FAN_IN):
             begin = time.process_time()
-            merged.append(reduce(Compression.merge, level[start : start + FAN_IN]))
+            merged.append(reduce(CompressedRows.merge, level[start : start + FAN_IN]))
             times.append(time.process_time() - begin)
         total, longest, level = total + sum(times), longest + max(times), merged
     return {"columns": columns, "blocks": blocks, "total": total, "longest": longest}

@@ -121,6 +121,15 @@ def lasso_violation(theta, y, weights, xi, ridge=0.0, shift=0.0) -> float:
     return float((violation / np.maximum(np.linalg.norm(theta, axis=0) * np.linalg.norm(y), 1e-300)).max())
 
 
+def lasso_gap(theta, y, weights, xi) -> float:
+    """Return the largest violation of the KKT conditions above rounding error, relative to the weights."""
+    gradient = theta.T @ (y - theta @ xi)
+    rounding = 8 * np.finfo(float).eps * np.linalg.norm(theta, axis=0) * np.linalg.norm(y)
+    violation = np.abs(gradient) - weights
+    violation[xi != 0] = np.abs(gradient - weights * np.sign(xi))[xi != 0]
+    return float((np.maximum(violation - rounding, 0.0) / (weights + rounding)).max())
+
+
 def frozen_gain(mean, covariance, threshold, removed) -> float:
     """Return Στ_S − ½μ_SᵀP_SSμ_S with P = Σ⁻¹ (Eq. sparse_xi_MAP).
 

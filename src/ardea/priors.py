@@ -63,8 +63,9 @@ class CappedLinear(_Penalty):
         """Whether g depends on σ²."""
         return self.over_noise
 
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool]:
-        """Return the parameters."""
+    @property
+    def capped_linear(self) -> tuple[Array, Array, bool]:
+        """The parameters."""
         return np.asarray(self.lam, dtype=float), np.asarray(self.eta, dtype=float), self.over_noise
 
     def _strength(self, noise: float) -> Array:
@@ -300,12 +301,12 @@ class InCoordinates(Both):
     gamma_unit: Any = 1.0
     noise_unit: Any = 1.0
 
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
-        """Return the parameters in these coordinates."""
-        inner = self.concave.capped_linear()
-        if inner is None:
+    @property
+    def capped_linear(self) -> tuple[Array, Array, bool] | None:
+        """The parameters in these coordinates."""
+        if self.concave.capped_linear is None:
             return None
-        lam, eta, over_noise = inner
+        lam, eta, over_noise = self.concave.capped_linear
         with np.errstate(over="ignore"):  # an infinite width is no cap
             return lam * self.gamma_unit / (self.noise_unit if over_noise else 1.0), eta / self.gamma_unit, over_noise
 

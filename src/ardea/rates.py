@@ -242,7 +242,7 @@ def equivalent(
     >>> round(float(equivalent("map", 1.5, "vi")), 12)  # α = 2τ + 1, whatever ρ
     4.0
     """
-    _known(to)
+    _checked(to, 0.0, rho, sigma)
     strength, spread = _checked(method, strength, rho, sigma)
     if method == "vi":
         return _strength_at(to, strength, strength - 1, spread)
@@ -316,14 +316,10 @@ def _likelihood_exponent(tau: Array, spread: Array) -> Array:
     return np.where(np.isposinf(level), 0.0, np.where(np.isneginf(level), np.inf, w))
 
 
-def _known(method: str) -> None:
-    if method not in METHODS:
-        raise ValueError(f"Unknown method {method!r}: choose one of {', '.join(map(repr, METHODS))}.")
-
-
 def _checked(method: str, strength: ArrayLike, rho: ArrayLike, sigma: ArrayLike) -> tuple[Array, Array]:
     """Return strength and √v = σ/√ρ, broadcast together; v itself may leave the range of numbers where √v does not."""
-    _known(method)
+    if method not in METHODS:
+        raise ValueError(f"Unknown method {method!r}: choose one of {', '.join(map(repr, METHODS))}.")
     strength = np.asarray(strength, dtype=float)
     rho, sigma = np.asarray(rho, dtype=float), np.asarray(sigma, dtype=float)
     if not np.all(strength >= 0):

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import dense_twin as twin
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows
 from ardea.core.evidence import posterior, slopes_and_scores
-from ardea.core.result import Learned
+from ardea.core.result import NoiseRule
 
 SHAPES = [(40, 6), (12, 12), (10, 25)]
 
@@ -55,7 +55,7 @@ def test_integrating_the_intercept_out_equals_projecting_it_out(m, d, keep):
     theta, y, gamma = random_case(m, d)
     theta, y, noise = theta + 5.0, y - 7.0, 0.7
     gamma[list(keep)] = 0.0
-    (problem,), coordinates = Compression.from_arrays(theta, y[:, None]).pose(intercept=True, keep=keep)
+    (problem,), coordinates = CompressedRows.from_arrays(theta, y[:, None]).pose(intercept=True, keep=keep)
     A, z = twin.without_flat(np.column_stack([np.ones(m), theta[:, list(keep)]]), theta, y)
     A[:, list(keep)] = 0.0
     unit, scale = coordinates.coefficient_unit(0), coordinates.targets[0]
@@ -180,7 +180,7 @@ def test_slope_of_the_cost_in_the_noise(m, d):
 @pytest.mark.parametrize(("m", "d"), [(40, 6), (25, 20)])
 def test_noise_rule_rests_exactly_where_the_cost_is_stationary_in_the_noise(m, d):
     theta, y, gamma = random_case(m, d, seed=2)
-    problem, rule = twin.as_problem(theta, y), Learned()
+    problem, rule = twin.as_problem(theta, y), NoiseRule()
     s = optimize.brentq(lambda s: twin.noise_slope(theta, y, gamma, s), 1e-3, 1e3, xtol=1e-14, rtol=1e-14)
     np.testing.assert_allclose(rule.update(problem, posterior(problem, gamma, s)), s, rtol=1e-10)
     elsewhere = rule.update(problem, posterior(problem, gamma, 2 * s))

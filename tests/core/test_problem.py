@@ -6,8 +6,8 @@ import pytest
 from scipy import sparse
 
 from ardea.core import compression as compression_module
-from ardea.core.compression import Compression
-from ardea.core.implicit import SparseSource, pose_implicit
+from ardea.core.compression import CompressedRows
+from ardea.core.implicit import pose_implicit, sparse_operator
 from ardea.core.problem import DenseColumns, Problem
 from dense_twin import without_flat
 
@@ -49,7 +49,7 @@ def assert_same_facts(one, other, rtol=1e-11):
 def by_qr(monkeypatch, X, Y, weight=None):
     with monkeypatch.context() as patch:
         patch.setattr(compression_module, "factor_by_gram", lambda *_: None)
-        return Compression.from_arrays(X, Y, weight)
+        return CompressedRows.from_arrays(X, Y, weight)
 
 
 def explicit_facts(X, Y, weight, flat, target=0):
@@ -79,12 +79,12 @@ def test_all_ways_of_reading_the_rows_give_one_problem(data, monkeypatch, interc
     blocks = [(X[:7], Y[:7], None), (X[7:50], Y[7:50], None), (X[50:], Y[50:], None)]
     single_rows = [(X[i : i + 1], Y[i : i + 1], None) for i in range(M)]
     ways = {
-        "gram": Compression.from_arrays(X, Y),
-        "merged": Compression.from_arrays(X[:40], Y[:40]).merge(Compression.from_arrays(X[40:], Y[40:])),
-        "blocks": Compression.from_blocks(blocks),
-        "rows": Compression.from_blocks(single_rows),
-        "sparse": Compression.from_arrays(sparse.csr_array(X), Y),
-        "unit weights": Compression.from_arrays(X, Y, np.ones(M)),
+        "gram": CompressedRows.from_arrays(X, Y),
+        "merged": CompressedRows.from_arrays(X[:40], Y[:40]).merge(CompressedRows.from_arrays(X[40:], Y[40:])),
+        "blocks": CompressedRows.from_blocks(blocks),
+        "rows": CompressedRows.from_blocks(single_rows),
+        "sparse": CompressedRows.from_arrays(sparse.csr_array(X), Y),
+        "unit weights": CompressedRows.from_arrays(X, Y, np.ones(M)),
     }
     for compression in ways.values():
         assert compression.n_samples == M
@@ -96,18 +96,18 @@ def test_integer_weights_are_repeated_rows(data, monkeypatch, intercept):
     X, Y, weight = data
     times = weight.astype(int)
     repeated = facts(
-        Compression.from_arrays(X.repeat(times, axis=0), Y.repeat(times, axis=0)).pose(intercept=intercept)
+        CompressedRows.from_arrays(X.repeat(times, axis=0), Y.repeat(times, axis=0)).pose(intercept=intercept)
     )
     assert repeated["n_rows"] == weight.sum() - intercept
-    for compression in (Compression.from_arrays(X, Y, weight), by_qr(monkeypatch, X, Y, weight)):
+    for compression in (CompressedRows.from_arrays(X, Y, weight), by_qr(monkeypatch, X, Y, weight)):
         assert_same_facts(facts(compression.pose(intercept=intercept)), repeated)
 
 
 def test_too_many_columns_for_a_factor_keep_their_rows(data, monkeypatch):
     X, Y, weight = data
-    factored = facts(Compression.from_arrays(X, Y, weight).pose(intercept=True, keep=[2]))
+    factored = facts(CompressedRows.from_arrays(X, Y, weight).pose(intercept=True, keep=[2]))
     monkeypatch.setattr(compression_module, "COMPRESSION_COLUMN_LIMIT", D - 1)
-    rows = Compression.from_arrays(X, Y, weight)
+    rows = CompressedRows.from_arrays(X, Y, weight)
     assert rows.factor.shape[0] == M
     assert_same_facts(facts(rows.pose(intercept=True, keep=[2])), factored)
 
@@ -117,8 +117,8 @@ def test_rows_of_weight_zero_do_not_exist(data):
     weight[:40] = 0.0
     weight[::3] = 0.0
     there = weight > 0
-    whole = facts(Compression.from_arrays(X, Y, weight).pose(intercept=True))
-    assert_same_facts(whole, facts(Compression.from_arrays(X[there], Y[there], weight[there]).pose(intercept=True)))
+    whole = facts(CompressedRows.from_arrays(X, Y, weight).pose(intercept=True))
+    assert_same_facts(whole, facts(CompressedRows.from_arrays(X[there], Y[there], weight[there]).pose(intercept=True)))
 
 
 @pytest.mark.parametrize(("intercept", "keep"), [(False, ()), (True, ()), (False, (2,)), (True, (1, 3))])
@@ -126,7 +126,7 @@ def test_rows_of_weight_zero_do_not_exist(data):
 def test_flat_columns_are_projected_out_exactly(data, intercept, keep, m):
     X, Y, weight = (array[:m] for array in data)
     flat = np.column_stack([np.ones((m, int(intercept))), X[:, list(keep)]])
-    posed = facts(Compression.from_arrays(X, Y, weight).pose(intercept=intercept, keep=keep))
+    posed = facts(CompressedRows.from_arrays(X, Y, weight).pose(intercept=intercept, keep=keep))
     assert_same_facts(posed, explicit_facts(X, Y, weight, flat))
     assert np.all(posed["square_norms"][list(keep)] == 0)
 
@@ -134,8 +134,8 @@ def test_flat_columns_are_projected_out_exactly(data, intercept, keep, m):
 def test_a_flat_column_given_twice_counts_once(data):
     X, Y, _ = data
     X[:, 3] = X[:, 1]
-    once, _ = Compression.from_arrays(X, Y).pose(intercept=True, keep=[1])
-    twice, _ = Compression.from_arrays(X, Y).pose(intercept=True, keep=[1, 3])
+    once, _ = CompressedRows.from_arrays(X, Y).pose(intercept=True, keep=[1])
+    twice, _ = CompressedRows.from_arrays(X, Y).pose(intercept=True, keep=[1, 3])
     assert twice[0].n_rows == once[0].n_rows == M - 2
     np.testing.assert_allclose(twice[0].total, once[0].total, rtol=1e-12)
 
@@ -155,9 +155,9 @@ def restricted_facts(problem):
 @pytest.mark.parametrize("m", [M, 4])
 def test_restriction_is_the_problem_of_those_columns(data, index, m):
     X, Y = data[0][:m], data[1][:m]
-    problems, coordinates = Compression.from_arrays(X, Y).pose(intercept=True)
+    problems, coordinates = CompressedRows.from_arrays(X, Y).pose(intercept=True)
     index = np.array(index, dtype=np.intp)
-    direct, own = Compression.from_arrays(X[:, index], Y).pose(intercept=True)
+    direct, own = CompressedRows.from_arrays(X[:, index], Y).pose(intercept=True)
     expected = restricted_facts(direct[1])
     ratio = own.columns / coordinates.columns[index]
     expected["gram"] = expected["gram"] * np.outer(ratio, ratio)
@@ -186,9 +186,9 @@ def test_sparse_problems_equal_dense_ones(intercept, keep, weighted):
     X[:, 4], X[:, 5], X[:, 7] = 0.0, 2.0, X[:, 8]
     Y = rng.normal(size=(20, 2)) + 1
     weight = rng.uniform(0.5, 2, 20) if weighted else None
-    source = SparseSource(sparse.csc_array(X))
+    source = sparse_operator(sparse.csc_array(X))
     sparse_posed = pose_implicit(source, Y, weight, intercept=intercept, keep=keep)
-    dense_posed = Compression.from_arrays(X, Y, weight).pose(intercept=intercept, keep=keep)
+    dense_posed = CompressedRows.from_arrays(X, Y, weight).pose(intercept=intercept, keep=keep)
     for target in (0, 1):
         assert_same_columns(facts(sparse_posed, target), facts(dense_posed, target))
     index = np.array([3, 8, 12])
@@ -220,7 +220,7 @@ def test_constant_columns_and_targets_vanish_with_an_intercept(m, value):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(m, 4))
     X[:, 1] = value
-    posed, _ = Compression.from_arrays(X, np.full((m, 1), value)).pose(intercept=True)
+    posed, _ = CompressedRows.from_arrays(X, np.full((m, 1), value)).pose(intercept=True)
     assert posed[0].square_norms[1] == 0
     assert np.all(posed[0].columns.take(np.array([1])) == 0)
     assert np.all(posed[0].square_norms[[0, 2, 3]] > 0.2)
@@ -234,7 +234,7 @@ def test_constant_columns_vanish_in_a_stream_too(rows):
     X[:, 1] = 0.1
     Y = np.full((3000, 1), 0.7)
     parts = [slice(start, start + rows) for start in range(0, 3000, rows)]
-    posed, _ = Compression.from_blocks((X[part], Y[part], None) for part in parts).pose(intercept=True)
+    posed, _ = CompressedRows.from_blocks((X[part], Y[part], None) for part in parts).pose(intercept=True)
     assert posed[0].square_norms[1] == 0
     assert posed[0].total == 0
 
@@ -247,7 +247,7 @@ def test_large_offsets_do_not_spoil_the_centring():
     stored = X.astype(np.longdouble)
     stored -= stored.mean(axis=0)
     expected = (stored.T @ stored).astype(float)
-    posed = facts(Compression.from_arrays(X, rng.normal(size=(200_000, 1))).pose(intercept=True))
+    posed = facts(CompressedRows.from_arrays(X, rng.normal(size=(200_000, 1))).pose(intercept=True))
     np.testing.assert_allclose(posed["square_norms"], expected.diagonal(), rtol=1e-11)
     np.testing.assert_allclose(posed["loadings"][0], X.astype(np.longdouble).mean(axis=0).astype(float), rtol=1e-13)
 
@@ -262,7 +262,7 @@ def test_the_first_rows_need_not_look_like_the_others(weighted):
     centred = X.astype(np.longdouble)
     centred -= (weight @ centred) / weight.sum()
     expected = ((centred.T * weight) @ centred).astype(float)
-    (problem,), coordinates = Compression.from_arrays(X, Y, weight if weighted else None).pose(intercept=True)
+    (problem,), coordinates = CompressedRows.from_arrays(X, Y, weight if weighted else None).pose(intercept=True)
     A = problem.columns.take(np.arange(3)) * coordinates.columns
     np.testing.assert_allclose(A.T @ A, expected, rtol=1e-10, atol=1e-10 * expected.max())
 
@@ -271,7 +271,7 @@ def test_zero_columns_stay_zero_without_an_intercept(data):
     X, Y, _ = data
     X[:, 2] = 0.0
     for rows in (slice(None), slice(0, 4)):
-        (problem, _), coordinates = Compression.from_arrays(X[rows], Y[rows]).pose(intercept=False)
+        (problem, _), coordinates = CompressedRows.from_arrays(X[rows], Y[rows]).pose(intercept=False)
         assert problem.square_norms[2] == 0
         assert coordinates.columns[2] == 1
         assert (problem.square_norms > 0).sum() == D - 1
@@ -279,7 +279,7 @@ def test_zero_columns_stay_zero_without_an_intercept(data):
 
 def test_nothing_but_constants_is_an_empty_problem():
     for intercept in (True, False):
-        (problem,), _ = Compression.from_arrays(np.full((50, 3), 2.5), np.ones((50, 1))).pose(intercept=intercept)
+        (problem,), _ = CompressedRows.from_arrays(np.full((50, 3), 2.5), np.ones((50, 1))).pose(intercept=intercept)
         assert np.all((problem.square_norms == 0) == intercept)
         assert (problem.total == 0) == intercept
 
@@ -287,7 +287,7 @@ def test_nothing_but_constants_is_an_empty_problem():
 def test_zero_targets_are_empty_problems(data):
     X, Y, _ = data
     Y[:, 0] = 0.0
-    problems, _ = Compression.from_arrays(X, Y).pose(intercept=False)
+    problems, _ = CompressedRows.from_arrays(X, Y).pose(intercept=False)
     assert problems[0].total == 0
     assert problems[1].total > 0
 
@@ -295,7 +295,7 @@ def test_zero_targets_are_empty_problems(data):
 def test_duplicate_columns_stay_duplicates(data):
     X, Y, _ = data
     X[:, 3] = X[:, 0]
-    (problem, _), _ = Compression.from_arrays(X, Y).pose(intercept=True)
+    (problem, _), _ = CompressedRows.from_arrays(X, Y).pose(intercept=True)
     A = problem.columns.take(np.arange(D))
     np.testing.assert_allclose(A[:, 3], A[:, 0], atol=1e-13)
 
@@ -305,8 +305,8 @@ def test_duplicate_columns_stay_duplicates(data):
 def test_units_change_nothing_but_the_coordinates(data, m, exponents):
     X, Y = data[0][:m], data[1][:m]
     column_units = 10.0 ** np.linspace(*exponents, D)
-    plain, own = Compression.from_arrays(X, Y).pose(intercept=True)
-    scaled, theirs = Compression.from_arrays(X * column_units, Y * 10.0 ** exponents[1]).pose(intercept=True)
+    plain, own = CompressedRows.from_arrays(X, Y).pose(intercept=True)
+    scaled, theirs = CompressedRows.from_arrays(X * column_units, Y * 10.0 ** exponents[1]).pose(intercept=True)
     ratio = own.columns * column_units / theirs.columns
     target_ratio = own.targets[0] * 10.0 ** exponents[1] / theirs.targets[0]
     np.testing.assert_allclose(scaled[0].square_norms, plain[0].square_norms * ratio**2, rtol=1e-11)
@@ -321,7 +321,7 @@ def test_units_change_nothing_but_the_coordinates(data, m, exponents):
 def test_ill_conditioned_columns_keep_the_digits_of_a_qr(data, closeness):
     X, Y, _ = data
     X[:, 4] = X[:, 0] + closeness * X[:, 4]
-    (problem, _), coordinates = Compression.from_arrays(X, Y).pose(intercept=True)
+    (problem, _), coordinates = CompressedRows.from_arrays(X, Y).pose(intercept=True)
     centred = (X - X.mean(axis=0)) / coordinates.columns
     singular = np.linalg.svd(problem.columns.take(np.arange(D)), compute_uv=False)
     np.testing.assert_allclose(singular, np.linalg.svd(centred, compute_uv=False), rtol=1e-14 / closeness)
@@ -334,7 +334,7 @@ def test_many_rows_need_little_memory_beyond_their_own(needs_qr):
     if needs_qr:
         X[:, 1] = X[:, 0] + 1e-7 * X[:, 1]
     tracemalloc.start()
-    Compression.from_arrays(X, Y).pose(intercept=True)
+    CompressedRows.from_arrays(X, Y).pose(intercept=True)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2 * X.nbytes
@@ -343,6 +343,6 @@ def test_many_rows_need_little_memory_beyond_their_own(needs_qr):
 def test_blocks_of_different_width_are_refused(data):
     X, Y, _ = data
     with pytest.raises(ValueError, match="Blocks differ"):
-        Compression.from_arrays(X, Y).merge(Compression.from_arrays(X[:, :3], Y))
+        CompressedRows.from_arrays(X, Y).merge(CompressedRows.from_arrays(X[:, :3], Y))
     with pytest.raises(ValueError, match="No block"):
-        Compression.from_blocks([])
+        CompressedRows.from_blocks([])

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dense_twin as twin
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows
 from ardea.core.lasso import penalised_step
 from ardea.core.loop import loop_in_use, solve
-from ardea.core.result import FLOOR_TALL, FLOOR_WIDE, Fixed, Learned, Setting, Status
+from ardea.core.result import FLOOR_TALL, FLOOR_WIDE, NoiseRule, Setting, Status
 from ardea.priors import Bounds, CappedLinear, Concave, Convex, Flat, Gamma, Linear, Log, Tanh
 
 TIGHT = 1e-9
@@ -47,7 +47,7 @@ def sparse_case(name, m, d, seed, noise=0.2):
 
 def setting(theta, y, *, noise=0.2, prior=None, alpha=1.0, **options):
     d = theta.shape[1]
-    rule = noise if hasattr(noise, "update") else Fixed(noise)
+    rule = noise if hasattr(noise, "update") else NoiseRule(noise)
     inflation = np.broadcast_to(np.asarray(alpha, dtype=float), (d,)).copy()
     return Setting(twin.as_problem(theta, y), prior or Flat(), rule, inflation, **options)
 
@@ -104,7 +104,7 @@ def test_the_fit_holds_the_posterior_at_the_uninflated_noise(case):
     np.testing.assert_allclose(fit.posterior.covariance, covariance[np.ix_(active, active)], rtol=1e-6, atol=1e-10)
 
 
-@pytest.mark.parametrize("noise", [0.2, Learned()], ids=["known", "learned"])
+@pytest.mark.parametrize("noise", [0.2, NoiseRule()], ids=["known", "learned"])
 @pytest.mark.parametrize("alpha", [1.0, 3.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_newton_steps_change_the_way_not_the_goal(noise, alpha, seed):
@@ -134,7 +134,7 @@ def test_orthogonal_columns_have_the_closed_form_for_any_inflation(seed, uniform
 @pytest.mark.parametrize("case", CASES[::3], ids=IDS[::3])
 def test_learned_noise_is_stationary_in_the_cost(case):
     theta, y = sparse_case(*case)
-    fit = solve(setting(theta, y, noise=Learned()), tol=TIGHT)
+    fit = solve(setting(theta, y, noise=NoiseRule()), tol=TIGHT)
     assert fit.status is Status.CONVERGED
     scaled_slope = fit.noise * twin.noise_slope(theta, y, fit.gamma, fit.noise)
     assert abs(scaled_slope) < 1e-6 * theta.shape[0]
@@ -146,10 +146,7 @@ def test_learned_noise_is_stationary_in_the_cost(case):
 def test_learned_noise_follows_the_uninflated_posterior_unless_told_otherwise(inflated_rule):
     theta, y = sparse_case("tall", 60, 12, 5)
     alpha = 4.0
-    fit = solve(
-        setting(theta, y, noise=Learned(), alpha=alpha, noise_scale=np.ones(theta.shape[1]) if inflated_rule else None),
-        tol=TIGHT,
-    )
+    fit = solve(setting(theta, y, noise=NoiseRule(), alpha=alpha, rule_inflated=inflated_rule), tol=TIGHT)
     at = fit.gamma / alpha if inflated_rule else fit.gamma
     mean, covariance = twin.posterior_moments(theta, y, at, fit.noise)
     active = fit.gamma > 0
@@ -162,8 +159,8 @@ def test_learned_noise_follows_the_uninflated_posterior_unless_told_otherwise(in
 @pytest.mark.parametrize("start", [1e-4, 1.0, 1e3])
 def test_learned_noise_does_not_depend_on_its_start(start):
     theta, y = sparse_case("tall", 60, 8, 6)
-    reference = solve(setting(theta, y, noise=Learned()), tol=TIGHT)
-    fit = solve(setting(theta, y, noise=Learned(start)), tol=TIGHT)
+    reference = solve(setting(theta, y, noise=NoiseRule()), tol=TIGHT)
+    fit = solve(setting(theta, y, noise=NoiseRule(initial=start)), tol=TIGHT)
     assert fit.trace.noise_variance[0] == start
     np.testing.assert_allclose(fit.noise, reference.noise, rtol=1e-7)
     np.testing.assert_allclose(fit.gamma, reference.gamma, rtol=1e-6)
@@ -172,12 +169,12 @@ def test_learned_noise_does_not_depend_on_its_start(start):
 def test_learned_noise_starts_at_the_mean_square_and_stops_at_its_floor():
     theta, y = sparse_case("tall", 20, 5, 7)
     tall, wide = twin.as_problem(theta, y), twin.as_problem(theta[:4], y[:4])
-    assert Learned().start(tall) == pytest.approx(y @ y / 20, rel=1e-14)
-    assert Learned().floor(tall) == pytest.approx(FLOOR_TALL * (y @ y) / 20, rel=1e-12)
-    assert Learned().floor(wide) == pytest.approx(FLOOR_WIDE * (y[:4] @ y[:4]) / 4, rel=1e-12)
+    assert NoiseRule().start(tall) == pytest.approx(y @ y / 20, rel=1e-14)
+    assert NoiseRule().floor(tall) == pytest.approx(FLOOR_TALL * (y @ y) / 20, rel=1e-12)
+    assert NoiseRule().floor(wide) == pytest.approx(FLOOR_WIDE * (y[:4] @ y[:4]) / 4, rel=1e-12)
     exact = twin.as_problem(theta, theta @ np.ones(5))
-    fit = solve(Setting(exact, Flat(), Learned(), np.ones(5)))
-    assert fit.noise >= Learned().floor(exact)
+    fit = solve(Setting(exact, Flat(), NoiseRule(), np.ones(5)))
+    assert fit.noise >= NoiseRule().floor(exact)
     np.testing.assert_allclose(fit.posterior.mean, 1.0, rtol=1e-6)
 
 
@@ -185,7 +182,7 @@ def test_learned_noise_starts_at_the_mean_square_and_stops_at_its_floor():
 def test_units_of_columns_and_target_do_not_matter(noise):
     theta, y = sparse_case("tall", 50, 15, 10)
     units, unit = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 15), 40.0
-    rule = (lambda s: Fixed(s)) if noise else (lambda _: Learned())
+    rule = NoiseRule if noise else (lambda _: NoiseRule())
     plain = solve(setting(theta, y, noise=rule(0.2)), tol=TIGHT)
     other = solve(setting(theta * units, y * unit, noise=rule(0.2 * unit**2)), tol=TIGHT)
     np.testing.assert_array_equal(other.gamma > 0, plain.gamma > 0)
@@ -195,9 +192,9 @@ def test_units_of_columns_and_target_do_not_matter(noise):
 
 def test_compressed_rows_give_the_fit_of_all_rows():
     theta, y = sparse_case("tall", 300, 8, 11)
-    (problem,), coordinates = Compression.from_arrays(theta, y[:, None]).pose(intercept=False)
-    whole = solve(setting(theta, y, noise=Learned()), tol=TIGHT)
-    small = solve(Setting(problem, Flat(), Learned(), np.ones(8)), tol=TIGHT)
+    (problem,), coordinates = CompressedRows.from_arrays(theta, y[:, None]).pose(intercept=False)
+    whole = solve(setting(theta, y, noise=NoiseRule()), tol=TIGHT)
+    small = solve(Setting(problem, Flat(), NoiseRule(), np.ones(8)), tol=TIGHT)
     assert problem.columns.shape[0] <= 9
     np.testing.assert_allclose(small.gamma * coordinates.coefficient_unit(0) ** 2, whole.gamma, rtol=1e-6)
     np.testing.assert_allclose(small.noise * coordinates.targets[0] ** 2, whole.noise, rtol=1e-8)
@@ -221,10 +218,10 @@ def test_a_start_at_the_fixed_point_is_recognised_at_once():
 
 
 @pytest.mark.parametrize("start", [None, np.ones(4)], ids=["cold", "warm"])
-@pytest.mark.parametrize("rule", [Learned(), Fixed(0.5)], ids=["learned", "known"])
+@pytest.mark.parametrize("rule", [NoiseRule(), NoiseRule(0.5)], ids=["learned", "known"])
 def test_a_constant_target_gives_the_empty_model(start, rule):
     rng = np.random.default_rng(13)
-    (problem,), _ = Compression.from_arrays(rng.normal(size=(20, 4)), np.full((20, 1), 3.3)).pose(intercept=True)
+    (problem,), _ = CompressedRows.from_arrays(rng.normal(size=(20, 4)), np.full((20, 1), 3.3)).pose(intercept=True)
     fit = solve(Setting(problem, Flat(), rule, np.ones(4)), start=start)
     assert fit.status is Status.EMPTY_TARGET
     assert not fit.gamma.any()
@@ -245,7 +242,7 @@ def test_a_target_of_pure_noise_below_every_cut_gives_the_empty_model():
 
 def test_no_columns_at_all():
     problem = twin.as_problem(np.ones((5, 2)), np.arange(5.0)).restrict(np.empty(0, dtype=np.intp))
-    fit = solve(Setting(problem, Flat(), Learned(), np.ones(0)))
+    fit = solve(Setting(problem, Flat(), NoiseRule(), np.ones(0)))
     assert fit.gamma.shape == (0,)
     assert fit.noise == pytest.approx(6.0)
 
@@ -292,7 +289,7 @@ def test_stopping_at_max_iter_says_so():
 def test_learning_the_noise_of_pure_noise_with_more_columns_than_rows_collapses_and_says_so(seed):
     rng = np.random.default_rng(seed)
     theta, y = rng.normal(size=(16, 48)), rng.normal(size=16)
-    assert solve(setting(theta, y, noise=Learned())).status is Status.COLLAPSED
+    assert solve(setting(theta, y, noise=NoiseRule())).status is Status.COLLAPSED
     assert solve(setting(theta, y, noise=1.0), max_iter=2000).status is not Status.COLLAPSED
 
 
@@ -300,7 +297,7 @@ def test_a_sparse_truth_with_more_columns_than_rows_does_not_collapse_under_infl
     rng = np.random.default_rng(18)
     theta = rng.normal(size=(80, 160))
     y = theta[:, :5].sum(axis=1) + 0.3 * rng.normal(size=80)
-    fit = solve(setting(theta, y, noise=Learned(), alpha=8.0))
+    fit = solve(setting(theta, y, noise=NoiseRule(), alpha=8.0))
     assert fit.status is Status.CONVERGED
     assert set(range(5)) <= set(np.flatnonzero(fit.gamma))
     assert 0.02 < fit.noise < 0.2

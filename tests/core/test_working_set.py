@@ -8,7 +8,7 @@ from ardea import ARDvi, SparseARD
 from ardea.core import loop
 from ardea.core.loop import solve, solve_wide
 from ardea.core.problem import DenseColumns, Problem
-from ardea.core.result import Fixed, Learned, Setting
+from ardea.core.result import NoiseRule, Setting
 from ardea.priors import Flat
 
 M, D, TERMS = 60, 2500, [3, 700, 2400]
@@ -21,7 +21,7 @@ def wide():
     return X, X[:, TERMS] @ [3.0, -2.0, 2.5] + 0.3 * rng.normal(size=M)
 
 
-@pytest.mark.parametrize("rule", [Fixed(0.09), Learned()], ids=["known", "learned"])
+@pytest.mark.parametrize("rule", [NoiseRule(0.09), NoiseRule()], ids=["known", "learned"])
 @pytest.mark.parametrize("alpha", [12.0, 20.0])
 def test_the_certificate_covers_every_column(wide, rule, alpha):
     X, y = wide
@@ -45,7 +45,7 @@ def test_columns_left_out_at_first_come_in(wide, monkeypatch):
     X[:, 9] = X[:, 3] - 0.6 * X[:, 700]
     y = 3 * X[:, 3] - 1.8 * X[:, 700] - 2.9 * X[:, 9] + 2 * X[:, 2400] + 0.01 * y
     monkeypatch.setattr(loop, "FIRST_RATIO", 0)
-    setting = Setting(Problem(DenseColumns(X), y, 0.0, M), Flat(), Fixed(1e-3), inflation=np.full(D, 12.0))
+    setting = Setting(Problem(DenseColumns(X), y, 0.0, M), Flat(), NoiseRule(1e-3), inflation=np.full(D, 12.0))
     fit = solve_wide(setting)
     assert fit.kkt_gap <= 1e-6
     assert 2400 in fit.posterior.active

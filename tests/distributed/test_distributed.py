@@ -24,7 +24,7 @@ import xarray as xr
 import zarr
 
 from ardea import ARD, MAPSTSBL, ARDSearch, ARDvi, SparseARD
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows
 from ardea.distributed import BlockError, compress, compress_files, features, field_derivative, field_rows
 from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials
 from ardea.dynamics.differences import finite_difference
@@ -157,7 +157,7 @@ def test_any_number_of_blocks_gives_the_same_factor(threads, n_blocks):
     X = rng.normal(size=(7 * n_blocks, 3))
     rows = compress(*cut(X, X[:, 0], rows=7)[:2])
     whole = np.column_stack([np.ones(len(X)), X, X[:, 0]])
-    np.testing.assert_allclose(rows.compression.factor.T @ rows.compression.factor, whole.T @ whole, atol=1e-10)
+    np.testing.assert_allclose(rows.factor.T @ rows.factor, whole.T @ whole, atol=1e-10)
     assert rows.shape == X.shape
 
 
@@ -171,7 +171,7 @@ def test_merged_factor_is_as_good_as_one_qr(threads, exponent):
     m, d = 3000, 20
     U, V = np.linalg.qr(rng.normal(size=(m, d)))[0], np.linalg.qr(rng.normal(size=(d, d)))[0]
     X, y = (U * np.logspace(0, -exponent, d)) @ V.T, rng.normal(size=m)
-    merged = compress(*cut(X, y, rows=200)[:2]).compression.factor
+    merged = compress(*cut(X, y, rows=200)[:2]).factor
     whole = np.linalg.qr(np.column_stack([np.ones(m), X, y]), mode="r")
     for columns in (slice(1, 1 + d), slice(0, 1 + d)):
         ours = np.linalg.svd(merged[:, columns], compute_uv=False)
@@ -716,8 +716,8 @@ def test_two_fields_in_two_dimensions_from_xarray(threads):
 
     expected = library.evaluate([u.transpose(1, 0, 2), v.transpose(1, 0, 2)], derivative, n_axes=2)
     assert theta.shape == expected.shape == (u.size, library.n_terms(2, 2))
-    ours = Compression.from_arrays(theta.compute(), np.ones((u.size, 1))).factor
-    theirs = Compression.from_arrays(expected, np.ones((u.size, 1))).factor
+    ours = CompressedRows.from_arrays(theta.compute(), np.ones((u.size, 1))).factor
+    theirs = CompressedRows.from_arrays(expected, np.ones((u.size, 1))).factor
     np.testing.assert_allclose(ours.T @ ours, theirs.T @ theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max() ** 2)
 
 

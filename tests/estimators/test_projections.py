@@ -27,7 +27,7 @@ def matrix_of(projection, rows=ROWS):
 
 
 def gram(rows):
-    factor = rows.compression.factor
+    factor = rows.factor
     return factor.T @ factor
 
 

@@ -7,7 +7,7 @@ from scipy import optimize
 import dense_twin as twin
 from ardea.core.lasso import penalised_step
 from ardea.core.loop import solve
-from ardea.core.result import Fixed, Setting, Status
+from ardea.core.result import NoiseRule, Setting, Status
 from ardea.priors import (
     Bounds,
     CappedLinear,
@@ -55,7 +55,7 @@ def tiny_case(seed=0, m=12, d=3, scale=1.0):
 
 def solved(theta, y, prior, **options):
     d = theta.shape[1]
-    setting = Setting(twin.as_problem(theta, y), prior, Fixed(NOISE), np.ones(d))
+    setting = Setting(twin.as_problem(theta, y), prior, NoiseRule(NOISE), np.ones(d))
     return solve(setting, **{"tol": 1e-9, "max_iter": 3000, **options})
 
 
@@ -360,7 +360,7 @@ def test_in_other_coordinates_a_prior_has_the_same_solution(prior):
     theta, y = tiny_case(1)
     column_units, unit = np.array([2.0, 0.25, 16.0]), 4.0
     inside = in_coordinates(prior, (unit / column_units) ** 2, unit**2)
-    scaled = Setting(twin.as_problem(theta / column_units, y / unit), inside, Fixed(NOISE / unit**2), np.ones(3))
+    scaled = Setting(twin.as_problem(theta / column_units, y / unit), inside, NoiseRule(NOISE / unit**2), np.ones(3))
     there = solve(scaled, tol=1e-8, max_iter=100)
     here = solved(theta, y, prior, tol=1e-8, max_iter=100)
     np.testing.assert_allclose(there.gamma * (unit / column_units) ** 2, here.gamma, rtol=1e-5, atol=1e-10)

@@ -13,7 +13,6 @@ from ardea.methods.task import Task
 from ardea.methods.thresholds import (
     SEARCHES,
     Calibrated,
-    Given,
     Rule,
     backward_elimination,
     by_likelihood,
@@ -41,7 +40,7 @@ def MaximumAPosteriori(strength, search="diagonal"):
 
 
 def every_rule(d):
-    given = Given(np.full(d, 0.5))
+    given = np.full(d, 0.5)
     return [Magnitude(given), Likelihood(given), *(MaximumAPosteriori(given, search) for search in SEARCHES)]
 
 
@@ -52,29 +51,30 @@ def two_column_posterior():
 
 
 def test_magnitude_by_hand(two_column_posterior):
-    verdict = verdict_of(Magnitude(Given(np.array([1.6, 0.3]))), two_column_posterior)
+    verdict = verdict_of(Magnitude(np.array([1.6, 0.3])), two_column_posterior)
     np.testing.assert_allclose(verdict.statistic, [1.5, 1 / 3])
     np.testing.assert_array_equal(verdict.drop, [True, False])
 
 
 def test_likelihood_by_hand(two_column_posterior):
     densities = np.array([np.exp(-2.25) / np.sqrt(np.pi), np.exp(-1 / 3) / np.sqrt(np.pi / 3)])
-    verdict = verdict_of(Likelihood(Given(densities * [1.01, 0.99])), two_column_posterior)
+    verdict = verdict_of(Likelihood(densities * [1.01, 0.99]), two_column_posterior)
     np.testing.assert_allclose(verdict.statistic, densities)
     np.testing.assert_array_equal(verdict.drop, [False, True])
 
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_maximum_a_posteriori_by_hand(two_column_posterior, search):
-    rule = MaximumAPosteriori(Given(np.array([2.2, 0.4])), search)
+    rule = MaximumAPosteriori(np.array([2.2, 0.4]), search)
     verdict = verdict_of(rule, two_column_posterior, rho=np.array([1.0, 4.0]))
     np.testing.assert_allclose(verdict.statistic, [2.25, 1 / 3])
     np.testing.assert_array_equal(verdict.drop, [False, True])
 
 
 def test_given_strengths_are_those_of_the_columns_named():
-    strength = Given(np.array([1.0, 2.0, 3.0, 4.0]))
-    np.testing.assert_array_equal(strength(np.array([3, 1]), correlated_posterior(0), np.ones(2)), [4.0, 2.0])
+    rule = Magnitude(np.array([1.0, 2.0, 3.0, 4.0]))
+    verdict = rule(correlated_posterior(0, k=2), np.ones(2), np.array([3, 1]))
+    np.testing.assert_array_equal(verdict.threshold, [4.0, 2.0])
 
 
 @pytest.mark.parametrize("method", ["m", "l", "map"])
@@ -83,7 +83,7 @@ def test_calibrated_strengths_have_the_rate_on_orthogonal_columns(method):
     rho, noise = np.array([0.5, 20.0]), 0.3
     problem = twin.as_problem(twin.orthogonal_columns(rng, 6, rho), rng.normal(size=6))
     post = posterior(problem, np.array([0.7, 1.3]), noise)
-    strength = Calibrated(method, 0.01)(np.arange(2), post, rho)
+    strength = Calibrated(method, 0.01)(post, rho)
     reached = rates.false_positive_rate(method, strength, rho=rho, sigma=np.sqrt(noise))
     np.testing.assert_allclose(reached, 0.01, rtol=1e-9)
 
@@ -114,7 +114,7 @@ def test_diagonal_search_uses_the_diagonal_of_the_precision():
     theta, y = rng.normal(size=(14, 5)) + 1.0, rng.normal(size=14)
     problem = twin.as_problem(theta, y)
     post = posterior(problem, rng.uniform(0.1, 2, 5), 0.7)
-    verdict = verdict_of(MaximumAPosteriori(Given(np.ones(5))), post, problem.square_norms)
+    verdict = verdict_of(MaximumAPosteriori(np.ones(5)), post, problem.square_norms)
     precision = np.linalg.inv(post.covariance)
     np.testing.assert_allclose(verdict.statistic, 0.5 * post.mean**2 * precision.diagonal(), rtol=1e-9)
 
@@ -122,7 +122,7 @@ def test_diagonal_search_uses_the_diagonal_of_the_precision():
 @pytest.mark.parametrize("seed", range(5))
 def test_appendix_c_the_density_is_the_exponential_of_the_map_cost_over_the_spread(seed):
     post = correlated_posterior(seed)
-    h_l = verdict_of(Likelihood(Given(np.ones(6))), post).statistic
+    h_l = verdict_of(Likelihood(np.ones(6)), post).statistic
     h_map = backward_elimination(post.mean, post.covariance, np.zeros(6)).statistic
     np.testing.assert_allclose(h_l, np.exp(-h_map) / np.sqrt(2 * np.pi * post.covariance.diagonal()), rtol=1e-12)
 
@@ -153,8 +153,8 @@ def test_backward_elimination_leaves_its_arguments_alone():
 @pytest.mark.parametrize("search", SEARCHES)
 def test_an_infinite_threshold_drops_everything_and_zero_nothing(search):
     post = correlated_posterior(1)
-    assert verdict_of(MaximumAPosteriori(Given(np.full(6, np.inf)), search), post).drop.all()
-    assert not verdict_of(MaximumAPosteriori(Given(np.zeros(6)), search), post).drop.any()
+    assert verdict_of(MaximumAPosteriori(np.full(6, np.inf), search), post).drop.all()
+    assert not verdict_of(MaximumAPosteriori(np.zeros(6), search), post).drop.any()
 
 
 @pytest.mark.parametrize("rule", every_rule(3), ids=["magnitude", "likelihood", *SEARCHES])
@@ -168,7 +168,7 @@ SEARCHED = range(60)
 
 def gains(post, threshold, search):
     """Return the gain that a search is after, at the set it found and at the best of all sets."""
-    verdict = verdict_of(MaximumAPosteriori(Given(threshold), search), post)
+    verdict = verdict_of(MaximumAPosteriori(threshold, search), post)
     gain = twin.reoptimised_gain if search == "backward" else twin.frozen_gain
     found = gain(post.mean, post.covariance, threshold, verdict.drop)
     return found, twin.best_removal(gain, post.mean, post.covariance, threshold)[1]
@@ -193,7 +193,7 @@ def test_forward_backward_is_better_than_greedy_on_the_whole_and_hardly_ever_wor
 
 def found_gain(post, search, tau=1.0):
     threshold = np.full(post.mean.size, tau)
-    drop = verdict_of(MaximumAPosteriori(Given(threshold), search), post).drop
+    drop = verdict_of(MaximumAPosteriori(threshold, search), post).drop
     return twin.frozen_gain(post.mean, post.covariance, threshold, drop), drop
 
 
@@ -229,7 +229,7 @@ def test_on_orthogonal_columns_every_search_is_exhaustive(seed, tau, search):
     theta, y = twin.orthogonal_columns(rng, 8, rho), rng.normal(size=8) * 3
     post = posterior(twin.as_problem(theta, y), rng.uniform(0.1, 2, 5), 1.0)
     threshold = np.full(5, tau)
-    drop = verdict_of(MaximumAPosteriori(Given(threshold), search), post, rho).drop
+    drop = verdict_of(MaximumAPosteriori(threshold, search), post, rho).drop
     best, _ = twin.best_removal(twin.frozen_gain, post.mean, post.covariance, threshold)
     np.testing.assert_array_equal(drop, best)
 
@@ -250,7 +250,7 @@ def test_nothing_to_drop_returns_the_plain_fit():
     theta, y, _ = sparse_case(0)
     problem = twin.as_problem(theta, y)
     plain = task(problem, None).plain
-    fit = task(problem, None).threshold(Magnitude(Given(np.zeros(20))))
+    fit = task(problem, None).threshold(Magnitude(np.zeros(20)))
     np.testing.assert_array_equal(fit.gamma, plain.gamma)
     assert fit.trace.dropped == ()
     assert fit.n_iter == plain.n_iter
@@ -304,14 +304,14 @@ def assert_trace_is_consistent(fit, rule):
 
 def test_correlated_columns_may_need_a_second_round():
     theta, y, _ = sparse_case(9, coherence=2.0)
-    fit = task(twin.as_problem(theta, y), 0.25).threshold(Magnitude(Given(np.full(theta.shape[1], 0.1))))
+    fit = task(twin.as_problem(theta, y), 0.25).threshold(Magnitude(np.full(theta.shape[1], 0.1)))
     assert {dropped.round for dropped in fit.trace.dropped} == {1, 2}
 
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_everything_may_go(search):
     theta, y, _ = sparse_case(2)
-    rule = MaximumAPosteriori(Given(np.full(20, 1e9)), search)
+    rule = MaximumAPosteriori(np.full(20, 1e9), search)
     fit = task(twin.as_problem(theta, y), 0.25).threshold(rule)
     assert not fit.gamma.any()
     assert fit.posterior.active.size == 0
@@ -322,7 +322,7 @@ def test_a_collapse_at_the_start_is_reported_with_the_fit_that_thresholding_resc
     theta, y = rng.normal(size=(16, 40)), rng.normal(size=16)
     problem = twin.as_problem(theta, y)
     assert task(problem, None).plain.status is Status.COLLAPSED
-    rule = MaximumAPosteriori(Given(np.full(40, 1e9)), "diagonal")
+    rule = MaximumAPosteriori(np.full(40, 1e9), "diagonal")
     assert task(problem, None).threshold(rule).status is Status.RESCUED
 
 

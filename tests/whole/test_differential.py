@@ -23,15 +23,15 @@ from sklearn.linear_model import ARDRegression, Lasso, LinearRegression
 import dense_twin as twin
 from ardea import ARD, MAPSTSBL, ARDr, ARDvi, SparseARD, rates
 from ardea.core import subsets
-from ardea.core.compression import GRAM_CONDITION_LIMIT, Compression
+from ardea.core.compression import GRAM_CONDITION_LIMIT, CompressedRows
 from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SHARP_CONDITION, posterior, sharpened, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import compiled, compiled_steps
 from ardea.core.problem import EPS
-from ardea.core.result import Fixed, Setting
-from ardea.core.reweighted import State, certify
+from ardea.core.result import NoiseRule, Setting
+from ardea.core.reweighted import State
 from ardea.methods.task import ard_supports, wide_supports
-from ardea.methods.thresholds import SEARCHES, Given, Rule
+from ardea.methods.thresholds import SEARCHES, Rule
 from ardea.priors import Flat
 
 mp = MPContext()
@@ -345,9 +345,9 @@ def test_many_random_problems():
 
 def certificate(loop, problem, gamma, noise):
     """Return the KKT gap that a loop finds at (γ, σ²) without taking a step; None where the compiled one declines."""
-    setting = Setting(problem, Flat(), Fixed(noise), inflation=np.ones(gamma.size))
+    setting = Setting(problem, Flat(), NoiseRule(noise), inflation=np.ones(gamma.size))
     if loop == "numpy":
-        return certify(setting, State(gamma, noise, np.zeros(gamma.size))).kkt_gap
+        return State(setting, gamma, noise).kkt_gap
     steps = compiled_steps(setting, gamma, noise)
     try:
         return None if steps is None else steps.certify(1e-300)[1]
@@ -392,12 +392,14 @@ def test_certificates_on_random_problems(loop):
 
 def in_blocks(theta, Y, weight, cuts):
     parts = np.split(np.arange(len(theta)), cuts)
-    return Compression.from_blocks((theta[part], Y[part], None if weight is None else weight[part]) for part in parts)
+    return CompressedRows.from_blocks(
+        (theta[part], Y[part], None if weight is None else weight[part]) for part in parts
+    )
 
 
 def merged_in_a_tree(theta, Y, weight, cuts):
     parts = [
-        Compression.from_arrays(theta[part], Y[part], None if weight is None else weight[part])
+        CompressedRows.from_arrays(theta[part], Y[part], None if weight is None else weight[part])
         for part in np.split(np.arange(len(theta)), cuts)
     ]
     while len(parts) > 1:
@@ -407,7 +409,7 @@ def merged_in_a_tree(theta, Y, weight, cuts):
 
 
 WAYS = {
-    "at once": lambda theta, Y, weight: Compression.from_arrays(theta, Y, weight),
+    "at once": lambda theta, Y, weight: CompressedRows.from_arrays(theta, Y, weight),
     "single rows": lambda theta, Y, weight: in_blocks(theta, Y, weight, range(1, len(theta))),
     "uneven blocks": lambda theta, Y, weight: in_blocks(theta, Y, weight, [1, 4, 17, 18]),
     "tree": lambda theta, Y, weight: merged_in_a_tree(theta, Y, weight, range(5, len(theta), 5)),
@@ -820,7 +822,7 @@ def random_posterior(rng, k):
 
 def searched(search, post, rho, tau):
     """Return which columns a search removes and what that gains, over the best of all subsets, and over 0."""
-    verdict = Rule(SEARCHES[search], Given(tau))(post, rho, np.arange(tau.size))
+    verdict = Rule(SEARCHES[search], tau)(post, rho, np.arange(tau.size))
     gains = (followed_gains if search == "backward" else frozen_gains)(post.mean, post.covariance, tau)
     index = int(verdict.drop @ (1 << np.arange(tau.size)[::-1]))
     return gains[index], gains.max()
@@ -1004,8 +1006,8 @@ def test_the_weighted_lasso_is_scikit_learns_on_rescaled_columns(seed, shape):
     y = theta[:, :4] @ [2.0, -1.0, 1.0, 0.5] + rng.normal(size=m)
     theirs = Lasso(alpha=1 / m, fit_intercept=False, tol=1e-14, max_iter=1_000_000).fit(theta / weights, y)
     ours = weighted_lasso(twin.as_problem(theta, y), weights)
-    assert_allclose(ours.coefficients, theirs.coef_ / weights, rtol=1e-5, atol=1e-8)
-    assert_array_equal(ours.coefficients != 0, theirs.coef_ != 0)
+    assert_allclose(ours, theirs.coef_ / weights, rtol=1e-5, atol=1e-8)
+    assert_array_equal(ours != 0, theirs.coef_ != 0)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -13,7 +13,7 @@ with a flat prior (the intercept, `always_keep`) are projected out, which integr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
@@ -51,20 +51,22 @@ class RowCounts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Compression:
-    """R-factor of √w·[1 Θ Y], or those rows themselves while they are fewer than its columns."""
+class CompressedRows:
+    """Rows that exist only as their compression: stands in for X, with None for y."""
 
-    factor: Array
+    factor: Array  # R-factor of √w·[1 X Y], or those rows themselves while they are fewer than its columns
     n_features: int
     total_weight: float
     n_samples: int
-    ranges: Array | None = None
-    distinct: int | None = None
+    ranges: Array | None = None  # least and greatest value of every column of X
+    distinct: int | None = None  # number of rows that differ, where it was counted
+    names: tuple[str, ...] | None = None  # columns of X
+    one_target: bool = True  # whether y had one axis
 
     @classmethod
     def from_arrays(
         cls, X: Array | sparse.sparray, Y: Array, weight: Array | None = None, ranges: Array | None = None
-    ) -> Compression:
+    ) -> CompressedRows:
         """Compress arrays in memory, by the Gram matrix where its conditioning allows, else by QR; in row blocks.
 
         `ranges`, least and greatest value of every column, are computed where they are not given. Rows that repeat each
@@ -85,13 +87,18 @@ class Compression:
         return cls(factor, d, total, m, ranges, distinct_rows(X, Y, ranges) if counted else m)
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> Compression:
+    def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> CompressedRows:
         """Compress blocks (X, Y, weight) one after another, in memory O(d²)."""
         compressed = (cls.from_arrays(*block) for block in blocks)
         first = next(compressed, None)
         if first is None:
             raise ValueError("No block of rows was given: pass at least one.")
         return reduce(cls.merge, compressed, first)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns that X had."""
+        return self.n_samples, self.n_features
 
     @property
     def n_targets(self) -> int:
@@ -103,7 +110,7 @@ class Compression:
         """Number of rows that differ, as far as it was counted: rows of two blocks are taken to."""
         return self.n_samples if self.distinct is None else self.distinct
 
-    def merge(self, other: Compression) -> Compression:
+    def merge(self, other: CompressedRows) -> CompressedRows:
         """Return the compression of both sets of rows together."""
         if other.factor.shape[1] != self.factor.shape[1] or other.n_features != self.n_features:
             raise ValueError(
@@ -111,13 +118,13 @@ class Compression:
                 f"{other.n_features} and {other.n_targets}. Give every block the same columns."
             )
         stacked = np.vstack([self.factor, other.factor])
-        return Compression(
-            shortened(stacked) if self.n_features <= COMPRESSION_COLUMN_LIMIT else stacked,
-            self.n_features,
-            self.total_weight + other.total_weight,
-            self.n_samples + other.n_samples,
-            None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
-            self.n_distinct + other.n_distinct,
+        return replace(
+            self,
+            factor=shortened(stacked) if self.n_features <= COMPRESSION_COLUMN_LIMIT else stacked,
+            total_weight=self.total_weight + other.total_weight,
+            n_samples=self.n_samples + other.n_samples,
+            ranges=None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
+            distinct=self.n_distinct + other.n_distinct,
         )
 
     def pose(self, *, intercept: bool, keep: Sequence[int] = ()) -> tuple[list[Problem], Coordinates]:
@@ -138,23 +145,6 @@ class Compression:
         )
 
 
-@dataclass(frozen=True)
-class CompressedRows:
-    """Rows that exist only as their compression: stands in for X, with None for y.
-
-    Made by `ardea.distributed.compress` (Dask collections), `ardea.tables` (files) and `ardea.estimators.projections`.
-    """
-
-    compression: Compression  # the factor of [1 X Y]
-    names: tuple[str, ...] | None = None  # columns of X
-    one_target: bool = True  # whether y had one axis
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns that X had."""
-        return self.compression.n_samples, self.compression.n_features
-
-
 def is_lazy(data: Any) -> bool:
     """Whether the data are a Dask collection (or an xarray object that holds one); Dask is not imported for it."""
     package = type(data).__module__.partition(".")[0]
@@ -167,18 +157,13 @@ class FlatRows:
     def __init__(self, rows: Array, intercept: bool, keep: Sequence[int]) -> None:
         self.intercept = intercept
         self.kept: Index = np.asarray(keep, dtype=np.intp)
-        self.basis: Array = rows
-        self.unload: Array = rows.T
-        self.inverse_gram: Array = np.zeros((0, 0))
-        if rows.shape[1] == 0:
-            return
         scale = power_of_two(np.abs(rows).max(axis=0, initial=0.0))
         u, s, vt = np.linalg.svd(rows / scale, full_matrices=False)
         rank = int((s > s.max(initial=0.0) * 1e-12).sum())
         half = (vt[:rank].T / s[:rank]) / scale[:, None]
-        self.basis = u[:, :rank]
-        self.unload = half @ self.basis.T
-        self.inverse_gram = half @ half.T
+        self.basis: Array = u[:, :rank]
+        self.unload: Array = half @ self.basis.T
+        self.inverse_gram: Array = half @ half.T
 
     def projected(self, rows: Array) -> Array:
         """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""
@@ -197,12 +182,10 @@ def pose_dense(
     *,
     intercept: bool,
     keep: Sequence[int],
-    root: Array | None = None,
     rest_rows: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
-    """Pose an array Θ (rows still to be multiplied by `root` where that is given; targets and ones already are)."""
-    kept = theta[:, list(keep)] * (1.0 if root is None else root)
-    flat = FlatRows(np.column_stack([ones[:, : int(intercept)], kept]), intercept, keep)
+    """Pose an array Θ, targets and ones, all of them weighted; `rest_rows` are those of the targets outside of Θ."""
+    flat = FlatRows(np.column_stack([ones[:, : int(intercept)], theta[:, list(keep)]]), intercept, keep)
     share = rounding_share(counts.given)
     m, d = theta.shape
     matrix = np.empty((m, d), order="F")
@@ -211,8 +194,6 @@ def pose_dense(
     for start in range(0, d, width):
         part = slice(start, start + width)
         block = np.array(theta[:, part], dtype=np.float64, order="C")  # one layout, so that sums run in one order
-        if root is not None:
-            block *= root
         loadings[:, part] = flat.unload @ block
         coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
         block /= coarse
@@ -233,8 +214,8 @@ def pose_array(
     """Pose an array with d ≥ m, or too many columns for a d×d factor: Θ is kept."""
     root = root_weights(weight, X.shape[0])
     counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], distinct_rows(X, Y, ranges_of(X)))
-    weighted = None if weight is None else root
-    return pose_dense(X, root * Y, root, counts, intercept=intercept, keep=keep, root=weighted)
+    theta = X if weight is None else root * X
+    return pose_dense(theta, root * Y, root, counts, intercept=intercept, keep=keep)
 
 
 def root_weights(weight: Array | None, n_rows: int) -> Array:

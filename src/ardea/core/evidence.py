@@ -132,16 +132,11 @@ def _with_factor(
 
 def cholesky_lower(matrix: Array, vectors: Array, noise: float) -> Array:
     """Return the lower Cholesky factor of B, from a QR of [Z; σI] where B is too ill-conditioned for Cholesky."""
-    k = matrix.shape[0]
-    if k == 0:
+    if matrix.shape[0] == 0:
         return matrix
-    try:
-        lower: Array = linalg.cholesky(matrix, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        pass
-    else:
-        if np.all(lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()):
-            return lower
+    lower, info = linalg.lapack.dpotrf(matrix, lower=1)
+    if info == 0 and np.all(lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()):
+        return np.asarray(lower)
     return _lower_by_qr(vectors, noise)
 
 
@@ -222,9 +217,8 @@ def minimum_form(problem: Problem, post: Posterior, index: Index) -> tuple[Array
     for start in range(0, index.size, COLUMNS_AT_ONCE):
         part = slice(start, start + COLUMNS_AT_ONCE)
         theta = problem.columns.take(index[part])
-        v = linalg.cho_solve((post.triangle, True), z.T @ theta, check_finite=False)
-        correction = z.T @ (theta - z @ v) - post.noise * v
-        v += linalg.cho_solve((post.triangle, True), correction, check_finite=False)
+        v = _solve(post.triangle, z.T @ theta)
+        v += _solve(post.triangle, z.T @ (theta - z @ v) - post.noise * v)
         outside = theta - z @ v
         slopes[part] = np.einsum("ij,ij->j", outside, outside) / post.noise + np.einsum("ij,ij->j", v, v)
         scores[part] = post.w @ v + post.residual @ outside / post.noise
@@ -238,17 +232,12 @@ def active_minimum(problem: Problem, post: Posterior, among: Index) -> Array:
     of ε²ρ_j/σ² however small M_j ≈ 1/γ_j is; here ‖Zt‖ ≤ σ, and nothing cancels.
     """
     z = problem.active.vectors(post.active) * post.root
-    slopes = np.empty(among.size)
-    for start in range(0, among.size, COLUMNS_AT_ONCE):
-        part = slice(start, start + COLUMNS_AT_ONCE)
-        unit = np.eye(post.active.size)[:, among[part]]
-        t = post.noise * linalg.cho_solve((post.triangle, True), unit, check_finite=False)
-        correction = post.noise * (unit - t) - z.T @ (z @ t)
-        t += linalg.cho_solve((post.triangle, True), correction, check_finite=False)
-        inside, rest = z @ t, unit - t
-        least = np.einsum("ij,ij->j", inside, inside) / post.noise + np.einsum("ij,ij->j", rest, rest)
-        slopes[part] = least / post.root[among[part]] ** 2
-    return slopes
+    unit = np.eye(post.active.size)[:, among]
+    t = post.noise * _solve(post.triangle, unit)
+    t += _solve(post.triangle, post.noise * (unit - t) - z.T @ (z @ t))
+    inside, rest = z @ t, unit - t
+    least = np.einsum("ij,ij->j", inside, inside) / post.noise + np.einsum("ij,ij->j", rest, rest)
+    return np.asarray(least / post.root[among] ** 2)
 
 
 @dataclass(frozen=True, eq=False)

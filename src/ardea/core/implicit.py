@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,22 +18,20 @@ from ardea.core.problem import Array, Coordinates, Index, Problem, power_of_two
 CANCELLED_SHARE = 1e-4
 # Columns of an operator that are made dense together, to measure them: a convention.
 COLUMNS_AT_ONCE = 256
-_NONE: Index = np.empty(0, dtype=np.intp)
 
 
+@dataclass(frozen=True, eq=False)
 class ProjectedColumns:
-    """Columns of (Θ − UVᵀ)/unit: a source less its projection on the orthonormal flat basis U, V = ΘᵀU.
+    """Columns of (Θ − UVᵀ)·factor: an operator less its projection on the orthonormal flat basis U, V = ΘᵀU.
 
     The difference is never formed as a whole, so a sparse Θ stays sparse although centring it would fill it.
     """
 
-    def __init__(self, source: Source, basis: Array, loadings: Array, square_norms: Array, unit: Array) -> None:
-        self.source = source
-        self.basis = basis
-        self.loadings = loadings
-        self.square_norms = square_norms
-        self.unit = unit
-        self._factor = np.where(square_norms > 0, 1 / unit, 0.0)
+    source: Operator
+    basis: Array  # U
+    loadings: Array  # V
+    factor: Array  # of every column; zero where nothing is left of it
+    square_norms: Array
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,52 +40,17 @@ class ProjectedColumns:
 
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""
-        return (self.source.take(index) - self.basis @ self.loadings[index].T) * self._factor[index]
+        return (self.source.take(index) - self.basis @ self.loadings[index].T) * self.factor[index]
 
     def correlate(self, vectors: Array) -> Array:
         """Return Aᵀ vectors."""
         product = self.source.correlate(vectors) - self.loadings @ (self.basis.T @ vectors)
-        return product * (self._factor if vectors.ndim == 1 else self._factor[:, None])
+        return product * (self.factor if vectors.ndim == 1 else self.factor[:, None])
 
     def restrict(self, index: Index) -> ProjectedColumns:
         """Return the design with the chosen columns only."""
-        return ProjectedColumns(
-            self.source.restrict(index), self.basis, self.loadings[index], self.square_norms[index], self.unit[index]
-        )
-
-
-class SparseSource:
-    """Columns of a sparse matrix, scaled by powers of two so that their squares do not overflow."""
-
-    def __init__(self, matrix: sparse.csc_array, scale: Array | None = None) -> None:
-        if scale is None:
-            scale = power_of_two(abs(matrix).max(axis=0).toarray().ravel())
-            matrix = sparse.csc_array(matrix @ sparse.diags_array(1 / scale))
-        self.matrix = matrix
-        self.scale = scale
-        self.shape: tuple[int, int] = matrix.shape
-
-    @cached_property
-    def column_norms(self) -> Array:
-        """Norm of every column."""
-        return np.sqrt(self.matrix.multiply(self.matrix).sum(axis=0)) * self.scale
-
-    def weighted(self, root: Array) -> SparseSource:
-        """Return the columns with every row multiplied by its root weight."""
-        return SparseSource(sparse.csc_array(sparse.diags_array(root) @ self.matrix), self.scale)
-
-    def take(self, index: Index) -> Array:
-        """Return the chosen columns as a dense array."""
-        return np.asarray(self.matrix[:, index].toarray() * self.scale[index])
-
-    def correlate(self, vectors: Array) -> Array:
-        """Return Aᵀ vectors."""
-        product: Array = self.matrix.T @ vectors
-        return product * (self.scale if vectors.ndim == 1 else self.scale[:, None])
-
-    def restrict(self, index: Index) -> SparseSource:
-        """Return the chosen columns only."""
-        return SparseSource(self.matrix[:, index], self.scale[index])
+        part = self.source.restrict(index)
+        return ProjectedColumns(part, self.basis, self.loadings[index], self.factor[index], self.square_norms[index])
 
 
 class Operator:
@@ -147,34 +110,16 @@ class Operator:
 
     def _check_some_norms(self) -> None:
         """Compare three columns with the norms given: wrong norms give wrong models."""
-        some = np.unique(np.linspace(0, self.shape[1] - 1, 3).astype(np.intp)) if self.shape[1] else _NONE
-        for j, norm in zip(some, np.linalg.norm(self.take(some), axis=0), strict=True):
+        some = np.unique(np.linspace(0, self.shape[1] - 1, min(3, self.shape[1])).astype(np.intp))
+        for j, norm in zip(some, norms_of(self.take(some)), strict=True):
             if not np.isclose(norm, self.column_norms[j], rtol=1e-6, atol=1e-300):
                 raise ValueError(
                     f"column_norms says {self.column_norms[j]:.6g} for column {j}, but its norm is {norm:.6g}."
                 )
 
-    def _derived(self, op: LinearOperator, norms: Array | None) -> Operator:
-        """Return another operator made from this one; norms that are not known are those of its columns."""
-        made = object.__new__(Operator)
-        made.op, made.shape = op, op.shape
-        if norms is None:
-            parts = np.array_split(np.arange(op.shape[1]), max(1, op.shape[1] // COLUMNS_AT_ONCE))
-            norms = np.concatenate([np.linalg.norm(made.take(part), axis=0) for part in parts])
-        made.column_norms = norms
-        return made
-
-    def weighted(self, root: Array) -> Operator:
-        """Return the same with every row multiplied by its root weight."""
-        return self._derived(aslinearoperator(sparse.diags_array(root)) @ self.op, None)
-
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""
-        if index.size == 0:
-            return np.zeros((self.shape[0], 0))
-        units = np.zeros((self.shape[1], index.size))
-        units[index, np.arange(index.size)] = 1.0
-        return np.asarray(self.op.matmat(units), dtype=float)
+        return columns_of(self.op, index)
 
     def correlate(self, vectors: Array) -> Array:
         """Return Θᵀ vectors."""
@@ -185,15 +130,54 @@ class Operator:
 
     def restrict(self, index: Index) -> Operator:
         """Return the chosen columns only."""
-        chosen = sparse.csr_array(sparse.eye_array(self.shape[1], format="csc")[:, index])
-        return self._derived(self.op @ aslinearoperator(chosen), self.column_norms[index])
+        matrix, chosen = matrix_of(self.op), sparse.eye_array(self.shape[1], format="csc")[:, index]
+        part = self.op @ aslinearoperator(sparse.csr_array(chosen)) if matrix is None else matrix[:, index]
+        return Operator(part, self.column_norms[index])
+
+    def weighted(self, root: Array) -> Operator:
+        """Return the same with every row multiplied by its root weight."""
+        matrix, weights = matrix_of(self.op), sparse.diags_array(root)
+        if matrix is not None:
+            return sparse_operator(weights @ matrix)
+        op = aslinearoperator(weights) @ self.op
+        parts = np.array_split(np.arange(op.shape[1]), max(1, op.shape[1] // COLUMNS_AT_ONCE))
+        return Operator(op, np.concatenate([norms_of(columns_of(op, part)) for part in parts]))
 
 
-Source = SparseSource | Operator
+def sparse_operator(matrix: Any) -> Operator:
+    """Return the operator of a sparse matrix."""
+    matrix = sparse.csc_array(matrix)
+    scale = power_of_two(abs(matrix).max(axis=0).toarray().ravel())  # squares must not overflow
+    scaled = matrix @ sparse.diags_array(1 / scale)
+    return Operator(matrix, np.sqrt(scaled.multiply(scaled).sum(axis=0)) * scale)
+
+
+def matrix_of(op: LinearOperator) -> Any:
+    """Return the sparse matrix behind an operator; None where there is none."""
+    matrix = getattr(op, "A", None)
+    return matrix if sparse.issparse(matrix) else None
+
+
+def columns_of(op: LinearOperator, index: Index) -> Array:
+    """Return the chosen columns of an operator as a dense array."""
+    matrix = matrix_of(op)
+    if matrix is not None:
+        return np.asarray(matrix[:, index].toarray())
+    if index.size == 0:  # SciPy's operators cannot take it
+        return np.zeros((op.shape[0], 0))
+    units = np.zeros((op.shape[1], index.size))
+    units[index, np.arange(index.size)] = 1.0
+    return np.asarray(op.matmat(units), dtype=float)
+
+
+def norms_of(columns: Array) -> Array:
+    """Return the norm of every column, whose squares may overflow."""
+    scale = power_of_two(np.abs(columns).max(axis=0, initial=0.0))
+    return np.linalg.norm(columns / scale, axis=0) * scale
 
 
 def pose_implicit(
-    source: Source,
+    source: Operator,
     Y: Array,
     weight: Array | None,
     *,
@@ -201,7 +185,7 @@ def pose_implicit(
     keep: Sequence[int] = (),
     n_distinct: int | None = None,
 ) -> tuple[list[Problem], Coordinates]:
-    """Pose a sparse matrix or an operator without making it dense; without `n_distinct` all rows count as different."""
+    """Pose an operator without making it dense; without `n_distinct` all rows count as different."""
     m = Y.shape[0]
     root = root_weights(weight, m)
     source = source if weight is None else source.weighted(root[:, 0])
@@ -210,13 +194,13 @@ def pose_implicit(
     loadings = source.correlate(flat.basis)
     norms = _projected_norms(source, flat, loadings)
     norms[kept] = 0.0
-    unit = np.where(norms > 0, power_of_two(norms), 1.0)
-    columns = ProjectedColumns(source, flat.basis, loadings, (norms / unit) ** 2, unit)
+    unit = power_of_two(norms)
+    columns = ProjectedColumns(source, flat.basis, loadings, (norms > 0) / unit, (norms / unit) ** 2)
     counts = RowCounts(float(root[:, 0] @ root[:, 0]), m, m if n_distinct is None else n_distinct)
     return one_per_target(columns, unit, root * Y, flat, source.correlate(flat.unload.T).T, counts)
 
 
-def _projected_norms(source: Source, flat_rows: FlatRows, loadings: Array) -> Array:
+def _projected_norms(source: Operator, flat_rows: FlatRows, loadings: Array) -> Array:
     """Return ‖θ_j − UUᵀθ_j‖ as √(‖θ_j‖² − ‖Uᵀθ_j‖²) where that keeps its digits, column by column where it does not."""
     raw = source.column_norms
     coarse = power_of_two(raw)

@@ -27,7 +27,6 @@ step with that ridge cannot fail. Ridges between the two are tried from Newton's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,29 +44,20 @@ TRUST = (0.0, 0.01, 0.1, 1.0)
 MAX_STEPS = 100
 
 
-@dataclass(frozen=True)
-class LassoSolution:
-    """Coefficients (d,), the largest relative violation of the KKT conditions, and the number of faces visited."""
-
-    coefficients: Array
-    kkt_gap: float
-    n_faces: int
-
-
 def weighted_lasso(
     problem: Problem, weights: Array, start: Array | None = None, *, ridge: Any = 0.0, shift: Any = 0.0
-) -> LassoSolution:
-    """Minimise ½‖y − Θξ‖² + Σ weights·|ξ| (+ ½ ridge·ξ² − shift·ξ).
+) -> Array:
+    """Return ξ (d,) that minimises ½‖y − Θξ‖² + Σ weights·|ξ| (+ ½ ridge·ξ² − shift·ξ).
 
     A weight may be zero (the coefficient is then free) or infinite (it stays zero); a zero column stays at zero;
     of several equal columns one is used.
     """
     search = _ActiveSet(problem, weights, ridge, shift)
     if start is not None:
-        search.enter(np.flatnonzero(start), start)
+        index = np.flatnonzero((start != 0) & search.usable)
+        search.add(index, start[index], start[index])
     best_objective, single = np.inf, False
     limit = 20 * (min(problem.columns.shape) + 10)
-    correlation = search.linear
     while search.n_faces < limit:
         search.minimise_on_face()
         correlation = search.correlations()
@@ -83,8 +73,11 @@ def weighted_lasso(
         best_objective = objective
         room = problem.columns.shape[0] - search.index.size
         batch = 1 if single else max(1, min(room, max(8, search.index.size // 2)))
-        search.add(violators[:batch], correlation)
-    return LassoSolution(search.coefficients(), search.kkt_gap(correlation), search.n_faces)
+        newcomers = violators[:batch]
+        search.add(newcomers, correlation[newcomers], np.zeros(newcomers.size))
+    coefficients = np.zeros(problem.n_columns)
+    coefficients[search.index] = search.values
+    return coefficients
 
 
 class _ActiveSet:
@@ -103,18 +96,11 @@ class _ActiveSet:
         self.entered: Index = self.index
         self.n_faces = 0
 
-    def enter(self, index: Index, values: Array) -> None:
-        """Put columns into the set at the values given."""
-        index = index[self.usable[index]]
-        self.index, self.values = index, values[index]
-        self.signs = np.where(self.weights[index] > 0, np.sign(values[index]), 0.0)
-
-    def add(self, index: Index, correlation: Array) -> None:
-        """Put violating columns into the set at zero, signed as their correlation."""
-        signs = np.where(self.weights[index] > 0, np.sign(correlation[index]), 0.0)
+    def add(self, index: Index, directions: Array, values: Array) -> None:
+        """Put columns into the set at some values, signed as some directions."""
         self.index = np.concatenate([self.index, index])
-        self.signs = np.concatenate([self.signs, signs])
-        self.values = np.concatenate([self.values, np.zeros(index.size)])
+        self.signs = np.concatenate([self.signs, np.where(self.weights[index] > 0, np.sign(directions), 0.0)])
+        self.values = np.concatenate([self.values, values])
         self.entered = index
 
     def drop(self, positions: NDArray[np.integer[Any]]) -> None:
@@ -160,11 +146,8 @@ class _ActiveSet:
     def _face_minimiser(self) -> Array | None:
         """Solve (G + D)ξ = Θᵀy + h − λs on the face, refined once; None where the face is singular."""
         gram, scale = self._scaled_gram()
-        try:
-            triangle = linalg.cholesky(gram, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            return None
-        if triangle.diagonal().min() < SINGULAR_PIVOT:
+        triangle, info = linalg.lapack.dpotrf(gram, lower=1)
+        if info != 0 or triangle.diagonal().min() < SINGULAR_PIVOT:
             return None
         solution = np.zeros(self.index.size)
         for _ in range(2):
@@ -233,20 +216,6 @@ class _ActiveSet:
         fit = -0.5 * values @ (self.linear[index] + correlation[index])
         return float(fit + (self._penalty() * values).sum())
 
-    def coefficients(self) -> Array:
-        """Return ξ (d,)."""
-        coefficients = np.zeros(self.problem.n_columns)
-        coefficients[self.index] = self.values
-        return coefficients
-
-    def kkt_gap(self, correlation: Array) -> float:
-        """Return the largest violation of |correlation| ≤ λ (= λ·sign on the set), relative to λ, above rounding."""
-        finite = np.where(self.usable, self.weights, 0.0)
-        excess = np.where(self.usable, np.abs(correlation) - finite, 0.0)
-        excess[self.index] = np.abs(correlation[self.index] - self._penalty())
-        beyond = np.maximum(excess - self.rounding, 0.0)
-        return float(np.max(beyond / (finite + self.rounding + np.finfo(float).tiny), initial=0.0))
-
 
 def penalised_step(problem: Problem, c: Array, noise: float, convex: Any, start: Array) -> Array:
     """Return ξ that minimises ½‖y − Θξ‖² + (σ²/2) Σ h_j(ξ_j); `convex` is an `ardea.priors.Convex`."""
@@ -265,7 +234,7 @@ def penalised_step(problem: Problem, c: Array, noise: float, convex: Any, start:
         for trust in TRUST:
             ridge = noise / 2 * (curvature + trust * np.maximum(remainder / np.maximum(size, step) - curvature, 0.0))
             shift = ridge * xi - noise / 2 * remainder * np.sign(xi)
-            candidate = weighted_lasso(problem, noise / 2 * zero_slope, xi, ridge=ridge, shift=shift).coefficients
+            candidate = weighted_lasso(problem, noise / 2 * zero_slope, xi, ridge=ridge, shift=shift)
             lower = _objective(problem, candidate, c, noise, convex)
             if lower < objective:
                 break

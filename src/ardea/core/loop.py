@@ -16,8 +16,8 @@ import numpy as np
 
 from ardea.core.evidence import Posterior, posterior, sharpened
 from ardea.core.problem import Array, DenseColumns, Index
-from ardea.core.result import Fit, Learned, Setting, Status, Trace
-from ardea.core.reweighted import NumpySteps, State, certify
+from ardea.core.result import Fit, Setting, Status, Trace
+from ardea.core.reweighted import NumpySteps, State
 
 compiled: Any
 try:
@@ -58,7 +58,7 @@ def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, 
 
 def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
     """Return the compiled steps; None where they are not in use, cannot take the setting, or get no memory."""
-    problem, prior = setting.problem, setting.prior.capped_linear()
+    problem, prior = setting.problem, setting.prior.capped_linear
     columns, d = problem.columns, problem.n_columns
     if loop_in_use() != "compiled" or prior is None or problem.total == 0:
         return None
@@ -119,7 +119,7 @@ def _initial_delta(setting: Setting, start: Any) -> Array:
 def at_floor(setting: Setting, fit: Fit) -> bool:
     """Whether a learned σ² has fallen to the least that its rule allows."""
     rule, problem = setting.noise_rule, setting.problem
-    return isinstance(rule, Learned) and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
+    return rule.learned and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
 
 
 def _has_collapsed(setting: Setting, fit: Fit) -> bool:
@@ -136,29 +136,25 @@ def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 
     Only with inflation and without a prior on γ: plain ARD keeps a third of all columns, so that nearly all can enter.
     """
     rows, d = setting.problem.columns.shape
-    prior = setting.prior.capped_linear()
+    prior = setting.prior.capped_linear
     plain = prior is not None and not np.any(prior[0]) and np.all(setting.inflation > 1)
     if not plain or d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0:
         return solve(setting, start=start, max_iter=max_iter, tol=tol)
     chosen = _first_working_set(setting, start, FIRST_RATIO * rows)
-    trace, n_iter = Trace(), 0
+    earlier: Fit | None = None
     for _ in range(MAX_ROUNDS):
-        fit = _solve_on(setting, chosen, start, max_iter, tol)
-        trace, n_iter = trace.then(fit.trace), n_iter + fit.n_iter
-        gamma = np.zeros(d)
-        gamma[chosen] = fit.gamma
-        here = certify(setting, State(gamma / setting.inflation, fit.noise, np.zeros(d)))
-        beyond = (here.q**2 > here.c * (1 + tol)) & (setting.problem.square_norms > 0)
+        within = None if start is None else start[chosen]
+        fit = solve(setting.restrict(chosen), start=within, max_iter=max_iter, tol=tol).on(d, chosen)
+        here = State(setting, fit.gamma / setting.inflation, fit.noise)
+        fit = replace(fit if earlier is None else fit.after(earlier), kkt_gap=here.kkt_gap)
+        c, q = here.weights_and_scores
+        beyond = (q**2 > c * (1 + tol)) & (setting.problem.square_norms > 0)
         beyond[chosen] = False
         if not beyond.any() or fit.status in {Status.MAX_ITER, Status.STALLED}:
-            break
-        if isinstance(setting.noise_rule, Learned):
-            setting = replace(setting, noise_rule=replace(setting.noise_rule, initial=fit.noise))
-        start, chosen = gamma, np.union1d(chosen, np.flatnonzero(beyond))
-    else:
-        fit = replace(fit, status=Status.MAX_ITER)
-    post = replace(fit.posterior, active=np.flatnonzero(gamma))
-    return replace(fit, gamma=gamma, posterior=post, kkt_gap=here.kkt_gap, trace=trace, n_iter=n_iter)
+            return fit
+        setting = replace(setting, noise_rule=replace(setting.noise_rule, initial=fit.noise))
+        start, chosen, earlier = fit.gamma, np.union1d(chosen, np.flatnonzero(beyond)), fit
+    return replace(fit, status=Status.MAX_ITER)
 
 
 def _first_working_set(setting: Setting, start: Array | None, size: int) -> Index:
@@ -167,16 +163,3 @@ def _first_working_set(setting: Setting, start: Array | None, size: int) -> Inde
     score = problem.correlations**2 / np.where(rho > 0, rho, np.inf) / setting.inflation
     largest = np.argpartition(-score, min(size, score.size - 1))[:size]
     return np.union1d(largest, np.flatnonzero(start) if start is not None else largest[:0])
-
-
-def _solve_on(setting: Setting, chosen: Index, gamma: Array | None, max_iter: int, tol: float) -> Fit:
-    """Solve with the chosen columns only, from γ where it is given."""
-    part = replace(setting.problem, columns=setting.problem.columns.restrict(chosen))
-    scale = setting.noise_scale
-    inside = replace(
-        setting,
-        problem=part,
-        inflation=setting.inflation[chosen],
-        noise_scale=None if scale is None else scale[chosen],
-    )
-    return solve(inside, start=None if gamma is None else gamma[chosen], max_iter=max_iter, tol=tol)

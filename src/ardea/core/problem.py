@@ -98,49 +98,33 @@ class ActiveColumns:
     """
 
     def __init__(self, columns: Columns) -> None:
-        rows, width = columns.shape
         self._columns = columns
-        self._position = np.full(width, -1, dtype=np.intp)
-        self._count = 0
-        self._vectors = np.empty((rows, 0), order="F")
-        self._gram_rows = np.empty((0, width))
+        self._vectors: dict[int, Array] = {}
+        self._gram_rows: dict[int, Array] = {}
 
-    def _admit(self, index: Index) -> Index:
-        new = index[self._position[index] < 0]
-        if new.size:
-            vectors = self._columns.take(new)
-            gram_rows = self._columns.correlate(vectors).T
-            needed = self._count + new.size
-            if needed > self._gram_rows.shape[0]:
-                room = min(max(2 * self._gram_rows.shape[0], needed), self._columns.shape[1])
-                self._vectors = _grown(self._vectors.T, room, self._count).T
-                self._gram_rows = _grown(self._gram_rows, room, self._count)
-            self._vectors[:, self._count : needed] = vectors
-            self._gram_rows[self._count : needed] = gram_rows
-            self._position[new] = np.arange(self._count, needed)
-            self._count = needed
-        return self._position[index]
+    def _met(self, index: Index) -> list[int]:
+        """Return the numbers of the chosen columns, after meeting those that are new."""
+        chosen: list[int] = index.tolist()
+        if new := [j for j in chosen if j not in self._vectors]:
+            vectors = self._columns.take(np.array(new))
+            self._gram_rows.update(zip(new, np.ascontiguousarray(self._columns.correlate(vectors).T), strict=True))
+            self._vectors.update(zip(new, np.ascontiguousarray(vectors.T), strict=True))
+        return chosen
 
     def vectors(self, index: Index) -> Array:
         """Return the columns themselves, rows × k."""
-        position = self._admit(index)
-        return self._vectors[:, position]
+        vectors = [self._vectors[j] for j in self._met(index)]
+        return np.array(vectors).reshape(index.size, self._columns.shape[0]).T
 
     def gram_rows(self, index: Index) -> Array:
         """Return θ_jᵀA for every chosen j, k × d."""
-        position = self._admit(index)
-        return self._gram_rows[position]
+        rows = [self._gram_rows[j] for j in self._met(index)]
+        return np.array(rows).reshape(index.size, self._columns.shape[1])
 
     def gram(self, index: Index) -> Array:
         """Return the Gram block of the chosen columns, k × k."""
-        position = self._admit(index)
-        return self._gram_rows[np.ix_(position, index)]
-
-
-def _grown(rows: Array, room: int, used: int) -> Array:
-    grown = np.empty((room, rows.shape[1]))
-    grown[:used] = rows[:used]
-    return grown
+        rows = [self._gram_rows[j][index] for j in self._met(index)]
+        return np.array(rows).reshape(index.size, index.size)
 
 
 @dataclass(frozen=True)
@@ -214,11 +198,18 @@ class Problem:
         columns = self.columns.restrict(index)
         if columns.shape[0] <= 2 * (index.size + 1):
             return replace(self, columns=columns)
-        k = index.size
-        stacked = np.column_stack([columns.take(np.arange(k)), self.target])
-        (triangle,) = linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)
-        rest = self.rest + float(triangle[k, k] ** 2)
-        return replace(self, columns=DenseColumns(triangle[:k, :k]), target=triangle[:k, k], rest=rest)
+        triangle, target, rest = squeezed(columns.take(np.arange(index.size)), self.target)
+        return replace(self, columns=DenseColumns(triangle), target=target, rest=self.rest + rest)
+
+
+def squeezed(columns: Array, target: Array) -> tuple[Array, Array, float]:
+    """Return as many rows as there are columns that say the same of them, and the squared norm of y outside them.
+
+    By QR: a Gram matrix would lose the residual of data without noise.
+    """
+    k = columns.shape[1]
+    (triangle,) = linalg.qr(np.column_stack([columns, target]), mode="r", overwrite_a=True, check_finite=False)
+    return triangle[:k, :k], triangle[:k, k], float(triangle[k, k] ** 2)
 
 
 @dataclass(frozen=True, eq=False)

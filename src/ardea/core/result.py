@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +27,12 @@ class Prior:
 
     convex: Any = None  # the convex part f (see `ardea.priors.Convex`), or None where it is zero
     scales_with_noise: Any = False  # whether g depends on σ²
+    capped_linear: Any = None  # (lam, eta, over_noise) where the whole prior is lam·min(γ, eta): for the compiled loop
 
     @property
     def bounds(self) -> tuple[Any, Any]:
         """Smallest and largest γ allowed."""
         return (0.0, np.inf) if self.convex is None else self.convex.bounds
-
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool] | None:
-        """Return (lam, eta, over_noise) where the whole prior is lam·min(γ, eta), as the compiled loop needs it."""
-        return None
 
     def value(self, gamma: Array, noise: float) -> Array:
         """Return g(γ), elementwise."""
@@ -56,78 +53,67 @@ class Prior:
 class Flat(Prior):
     """No prior: plain ARD."""
 
-    def capped_linear(self) -> tuple[Array | float, Array | float, bool]:
-        """Return a slope of zero."""
-        return 0.0, np.inf, False
+    capped_linear = (0.0, np.inf, False)
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """σ² is known."""
+class NoiseRule:
+    """σ² is `known`, or learned: σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns.
 
-    value: float
-    learned: ClassVar[bool] = False
-
-    def start(self, problem: Problem) -> float:
-        """Return the known value."""
-        return self.value
-
-    def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the known value."""
-        return self.value
-
-
-@dataclass(frozen=True)
-class Learned:
-    """σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns, the stationary point of L in σ².
-
-    `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y ended. Where d ≥ m the floor is high,
-    because the joint optimum may collapse; `low_floor` says that it has been seen not to.
+    That is the stationary point of L in σ². `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y
+    ended. Where d ≥ m the floor is high, because the joint optimum may collapse; `low_floor` says that it has been seen
+    not to.
     """
 
+    known: float | None = None
     initial: float | None = None
     low_floor: bool = False
-    learned: ClassVar[bool] = True
+
+    @property
+    def learned(self) -> bool:
+        """Whether σ² is not known."""
+        return self.known is None
 
     def start(self, problem: Problem) -> float:
-        """Return `initial`, or ‖y‖²/m: as if no column explained anything."""
+        """Return the known value, `initial`, or ‖y‖²/m: as if no column explained anything."""
+        if self.known is not None:
+            return self.known
         start = problem.total / problem.n_rows if self.initial is None else self.initial
         return max(start, self.floor(problem))
 
     def update(self, problem: Problem, post: Posterior) -> float:
-        """Return the next σ², not below the floor."""
+        """Return the next σ², where it is learned not below the floor."""
+        if self.known is not None:
+            return self.known
         degrees = problem.n_rows - post.active.size + post.n_undetermined
         floor = self.floor(problem)
         return max(post.rss / degrees, floor) if degrees > 0 else floor
 
     def floor(self, problem: Problem) -> float:
-        """Return the smallest σ² allowed."""
+        """Return the smallest σ² that may be learned."""
         share = FLOOR_TALL if self.low_floor or not problem.wide else FLOOR_WIDE
         return max(share * problem.total / problem.n_rows, LEAST_NOISE)
-
-
-NoiseRule = Fixed | Learned
 
 
 @dataclass(frozen=True)
 class Setting:
     """What stays fixed during the loop.
 
-    The noise rule sees the posterior at noise_scale·δ. None: α, so that it sees γ. Ones put it at the inflated noise,
-    the remedy for a collapse when d > m.
+    The noise rule sees the posterior at γ = αδ, or (`rule_inflated`) at δ, which puts it at the inflated noise: the
+    remedy for a collapse when d > m.
     """
 
     problem: Problem
     prior: Prior  # g and f
     noise_rule: NoiseRule
     inflation: Array  # α for every column; all ones but for ARDvi
-    noise_scale: Array | None = None
+    rule_inflated: bool = False
     newton: bool = True  # whether Newton steps may be taken
 
     @property
     def noise_factors(self) -> Array:
-        """`noise_scale`, or what it stands for where it is None."""
-        return self.inflation if self.noise_scale is None else self.noise_scale
+        """What δ is multiplied by before the noise rule sees it."""
+        return np.ones_like(self.inflation) if self.rule_inflated else self.inflation
 
     @property
     def uniform_inflation(self) -> bool:
@@ -139,12 +125,16 @@ class Setting:
         """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
         if not self.noise_rule.learned:
             return self.uniform_inflation
-        plain = np.all(self.inflation == 1) and np.all(self.noise_factors == 1)
-        return bool(plain) and not self.prior.scales_with_noise
+        return bool(np.all(self.inflation == 1)) and not self.prior.scales_with_noise
+
+    def restrict(self, index: Index) -> Setting:
+        """Return the setting with the chosen columns only."""
+        part = replace(self.problem, columns=self.problem.columns.restrict(index))
+        return replace(self, problem=part, inflation=self.inflation[index])
 
 
 class Status(Enum):
-    """How a fit ended, the gravest last; `advice` is the text of the warning (empty where none is needed)."""
+    """How a fit ended, the gravest last."""
 
     EMPTY_TARGET = "empty target"
     CONVERGED = "converged"
@@ -154,18 +144,14 @@ class Status(Enum):
     MAX_ITER = "max_iter reached"
     COLLAPSED = "collapsed"
 
-    @property
-    def advice(self) -> str:
-        """What to do, with fields max_iter, gap, tol, k, rows to fill in."""
-        return _ADVICE.get(self, "")
-
 
 def worst(*statuses: Status) -> Status:
     """Return the status of several stages that the user most needs to hear of."""
     return max(statuses, key=list(Status).index)
 
 
-_ADVICE = {
+# What to do where a warning is due, with fields max_iter, gap, tol, k, rows to fill in.
+STATUS_ADVICE = {
     Status.MAX_ITER: (
         "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
         "(kkt_gap_={gap:.1e}). Raise max_iter, or tol if that is close enough for you (docs/warnings/convergence)."

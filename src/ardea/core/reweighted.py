@@ -24,6 +24,7 @@ column. The state holds δ; γ = αδ is what is reported.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from scipy import linalg
 
 from ardea.core.evidence import Posterior, posterior, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
-from ardea.core.problem import EPS, Array, Problem
+from ardea.core.problem import EPS, Array
 from ardea.core.result import Setting
 
 MAX_NEWTON_STEPS = 20
@@ -40,77 +41,115 @@ MAX_NEWTON_STEPS = 20
 SETTLED_CHANGE = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
-    """What changes: δ = γ/α, σ², and the lasso solution the next one starts from."""
+    """What changes, δ = γ/α and σ², and where it stands: all that follows from them, computed when it is asked for."""
 
+    setting: Setting
     delta: Array
     noise: float
-    xi: Array
+    last: Array | None = None  # the lasso solution that led here; None after a Newton step
+
+    @cached_property
+    def post(self) -> Posterior:
+        """The posterior at (δ, s)."""
+        return posterior(self.setting.problem, self.delta, self.noise)
+
+    @cached_property
+    def rule_post(self) -> Posterior:
+        """The posterior that the noise rule looks at."""
+        factors = self.setting.noise_factors
+        if not self.setting.noise_rule.learned or np.all(factors == 1):
+            return self.post
+        return posterior(self.setting.problem, factors * self.delta, self.noise)
+
+    @cached_property
+    def next_noise(self) -> float:
+        """σ² by the noise rule."""
+        return self.setting.noise_rule.update(self.setting.problem, self.rule_post)
+
+    @property
+    def noise_gap(self) -> float:
+        """How far σ² is from its rule."""
+        return abs(self.next_noise / self.noise - 1)
+
+    @property
+    def xi(self) -> Array:
+        """Coefficients that the next lasso starts from."""
+        if self.last is not None:
+            return self.last
+        xi = np.zeros_like(self.delta)
+        xi[self.post.active] = self.post.mean
+        return xi
+
+    @cached_property
+    def weights_and_scores(self) -> tuple[Array, Array]:
+        """Tangent weights c and scores q of all columns."""
+        slopes, q = slopes_and_scores(self.setting.problem, self.post)
+        return self.setting.inflation * slopes + self.setting.prior.slope(self.delta, self.noise), q
+
+    @property
+    def kkt_gap(self) -> float:
+        """Max |q²/(c + f′) − 1| on the support and its positive part off it (and at a bound of f, one-sided)."""
+        convex, (c, q) = self.setting.prior.convex, self.weights_and_scores
+        with np.errstate(divide="ignore", invalid="ignore"):
+            denominator = c if convex is None else c + convex.slope(self.delta)
+            ratio = np.where(np.isfinite(denominator), q**2 / denominator, 0.0) - 1
+        lower, upper = self.setting.prior.bounds
+        ratio = np.where(self.delta <= lower, np.maximum(ratio, 0.0), ratio)
+        ratio = np.where(self.delta >= upper, np.minimum(ratio, 0.0), ratio)
+        return float(np.max(np.abs(ratio[self.setting.problem.square_norms > 0]), initial=0.0))
+
+    @cached_property
+    def cost(self) -> float:
+        """The objective at the noise used in the loop; column-wise inflation has none: the evidence cost."""
+        setting = self.setting
+        alpha = float(setting.inflation[0]) if setting.inflation.size and setting.uniform_inflation else 1.0
+        cost = setting.problem.n_rows * np.log(alpha) + self.post.log_determinant + self.post.quadratic / alpha
+        cost += float(setting.prior.value(self.delta, self.noise).sum())
+        if setting.prior.convex is not None:
+            cost += float(setting.prior.convex.value(self.delta).sum())
+        return float(cost)
+
+    @cached_property
+    def violation(self) -> float:
+        """Max |F_i| over the active columns and the noise rule (no other column is touched); see `newton`.
+
+        F is scaled by δ, so that a column on its way out counts less the smaller it gets.
+        """
+        post = self.post
+        explained = 1.0 - post.noise * post.inverse.diagonal()
+        force = post.w**2 - self.setting.inflation[post.active] * explained - self.prior_terms[0]
+        force = np.where(self.held_at_bound(force), 0.0, force)
+        violation = max(float(np.max(np.abs(force), initial=0.0)), self.noise_gap)
+        return violation if np.isfinite(violation) else np.inf
+
+    @cached_property
+    def prior_terms(self) -> tuple[Array, Array]:
+        """δ(g′ + f′) and δ²(g″ + f″) of the active columns."""
+        prior, convex, active, delta = self.setting.prior, self.setting.prior.convex, self.post.active, self.delta
+        slope = prior.slope(delta, self.noise)
+        curvature = prior.curvature(delta, self.noise)
+        if convex is not None:
+            step = 1e-6 * delta + np.finfo(float).tiny
+            slope = slope + convex.slope(delta)
+            curvature = curvature + (convex.slope(delta + step) - convex.slope(delta)) / step
+        return delta[active] * slope[active], delta[active] ** 2 * curvature[active]
+
+    def held_at_bound(self, force: Array) -> NDArray[np.bool_]:
+        """Return which active columns sit at a bound of the convex part and are pushed against it."""
+        active = self.post.active
+        lower, upper = (np.broadcast_to(bound, self.delta.shape)[active] for bound in self.setting.prior.bounds)
+        delta = self.delta[active]
+        return np.asarray(((delta <= lower) & (force <= 0)) | ((delta >= upper) & (force >= 0)))
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """Where a state stands: posterior at (δ, s), tangent weights c, scores q, and the two gaps."""
-
-    post: Posterior
-    c: Array
-    q: Array
-    kkt_gap: float
-    noise_gap: float
-    cost: float
-
-
-def certify(setting: Setting, state: State) -> Certificate:
-    """Evaluate the KKT conditions at a state, over all columns."""
-    problem = setting.problem
-    post = posterior(problem, state.delta, state.noise)
-    slopes, q = slopes_and_scores(problem, post)
-    c = setting.inflation * slopes + setting.prior.slope(state.delta, state.noise)
-    noise_gap = abs(_next_noise(setting, state, post) / state.noise - 1)
-    return Certificate(post, c, q, _kkt_gap(setting, state.delta, c, q), noise_gap, _cost(setting, state, post))
-
-
-def _kkt_gap(setting: Setting, delta: Array, c: Array, q: Array) -> float:
-    """Return max |q²/(c + f′) − 1| on the support and its positive part off it (and at a bound of f, one-sided)."""
-    convex = setting.prior.convex
-    live = setting.problem.square_norms > 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        denominator = c if convex is None else c + convex.slope(delta)
-        ratio = np.where(np.isfinite(denominator), q**2 / denominator, 0.0) - 1
-    lower, upper = setting.prior.bounds
-    ratio = np.where(delta <= lower, np.maximum(ratio, 0.0), ratio)
-    ratio = np.where(delta >= upper, np.minimum(ratio, 0.0), ratio)
-    return float(np.max(np.abs(ratio[live]), initial=0.0))
-
-
-def _cost(setting: Setting, state: State, post: Posterior) -> float:
-    """Return the objective at the noise used in the loop; column-wise inflation has none: the evidence cost."""
-    alpha = float(setting.inflation[0]) if setting.inflation.size and setting.uniform_inflation else 1.0
-    cost = setting.problem.n_rows * np.log(alpha) + post.log_determinant + post.quadratic / alpha
-    cost += float(setting.prior.value(state.delta, state.noise).sum())
-    if setting.prior.convex is not None:
-        cost += float(setting.prior.convex.value(state.delta).sum())
-    return float(cost)
-
-
-def _noise_posterior(setting: Setting, state: State, post: Posterior) -> Posterior:
-    """Return the posterior that the noise rule looks at."""
-    if not setting.noise_rule.learned or np.all(setting.noise_factors == 1):
-        return post
-    return posterior(setting.problem, setting.noise_factors * state.delta, state.noise)
-
-
-def _next_noise(setting: Setting, state: State, post: Posterior) -> float:
-    return setting.noise_rule.update(setting.problem, _noise_posterior(setting, state, post))
-
-
-def majorise(setting: Setting, state: State, c: Array) -> State:
-    """Take one majorisation step from a state whose tangent weights are c."""
-    problem, convex = setting.problem, setting.prior.convex
-    root = np.sqrt(c)
+def majorise(state: State) -> State:
+    """Take one majorisation step."""
+    problem, convex, (c, _) = state.setting.problem, state.setting.prior.convex, state.weights_and_scores
     if convex is None:
-        xi = weighted_lasso(problem, state.noise * root, state.xi).coefficients
+        root = np.sqrt(c)
+        xi = weighted_lasso(problem, state.noise * root, state.xi)
         active = xi != 0
         delta = np.zeros_like(xi)
         delta[active] = np.abs(xi[active]) / root[active]
@@ -119,117 +158,70 @@ def majorise(setting: Setting, state: State, c: Array) -> State:
         c = np.where(dead, 1.0, c)
         xi = penalised_step(problem, c, state.noise, convex, state.xi)
         delta = np.where(dead, 0.0, convex.minimiser(np.abs(xi), c))
-    moved = State(delta, state.noise, xi)
-    return replace(moved, noise=_next_noise(setting, moved, posterior(problem, delta, state.noise)))
+    moved = replace(state, delta=delta, last=xi)
+    return replace(moved, noise=moved.next_noise)
 
 
-def newton(setting: Setting, state: State, here: Certificate, tol: float) -> State | None:
-    """Take projected Newton steps on the active set until its conditions hold to tol; None where none is acceptable.
+def newton(state: State, tol: float) -> State:
+    """Take projected Newton steps on the active set until its conditions hold to tol, as long as one is acceptable.
 
-    In relative changes p = Δδ/δ and u = Δs/s, everything comes from B⁻¹ and w (see :mod:`ardea.core.result`). With
+    In relative changes p = Δδ/δ and u = Δs/s, everything comes from B⁻¹ and w (see :mod:`ardea.core.evidence`). With
     m̂ = I − sB⁻¹, the scaled conditions are F_i = αm̂_ii − w_i² + δg′ + δf′ = 0 and F_s = 0 (noise rule).
     """
-    post, cost, best = here.post, here.cost, None
-    violation = _violation(setting, state, post)
     for _ in range(MAX_NEWTON_STEPS):
-        step = _newton_direction(setting, state, post)
-        if step is None:
+        step = _newton_direction(state)
+        moved = None if step is None else _damped(state, *step)
+        if moved is None:
             break
-        accepted = _damped(setting, state, post, step, violation, cost)
-        if accepted is None:
+        state = moved
+        if state.violation <= tol / 10:
             break
-        state, post, violation, cost = accepted
-        best = state
-        if violation <= tol / 10:
-            break
-    return best
+    return state
 
 
-def _damped(
-    setting: Setting, state: State, post: Posterior, step: tuple[Array, float], violation: float, cost: float
-) -> tuple[State, Posterior, float, float] | None:
+def _damped(state: State, p: Array, u: float) -> State | None:
     """Return the longest of 1, ½, ¼, ⅛ of a step that makes progress and, where a cost exists, does not raise it."""
-    p, u = step
-    active, rounding = post.active, 8 * EPS * abs(cost)
+    active, rounding = state.post.active, 8 * EPS * abs(state.cost)
     for fraction in (1.0, 0.5, 0.25, 0.125):
         delta = np.zeros_like(state.delta)
         delta[active] = np.maximum(state.delta[active] * (1 + fraction * p), 0.0)
-        delta = np.clip(delta, *setting.prior.bounds) * (state.delta > 0)
-        noise = state.noise * float(np.exp(np.clip(fraction * u, -1, 1)))
-        trial = State(delta, noise, state.xi)
-        trial_post = posterior(setting.problem, delta, noise)
-        trial_violation = _violation(setting, trial, trial_post)
-        trial_cost = _cost(setting, trial, trial_post)
-        accepted = trial_violation < violation
-        if setting.has_cost:
-            falls = trial_cost < cost - rounding
-            accepted = falls or (accepted and trial_cost <= cost + rounding)
+        delta = np.clip(delta, *state.setting.prior.bounds) * (state.delta > 0)
+        trial = State(state.setting, delta, state.noise * float(np.exp(np.clip(fraction * u, -1, 1))))
+        accepted = trial.violation < state.violation
+        if state.setting.has_cost:
+            falls = trial.cost < state.cost - rounding
+            accepted = falls or (accepted and trial.cost <= state.cost + rounding)
         if accepted:
-            xi = np.zeros_like(delta)
-            xi[trial_post.active] = trial_post.mean
-            return replace(trial, xi=xi), trial_post, trial_violation, trial_cost
+            return trial
     return None
 
 
-def _violation(setting: Setting, state: State, post: Posterior) -> float:
-    """Return max |F_i| over the active columns and the noise rule (no other column is touched).
-
-    F is scaled by δ, so that a column on its way out counts less the smaller it gets.
-    """
-    explained = 1.0 - post.noise * post.inverse.diagonal()
-    force = post.w**2 - setting.inflation[post.active] * explained - _prior_terms(setting, state, post)[0]
-    force = np.where(_held_at_bound(setting, state, post, force), 0.0, force)
-    noise_gap = abs(_next_noise(setting, state, post) / state.noise - 1)
-    violation = max(float(np.max(np.abs(force), initial=0.0)), noise_gap)
-    return violation if np.isfinite(violation) else np.inf
-
-
-def _held_at_bound(setting: Setting, state: State, post: Posterior, force: Array) -> NDArray[np.bool_]:
-    """Return which active columns sit at a bound of the convex part and are pushed against it."""
-    lower, upper = (np.broadcast_to(bound, state.delta.shape)[post.active] for bound in setting.prior.bounds)
-    delta = state.delta[post.active]
-    return np.asarray(((delta <= lower) & (force <= 0)) | ((delta >= upper) & (force >= 0)))
-
-
-def _prior_terms(setting: Setting, state: State, post: Posterior) -> tuple[Array, Array]:
-    """Return δ(g′ + f′) and δ²(g″ + f″) of the active columns."""
-    prior, convex, active, delta = setting.prior, setting.prior.convex, post.active, state.delta
-    slope = prior.slope(delta, state.noise)
-    curvature = prior.curvature(delta, state.noise)
-    if convex is not None:
-        step = 1e-6 * delta + np.finfo(float).tiny
-        slope = slope + convex.slope(delta)
-        curvature = curvature + (convex.slope(delta + step) - convex.slope(delta)) / step
-    return delta[active] * slope[active], delta[active] ** 2 * curvature[active]
-
-
-def _newton_direction(setting: Setting, state: State, post: Posterior) -> tuple[Array, float] | None:
+def _newton_direction(state: State) -> tuple[Array, float] | None:
     """Return (p, u), or None where the conditions have no descent direction of this kind here."""
+    post = state.post
     k, s, w = post.active.size, post.noise, post.w
     if k == 0:
         return None
-    alpha = np.sqrt(setting.inflation[post.active])
-    inverse = post.inverse
-    explained = np.eye(k) - s * inverse
-    slope, curvature = _prior_terms(setting, state, post)
+    alpha = np.sqrt(state.setting.inflation[post.active])
+    explained = np.eye(k) - s * post.inverse
+    slope, curvature = state.prior_terms
     residual = alpha**2 * explained.diagonal() - w**2 + slope
     hessian = 2 * np.outer(w, w) * explained - np.outer(alpha, alpha) * explained**2
     hessian.flat[:: k + 1] += curvature
     if not np.isfinite(hessian).all():
         return None
-    held = _held_at_bound(setting, state, post, -residual)
+    held = state.held_at_bound(-residual)
     residual[held] = 0.0
     hessian[held] = hessian[:, held] = 0.0
     hessian[held, held] = 1.0
     factor = _positive_cholesky(hessian)
     p = -linalg.cho_solve(factor, residual, check_finite=False)
-    rule_post = _noise_posterior(setting, state, post)
-    if setting.noise_rule.update(setting.problem, rule_post) == s:
+    if state.next_noise == s:
         return p, 0.0  # fixed, or held at its floor
     # Bordered system: one scalar unknown u = Δs/s, eliminated.
+    rule_post, m = state.rule_post, state.setting.problem.n_rows
     to_noise = np.where(held, 0.0, _mixed_slope(post, alpha**2))
     from_gamma = np.where(held, 0.0, _mixed_slope(rule_post, np.ones(k)))
-    m = setting.problem.n_rows
     degrees = m - k + rule_post.n_undetermined
     noise_residual = degrees - rule_post.rss / s
     trace_square = m - k + s**2 * float((rule_post.inverse**2).sum())
@@ -254,37 +246,33 @@ def _mixed_slope(post: Posterior, alpha: Array) -> Array:
 def _positive_cholesky(matrix: Array) -> tuple[Array, bool]:
     """Return the Cholesky factor of a symmetric matrix, with as little added to its diagonal as makes it positive."""
     size = float(np.abs(matrix.diagonal()).mean()) + np.finfo(float).tiny
-    damping = 0.0
-    while True:
-        damped = matrix + damping * np.eye(matrix.shape[0])
-        try:
-            return linalg.cho_factor(damped, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            damping = max(10 * damping, 1e-6 * size)
+    damping, (lower, info) = 0.0, linalg.lapack.dpotrf(matrix, lower=1)
+    while info != 0:
+        damping = max(10 * damping, 1e-6 * size)
+        lower, info = linalg.lapack.dpotrf(matrix + damping * np.eye(matrix.shape[0]), lower=1)
+    return lower, True
 
 
 class NumpySteps:
     """The steps from one state on: the reference for the compiled ones, and all there is without a compiler."""
 
     def __init__(self, setting: Setting, delta: Array, noise: float) -> None:
-        self.setting = setting
-        self.state = State(delta, noise, np.zeros_like(delta))
+        self.state = State(setting, delta, noise, np.zeros_like(delta))
 
     def certify(self, tol: float) -> tuple[float, float, float, float, int]:
         """Return where the state stands: the cost, both gaps, σ², and the number of active columns."""
-        self.here = here = certify(self.setting, self.state)
-        return here.cost, here.kkt_gap, here.noise_gap, self.state.noise, here.post.active.size
+        here = self.state
+        return here.cost, here.kkt_gap, here.noise_gap, here.noise, here.post.active.size
 
     def majorise(self) -> bool:
         """Take one majorisation step; return whether it moved next to nothing."""
-        before, self.state = self.state, majorise(self.setting, self.state, self.here.c)
-        return _settled(self.setting.problem, before, self.state)
+        before, self.state = self.state, majorise(self.state)
+        return _settled(before, self.state)
 
     def newton(self, tol: float) -> bool:
         """Take Newton steps; return whether one was accepted."""
-        polished = newton(self.setting, self.state, self.here, tol)
-        self.state = self.state if polished is None else polished
-        return polished is not None
+        before, self.state = self.state, newton(self.state, tol)
+        return self.state is not before
 
     def variances(self) -> Array:
         """Return δ."""
@@ -292,13 +280,13 @@ class NumpySteps:
 
     def posterior_parts(self) -> tuple[Any, ...]:
         """Return what makes the posterior of the last certificate."""
-        return tuple(getattr(self.here.post, part.name) for part in fields(Posterior))
+        return tuple(getattr(self.state.post, part.name) for part in fields(Posterior))
 
 
-def _settled(problem: Problem, before: State, after: State) -> bool:
+def _settled(before: State, after: State) -> bool:
     """Whether a step left the support alone and moved no γ by much, on a scale without units."""
     if np.any((before.delta > 0) != (after.delta > 0)):
         return False
-    rho = problem.square_norms
+    rho = after.setting.problem.square_norms
     change = np.abs(after.delta - before.delta) * rho / (after.noise + after.delta * rho)
     return bool(np.max(change, initial=0.0) <= SETTLED_CHANGE)

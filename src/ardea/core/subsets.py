@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 from scipy.special import gammaln
 
-from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem
+from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem, squeezed
 
 Support = tuple[int, ...]
 Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
@@ -68,9 +68,8 @@ class Moves:
 def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> tuple[Problem, Array]:
     """Return the problem of some rows without flat columns, and what one unit of each coefficient is worth.
 
-    Columns get unit norm. By QR where rows are many: a Gram matrix would lose the residual of data without noise.
-    `n_rows` is the number of independent rows where it is not that of A, `floor` the residual sum of squares that
-    truncation error alone leaves.
+    Columns get unit norm, and rows are squeezed where they are many. `n_rows` is the number of independent rows where
+    it is not that of A, `floor` the residual sum of squares that truncation error alone leaves.
     """
     rows, d = A.shape
     m = float(rows if n_rows is None else n_rows)
@@ -78,8 +77,7 @@ def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -
     unit = 1 / np.where(norms > 0, norms, 1.0)
     columns, target, rest = A * unit, z, 0.0
     if rows > 2 * (d + 1):
-        (triangle,) = linalg.qr(np.column_stack([columns, z]), mode="r", overwrite_a=True, check_finite=False)
-        columns, target, rest = triangle[:d, :d], triangle[:d, d], float(triangle[d, d] ** 2)
+        columns, target, rest = squeezed(columns, z)
     return Problem(DenseColumns(columns), target, rest, m, floor), unit
 
 
@@ -263,8 +261,24 @@ def _orthonormal(columns: Array) -> tuple[Array, Array]:
     return q, triangle
 
 
-def _without(support: Support, position: int) -> Support:
-    return support[:position] + support[position + 1 :]
+def _one_away(problem: Problem, support: Support) -> list[list[Support]]:
+    """Return supports with one of the best columns added, without each term, and with each exchanged for the best.
+
+    Of each kind those come first that leave the least RSS.
+    """
+    change = moves(problem, support)
+    best = np.argsort(change.additions, kind="stable")[: ADDITIONS if len(support) < largest(problem) else 0]
+    without = [support[:i] + support[i + 1 :] for i in range(len(support))]
+    others = change.exchanges.argmin(axis=1) if support else np.empty(0, dtype=np.intp)
+    kinds = [
+        (change.additions[best], [(*support, int(j)) for j in best]),
+        (change.removals, without),
+        (
+            change.exchanges[np.arange(len(support)), others],
+            [(*rest, int(j)) for rest, j in zip(without, others, strict=True)],
+        ),
+    ]
+    return [[near[i] for i in np.argsort(cost, kind="stable") if np.isfinite(cost[i])] for cost, near in kinds]
 
 
 def best_move(problem: Problem, start: Model) -> Model:
@@ -272,15 +286,7 @@ def best_move(problem: Problem, start: Model) -> Model:
 
     The best of each kind is fitted: RSS less a gain is rounding error where next to nothing is unexplained.
     """
-    change, support = moves(problem, start.support), start.support
-    options: list[Support] = []
-    if len(support) < largest(problem) and np.isfinite(change.additions.min(initial=np.inf)):
-        options.append((*support, int(np.argmin(change.additions))))
-    if support:
-        options.append(_without(support, int(np.argmin(change.removals))))
-        i, j = np.unravel_index(int(np.argmin(change.exchanges)), change.exchanges.shape)
-        if np.isfinite(change.exchanges[i, j]):
-            options.append((*_without(support, int(i)), int(j)))
+    options = [kind[0] for kind in _one_away(problem, start.support) if kind]
     return min((model(problem, option) for option in options), key=_by_criterion, default=start)
 
 
@@ -289,14 +295,7 @@ def neighbours(problem: Problem, chosen: Model) -> list[Model]:
 
     These are the rivals of a chosen model: how much worse they are says how sure the choice is.
     """
-    change, support = moves(problem, chosen.support), chosen.support
-    near = [_without(support, i) for i in range(len(support))]
-    for i, row in enumerate(change.exchanges):
-        if np.isfinite(row.min()):
-            near.append((*_without(support, i), int(np.argmin(row))))
-    if len(support) < largest(problem):
-        best = np.argsort(change.additions)[:ADDITIONS]
-        near += [(*support, int(j)) for j in best if np.isfinite(change.additions[j])]
+    near = chain.from_iterable(_one_away(problem, chosen.support))
     return sorted((model(problem, one) for one in near), key=_by_criterion)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from dask.callbacks import Callback
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression, is_lazy
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, is_lazy
 from ardea.core.problem import Array
 from ardea.tables.rows import open_rows
 from ardea.tables.table import DEFAULT_MEMORY
@@ -103,7 +103,7 @@ def compressed(rows: LazyRows, *, verbose: int = 0) -> CompressedRows:
     if compression.n_samples == 0:
         weights = "All sample weights are zero: at least one row must count."
         raise ValueError("X has no rows." if rows.weight is None else weights)
-    return CompressedRows(compression, rows.names, rows.one_target)
+    return replace(compression, names=rows.names, one_target=rows.one_target)
 
 
 def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: tuple[int, ...] = (0,)) -> Boxed:
@@ -121,7 +121,7 @@ def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: t
             raise UnsoundBlock(number, "sample_weight is negative.", int(np.argmax(weight < 0)))
         x, y, weight = x[weight > 0], y[weight > 0], weight[weight > 0]
     with np.errstate(all="ignore"):
-        compression = Compression.from_arrays(x, y, weight)
+        compression = CompressedRows.from_arrays(x, y, weight)
     if not np.isfinite(compression.factor).all():  # NaN or infinity in any row ends up here: sound rows need no check
         check_finite("X", x, number)
         check_finite("y", y, number)
@@ -181,14 +181,14 @@ def compress_files(
     files = da.from_array(np.array([str(path) for path in paths], dtype=object), chunks=1)
     factors = files.map_blocks(_compressed_file, first.names, settings, token="ardea-file", **one_each(len(paths)))
     one_target = not isinstance(target, list | tuple)
-    return CompressedRows(merged(factors, "file", shown=bool(verbose)), first.names, one_target)
+    return replace(merged(factors, "file", shown=bool(verbose)), names=first.names, one_target=one_target)
 
 
 def _compressed_file(files: Boxed, names: Sequence[str], settings: dict[str, Any]) -> Boxed:
     rows = open_rows(files[0], **settings)
     if list(rows.names) != list(names):
         raise ValueError(f"{files[0]}: the columns are not those of the first file, in the same order.")
-    return boxed(rows.compressed(progress=False).compression)
+    return boxed(rows.compressed(progress=False))
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ def predicted(
     )
 
 
-def boxed(compression: Compression) -> Boxed:
+def boxed(compression: CompressedRows) -> Boxed:
     """Return a compression as an array with one entry, which is what Dask takes for a block."""
     box = np.empty(1, dtype=object)
     box[0] = compression
@@ -358,10 +358,10 @@ def one_each(n_blocks: int) -> dict[str, Any]:
     return {"chunks": ((1,) * n_blocks,), "dtype": object, "meta": np.empty(0, dtype=object)}
 
 
-def merged(factors: da.Array, unit: str, *, shown: bool) -> Compression:
+def merged(factors: da.Array, unit: str, *, shown: bool) -> CompressedRows:
     """Compute the compressions of all blocks and merge them: on the cluster that is connected, else in this process.
 
-    Every block of the array is a box with one Compression; `unit` says what a block is called in the progress bar. A
+    Every block of the array is a box with one CompressedRows; `unit` says what a block is called in the progress bar. A
     block that fails is named in a BlockError, and the others are not waited for.
     """
     from tqdm import tqdm
@@ -383,10 +383,10 @@ def _tree(factors: da.Array) -> da.Array:
 
 
 def _merged_box(box: Boxed) -> Boxed:
-    return boxed(reduce(Compression.merge, box))
+    return boxed(reduce(CompressedRows.merge, box))
 
 
-def _computed_on(client: Any, factors: da.Array, root: da.Array, done: Done) -> Compression:
+def _computed_on(client: Any, factors: da.Array, root: da.Array, done: Done) -> CompressedRows:
     """Compute on a cluster: every block's future is let go when it is done, so only the tree keeps factors alive."""
     from distributed import as_completed, futures_of
 
@@ -399,7 +399,7 @@ def _computed_on(client: Any, factors: da.Array, root: da.Array, done: Done) -> 
                 raise _failed_there(part, parts)
             part.release()
             done()
-        result: Compression = last.result()[0]
+        result: CompressedRows = last.result()[0]
     finally:  # done, or failed, or the user's Ctrl-C: nobody waits for what is left
         for future in (*parts, last):
             future.release()
@@ -419,7 +419,7 @@ def _failed_there(first: Any, parts: Sequence[Any]) -> BaseException:
     return _block_error([part.key[1] for part in parts if part.status == "error"], error, f"{problem}. {mend}")
 
 
-def _computed_here(factors: da.Array, root: da.Array, done: Done) -> Compression:
+def _computed_here(factors: da.Array, root: da.Array, done: Done) -> CompressedRows:
     """Compute with threads or processes; of the blocks under way, the one that failed is found by trying them again."""
     blocks, suspects = set(factors.__dask_keys__()), set()
 
@@ -439,7 +439,7 @@ def _computed_here(factors: da.Array, root: da.Array, done: Done) -> Compression
 
     try:
         with Callback(posttask=ended, finish=finish):
-            result: Compression = root.compute()[0]
+            result: CompressedRows = root.compute()[0]
     except UnsoundBlock:
         raise
     except Exception as error:

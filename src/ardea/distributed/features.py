@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike
 from ardea.core.problem import Array
 from ardea.distributed.compress import lazy_matrix
 
-# Convention, as in `finite_difference`: steps that differ by less than this share are equal.
-UNIFORM = 1e-8
-
 
 def features(
     library: Any,
@@ -175,6 +172,8 @@ def field_rows(values: da.Array, field: da.Array) -> da.Array:
 
 def _step_and_points(step_or_points: Any, field: da.Array, axis: int) -> tuple[float, list[da.Array]]:
     """Return one step where the points are uniform, so that every block has the same; else the points, cut likewise."""
+    from ardea.dynamics.differences import UNIFORM
+
     if np.ndim(step_or_points) == 0:
         return float(step_or_points), []
     points, size = np.asarray(step_or_points, dtype=float), field.shape[axis]

@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ardea.core.compression import CompressedRows, Compression
+from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Model, Support, misfit, model, neighbours, penalty, posed, select
 from ardea.dynamics.field_equation import FieldEquation
@@ -130,12 +130,12 @@ def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Su
     factor = np.zeros((rows + 2, d + 2))  # of [1 A z]; the column of ones is not used
     factor[1:-1, 1:-1] = problem.columns.take(np.arange(d)) / unit
     factor[1:-1, -1], factor[-1, -1] = problem.target, np.sqrt(problem.rest)
-    compression = Compression(factor, d, problem.n_rows, round(problem.n_rows))
+    compressed = CompressedRows(factor, d, problem.n_rows, round(problem.n_rows))
     with warnings.catch_warnings():
         # Of a step on the way, not of the equations.
         warnings.simplefilter("ignore", AdviceWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = clone(regressor).fit(CompressedRows(compression), None)
+        found = clone(regressor).fit(compressed, None)
     return [tuple(np.flatnonzero(found.support_).tolist())]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.core.result import Fit, Status
+from ardea.core.result import STATUS_ADVICE, Fit, Status
 from ardea.core.subsets import moves
 
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
@@ -133,10 +133,10 @@ def fit_advice(
     `limits` are the `max_iter` and `tol` of the fit. A fit that did not end well says so, and nothing else.
     """
     k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
-    if fit.status.advice:
+    if (advice := STATUS_ADVICE.get(fit.status)) is not None:
         differ = problem.n_distinct + coordinates.flat_rank
         rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
-        text = fit.status.advice.format(gap=fit.kkt_gap, k=k, rows=rows, **limits)
+        text = advice.format(gap=fit.kkt_gap, k=k, rows=rows, **limits)
         collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
         return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
     if m <= k + 1 and m != coordinates.n_samples:

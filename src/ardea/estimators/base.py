@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -22,7 +22,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ardea.core.compression import CompressedRows, Compression, is_lazy, merged_ranges, ranges_of
+from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.result import Fit, Trace
@@ -99,7 +99,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self._check_parameters()
         rows = checked_rows(self, X, y, sample_weight, first=True)
         self._forget()
-        self._stream: Compression | None = None
+        self._stream: CompressedRows | None = None
         self._ranges, self._one_target = rows.ranges, rows.one_target
         self._solve(rows)
         return self
@@ -121,7 +121,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self
         """
         self._check_parameters()
-        stream: Compression | None = self.__dict__.get("_stream")
+        stream: CompressedRows | None = self.__dict__.get("_stream")
         if stream is None and "equations_" in self.__dict__:
             warnings.warn(
                 "partial_fit begins a new stream: the rows given to fit() are not part of it. Pass them through "
@@ -147,11 +147,11 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def _solved(self, name: str) -> Any:
         """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""
-        stream: Compression | None = self.__dict__.get("_stream")
+        stream: CompressedRows | None = self.__dict__.get("_stream")
         if stream is None:
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit or partial_fit first.")
         self._check_parameters()
-        self._solve(CheckedRows.of_compressed(CompressedRows(stream, None, self._one_target)))
+        self._solve(CheckedRows.of_compressed(replace(stream, one_target=self._one_target)))
         return self.__dict__[name]
 
     def _like(self, other: Any, rows: CheckedRows) -> None:

@@ -20,13 +20,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ardea.core.compression import (
     COMPRESSION_COLUMN_LIMIT,
     CompressedRows,
-    Compression,
     distinct_rows,
     is_lazy,
     pose_array,
     ranges_of,
 )
-from ardea.core.implicit import Operator, SparseSource, pose_implicit
+from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
@@ -50,8 +49,8 @@ class CheckedRows:
     @classmethod
     def of_compressed(cls, rows: CompressedRows) -> CheckedRows:
         """Take rows that were checked when they were compressed."""
-        nothing = np.empty((0, rows.compression.n_targets))
-        return cls(rows, nothing, None, rows.compression.ranges, rows.one_target)
+        nothing = np.empty((0, rows.n_targets))
+        return cls(rows, nothing, None, rows.ranges, rows.one_target)
 
     @property
     def n_columns(self) -> int:
@@ -63,15 +62,15 @@ class CheckedRows:
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, X=self.X[rows], Y=self.Y[rows], weight=weight, used=None)
 
-    def compressed(self) -> Compression:
+    def compressed(self) -> CompressedRows:
         """Return what a stream adds up."""
         if isinstance(self.X, Operator):
             raise ValueError("An Operator cannot be added to a stream of rows; use fit.")
         if isinstance(self.X, CompressedRows):
-            return self.X.compression
+            return self.X
         if sparse.issparse(self.X) and self.n_columns > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
-        return Compression.from_arrays(self.X, self.Y, self.weight, self.ranges)
+        return CompressedRows.from_arrays(self.X, self.Y, self.weight, self.ranges)
 
     def pose(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
         """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
@@ -85,9 +84,9 @@ class CheckedRows:
             return self.compressed().pose(intercept=intercept, keep=keep)
         if sparse.issparse(X):
             different = distinct_rows(X, Y, ranges_of(X) if self.ranges is None else self.ranges)
-            source = SparseSource(sparse.csc_array(X))
-            return pose_implicit(source, Y, weight, intercept=intercept, keep=keep, n_distinct=different)
-        require(8 * (1.2 * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
+            return pose_implicit(sparse_operator(X), Y, weight, intercept=intercept, keep=keep, n_distinct=different)
+        copies = 1.2 if weight is None else 2.2
+        require(8 * (copies * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
         return pose_array(X, Y, weight, intercept=intercept, keep=keep)
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ardea.core.compression import CompressedRows, Compression, triangle
+from ardea.core.compression import CompressedRows, triangle
 from ardea.core.problem import Array
 from ardea.estimators.inputs import checked_positive
 
@@ -171,7 +171,7 @@ def project(blocks: Iterable[tuple[Any, Any]], projection: Projection, *, names:
     n, width = rows.shape
     factor = triangle(rows) if n > 2 * width else rows
     columns = None if names is None else tuple(names)
-    return CompressedRows(Compression(factor, n_features, float(n), n), columns, one_target)
+    return CompressedRows(factor, n_features, float(n), n, names=columns, one_target=one_target)
 
 
 def _checked(X: Any, y: Any, start: int) -> tuple[Array, int, bool]:

@@ -26,9 +26,9 @@ from ardea import rates
 from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.loop import at_floor, solve_wide
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.core.result import Dropped, Fit, Fixed, Flat, Learned, NoiseRule, Prior, Setting, Status, Trace, worst
+from ardea.core.result import Dropped, Fit, Flat, NoiseRule, Prior, Setting, Status, Trace, worst
 from ardea.core.subsets import Support, forward_path
-from ardea.methods.thresholds import SEARCHES, Calibrated, Given, Rule, Search, by_likelihood, by_magnitude
+from ardea.methods.thresholds import SEARCHES, Calibrated, Rule, Search, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
 
 # Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
@@ -90,7 +90,7 @@ class Task:
         setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
         fit = self._off_the_floor(setting, self._solved(setting, start))
         if fit.status is Status.COLLAPSED and inflation is not None:
-            again = self._solved(replace(setting, noise_scale=np.ones(problem.n_columns)))
+            again = self._solved(replace(setting, rule_inflated=True))
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
         return fit if once or prior is not None else self._not_refuted(problem, fit, inflation)
 
@@ -99,21 +99,21 @@ class Task:
 
     def _noise_rule(self, initial: float | None) -> NoiseRule:
         if self.noise_variance is None:
-            return Learned(initial)
+            return NoiseRule(initial=initial)
         share = self.noise_variance / self.noise_unit
         if self.problem.total > 0 and not 1 / FARTHEST_NOISE <= share <= FARTHEST_NOISE:
             raise ValueError(
                 f"noise_variance={self.noise_variance:g} is {share:.0e} times the square of y, beyond what can be "
                 "computed with. Is it in the square of y's unit? Change the units, or leave it out to have it learned."
             )
-        return Fixed(max(share, np.finfo(float).tiny))
+        return NoiseRule(max(share, np.finfo(float).tiny))
 
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
         problem = setting.problem
         if not at_floor(setting, fit) or not problem.wide or problem.too_many(fit.posterior.active.size):
             return fit
-        lower = replace(setting, noise_rule=Learned(fit.noise, low_floor=True))
+        lower = replace(setting, noise_rule=NoiseRule(initial=fit.noise, low_floor=True))
         again = self._solved(lower, fit.gamma)
         return fit if problem.too_many(again.posterior.active.size) else again.after(fit)
 
@@ -133,7 +133,7 @@ class Task:
         degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
         if problem.total == 0 or rows <= k or degrees < 1 or excess <= 0:
             return fit
-        if isinstance(rule, Learned):
+        if rule.learned:
             noise = max(problem.rest / degrees, rule.floor(problem))
             chance = special.fdtrc(rows - k, degrees, excess / (rows - k) / noise)
         else:
@@ -241,17 +241,17 @@ class Wish:
         """Whether the strength follows from `false_terms`."""
         return self.strength is None and self.prior is None
 
-    def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Given | Calibrated:
+    def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Array | Calibrated:
         """Return the strengths of a rule in the problem's coordinates."""
         if self.strength is None:
             return Calibrated(method, task.false_positive_rate(self.false_terms))
         with np.errstate(over="ignore", under="ignore"):  # infinity and zero are then the right strengths
-            return Given(self.strength / task.unit**unit_power)
+            return self.strength / task.unit**unit_power
 
-    def price(self, task: Task) -> Given:
+    def price(self, task: Task) -> Array:
         """Return one calibrated price of MAP for every column: subset searches weigh the correlations themselves."""
         tau = rates.strength_for("map", task.false_positive_rate(self.false_terms))
-        return Given(np.full(task.problem.n_columns, float(tau)))
+        return np.full(task.problem.n_columns, float(tau))
 
 
 @dataclass(frozen=True)
@@ -359,7 +359,7 @@ def _least_squares_noise(task: Task, fit: Fit) -> float:
     if degrees <= 0:
         return np.inf
     _, rss = task.problem.least_squares(fit.posterior.active)
-    return max(rss / degrees, Learned().floor(task.problem))
+    return max(rss / degrees, NoiseRule().floor(task.problem))
 
 
 # Supports worth a look

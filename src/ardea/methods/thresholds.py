@@ -40,17 +40,6 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Given:
-    """Strengths that the user chose, one per column of the whole problem."""
-
-    values: Array
-
-    def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
-        """Return them."""
-        return self.values[columns]
-
-
-@dataclass(frozen=True)
 class Calibrated:
     """The strength at which every column has the same false positive rate (closed form of :mod:`ardea.rates`).
 
@@ -68,7 +57,7 @@ class Calibrated:
     method: rates.Method
     false_positive_rate: float
 
-    def __call__(self, columns: Index, post: Posterior, rho: Array) -> Array:
+    def __call__(self, post: Posterior, rho: Array) -> Array:
         """Return the strengths at the present posterior."""
         if self.method == "map":
             price = rates.strength_for("map", self.false_positive_rate)
@@ -81,11 +70,12 @@ class Rule:
     """A judge of the posterior, ρ and a threshold of the active columns, and where these thresholds come from."""
 
     judge: Callable[[Posterior, Array, Array], Verdict]
-    strength: Given | Calibrated
+    strength: Array | Calibrated  # one for every column of the whole problem, or the rate that they should have
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns, given their ρ and their numbers in the whole problem."""
-        return self.judge(post, rho, self.strength(columns, post, rho))
+        strength = self.strength
+        return self.judge(post, rho, strength(post, rho) if isinstance(strength, Calibrated) else strength[columns])
 
 
 def by_magnitude(post: Posterior, rho: Array, threshold: Array) -> Verdict:

@@ -28,7 +28,7 @@ from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import solve
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.result import Fixed, Setting
+from ardea.core.result import NoiseRule, Setting
 from ardea.dynamics.differences import difference_weights, finite_difference
 from ardea.priors import Flat
 
@@ -79,7 +79,7 @@ def fit_learning_noise(
         # In γ/α the inflated noise αs is s and the tangent weight is multiplied by α (see core.reweighted).
         post = posterior(problem, gamma / alpha, noise)
         c = alpha * slopes_and_scores(problem, post)[0] + lam / noise * (gamma < eta)
-        xi = weighted_lasso(problem, noise * np.sqrt(c), xi).coefficients
+        xi = weighted_lasso(problem, noise * np.sqrt(c), xi)
         moved = alpha * np.abs(xi) / np.sqrt(c)
         change, gamma = float(np.abs(moved - gamma).max()), moved
         if step > 0 and change <= tol:
@@ -90,7 +90,7 @@ def fit_learning_noise(
 
 def fit_at_known_noise(problem: Problem, noise: float, alpha: float = 1.0) -> Outcome:
     """Return the fixed point itself: at known σ² the published loop runs into it (1500 steps, tolerance 1e-8)."""
-    setting = Setting(problem, Flat(), Fixed(noise), inflation=np.full(problem.n_columns, alpha))
+    setting = Setting(problem, Flat(), NoiseRule(noise), inflation=np.full(problem.n_columns, alpha))
     fit = solve(setting, max_iter=5000, tol=FIXED_NOISE_TOL)
     xi = np.zeros(problem.n_columns)
     inflated = posterior(problem, fit.gamma, alpha * noise)

@@ -9,7 +9,6 @@ file can disagree. Files are read by the same and later versions of Ardea; a fil
 from __future__ import annotations
 
 import os
-from dataclasses import fields
 from inspect import signature
 from typing import Any
 
@@ -18,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ardea import priors
-from ardea.core.compression import Compression
+from ardea.core.compression import CompressedRows
 from ardea.core.result import Dropped, Trace
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
@@ -255,12 +254,12 @@ def _trace_from_record(part: Part, n_features: int) -> Trace:
     return Trace(cost, noise, n_terms.astype(np.intp), tuple(Dropped(*row) for row in rows))
 
 
-def _stream_to_record(stream: Compression) -> dict[str, Any]:
-    record = {field.name: getattr(stream, field.name) for field in fields(stream) if field.name != "n_features"}
-    return {name: value for name, value in record.items() if value is not None}
+def _stream_to_record(stream: CompressedRows) -> dict[str, Any]:
+    kept = ("factor", "total_weight", "n_samples", "ranges", "distinct")
+    return {name: value for name in kept if (value := getattr(stream, name)) is not None}
 
 
-def _stream_from_record(part: Part, n_features: int, one_target: bool) -> Compression:
+def _stream_from_record(part: Part, n_features: int, one_target: bool) -> CompressedRows:
     """Return the compressed rows of a stream: √w·[1 Θ Y] or its triangle, so the first column's norm is √Σw."""
     factor = part.array("factor", (None, None))
     n_targets = factor.shape[1] - 1 - n_features
@@ -271,7 +270,7 @@ def _stream_from_record(part: Part, n_features: int, one_target: bool) -> Compre
     require(np.isclose(factor[:, 0] @ factor[:, 0], weight, rtol=1e-9), part.where, "a stream of its weight")
     n_samples = part.whole("n_samples", 1)
     distinct = part.whole("distinct", 1, n_samples) if "distinct" in part else None
-    return Compression(factor, n_features, weight, n_samples, _ranges(part, n_features), distinct)
+    return CompressedRows(factor, n_features, weight, n_samples, _ranges(part, n_features), distinct)
 
 
 # Searches

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, Compression
+from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
 from ardea.tables.columns import FEW, Columns, looks_like_dates
 from ardea.tables.reading import Header, open_table
@@ -234,7 +235,8 @@ class Rows:
                     bar.update(self.n_read - bar.n)
                     yield X, y.reshape(len(y), -1), None
 
-            return CompressedRows(Compression.from_blocks(blocks()), self.names, len(self.targets) == 1)
+            one = len(self.targets) == 1
+            return replace(CompressedRows.from_blocks(blocks()), names=self.names, one_target=one)
 
     def _bytes(self) -> tuple[int, float]:
         """Return what is needed however few rows a block has (a factor, a second one, and their stack), and for each.
