@@ -35,6 +35,7 @@ from ardea.estimators.inputs import (
     checked_rows,
     checked_wish,
     explained_where_unsound,
+    meet_columns,
     refuse_masks_and_dates,
 )
 from ardea.methods.task import Method, Wish, tasks_of
@@ -156,9 +157,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def _like(self, other: Any, rows: CheckedRows) -> None:
         """Take over the columns of another model of the same rows."""
-        self.n_features_in_ = other.n_features_in_
-        if hasattr(other, "feature_names_in_"):
-            self.feature_names_in_ = other.feature_names_in_
+        meet_columns(self, other.n_features_in_, getattr(other, "feature_names_in_", None), first=True)
         self._stream, self._ranges, self._one_target = None, rows.ranges, True
 
     def _forget(self) -> None:
@@ -216,11 +215,9 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
         """Take the fits for this model's own: warnings, then attributes."""
-        self.warnings_ = []
+        self.warnings_, traces = [], []
         for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
-        traces = []
-        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             unit = coordinates.coefficient_unit(t) ** self.method.unit_power
             traces.append(fit.trace.in_units(problem.n_rows, unit, float(coordinates.targets[t])))
         equations = self._equations(problems, coordinates, fits)

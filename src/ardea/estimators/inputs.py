@@ -97,14 +97,14 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
         from ardea.distributed.compress import LazyRows, compressed
 
         lazy = LazyRows.of(X, y, sample_weight)
-        _check_columns(model, lazy.X.shape[1], lazy.names, first=first)  # before anything is computed
-        X, y, sample_weight = compressed(lazy, verbose=model.verbose), None, None
+        meet_columns(model, lazy.X.shape[1], lazy.names, first=first)
+        if first and hasattr(model, "_checked"):
+            model._checked(lazy.X.shape[1])  # before anything is computed
+        return CheckedRows.of_compressed(compressed(lazy, verbose=model.verbose))
     if isinstance(X, CompressedRows):
         if y is not None or sample_weight is not None:
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
-        _check_columns(model, X.shape[1], X.names, first=first)
-        if first:
-            _remember_columns(model, X.shape[1], X.names)
+        meet_columns(model, X.shape[1], X.names, first=first)
         return CheckedRows.of_compressed(X)
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
@@ -123,7 +123,7 @@ def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, An
         check_consistent_length(X, y)
     ranges = _ranges_where_sound(X, y) if first else None
     if isinstance(X, Operator) or ranges is not None:
-        _remember_columns(model, X.shape[1], None)
+        meet_columns(model, X.shape[1], None, first=True)
         return X, y, ranges
     if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
         require(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
@@ -155,11 +155,16 @@ def _ranges_where_sound(X: Any, y: Any) -> Array | None:
         return ranges if np.isfinite(ranges).all() and np.isfinite(y.sum()) else None
 
 
-def _remember_columns(model: Any, n_columns: int, names: Sequence[str] | None) -> None:
-    model.n_features_in_ = n_columns
-    vars(model).pop("feature_names_in_", None)
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
+def meet_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, first: bool) -> None:
+    """Remember the columns of the first rows; refuse later rows that have others."""
+    known = getattr(model, "feature_names_in_", None)
+    if first:
+        model.n_features_in_ = n_columns
+        vars(model).pop("feature_names_in_", None)
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
+    elif n_columns != model.n_features_in_ or not (known is None or names is None or list(known) == list(names)):
+        raise ValueError("The columns are not those of the first block, in the same order.")
 
 
 def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
@@ -173,18 +178,6 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
         return replace(rows, weight=weight)
     X = rows.X[used]
     return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used)
-
-
-def _check_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, first: bool) -> None:
-    """Compare the columns of rows that are not in memory with those met before, and with the model's parameters."""
-    known = getattr(model, "feature_names_in_", None)
-    if first and isinstance(getattr(model, "method", None), Method):
-        checked_keep(model.always_keep, n_columns, None if names is None else np.array(names, dtype=object))
-        checked_wish(model.get_params(deep=False), model.method, n_columns)
-    if not first and (
-        n_columns != model.n_features_in_ or not (known is None or names is None or list(known) == list(names))
-    ):
-        raise ValueError("The columns are not those of the first block, in the same order.")
 
 
 def refuse_masks_and_dates(what: str, data: Any) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from inspect import signature
 from itertools import chain
 from typing import Any
 
@@ -18,42 +17,33 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ardea import priors
 from ardea.core.compression import Compression
 from ardea.dynamics.discovery import Discovery
-from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.found import Joint
-from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import StateModel
 from ardea.equation import Equation, Left
 from ardea.estimators.base import BaseARD
-from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.estimators.inputs import meet_columns
 from ardea.estimators.search import EVIDENCE_CRITERIA, RSS_CRITERIA, ARDSearch, Path
 from ardea.names import ColumnNames, default_names
 from ardea.saving.content import (
-    SIZES,
+    ESTIMATORS,
     Choice,
     Model,
     Motion,
     Regression,
     Table,
     Targets,
-    check_arguments,
     is_covariance,
-    is_sound,
+    put_together,
+    take_apart,
 )
-from ardea.tables.archive import LONGEST_QUOTE, ModelFileError, opened_archive, require, write_archive
+from ardea.tables.archive import ModelFileError, opened_archive, require, write_archive
 
 __all__ = ["ModelFileError", "load", "save"]
 
-ESTIMATORS = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD, ARDSearch, Discovery)
-PRIORS = (
-    *(priors.Flat, priors.CappedLinear, priors.Linear, priors.Tanh, priors.Log, priors.Gamma),
-    *(priors.Bounds, priors.NegativeLog, priors.Both),
-)
-LIBRARIES = (Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms)
-# What a file can be made of; code of a user's own is not among it.
-MADE: dict[str, type] = {cls.__name__: cls for cls in (*ESTIMATORS, *PRIORS, *LIBRARIES, *SIZES)}
+# What a discovery says of itself besides its equations; it may lack some of it.
+SAID = ("joint_", "time_unit_", "form_", "rows_used_", "misfit_", "process_noise_", "warnings_")
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
 PATH_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("method", "varied"), "U"),
@@ -196,10 +186,15 @@ def _targets(model: BaseARD) -> Targets:
             "The covariance of the coefficients overflows, so the model cannot be saved: fit it with columns, or y, in "
             "other units."
         )
-    per_target: Any = (model.kkt_gap_, model.n_iter_, model.trace_)
-    gaps, counts, traces = ([one] for one in per_target) if model._one_target else map(list, per_target)
-    kept = [one.kept for one in equations]
-    return Targets(_support(equations) > 0, kept, gaps, counts, traces, model._ranges, model.warnings_)
+    return Targets(
+        support=_support(equations) > 0,
+        kept=[one.kept for one in equations],
+        kkt_gap=np.ravel(model.kkt_gap_).tolist(),
+        n_iter=np.ravel(model.n_iter_).tolist(),
+        trace=[model.trace_] if model._one_target else model.trace_,
+        ranges=model._ranges,
+        warnings=model.warnings_,
+    )
 
 
 def _adopt_regression(model: BaseARD, content: Regression) -> None:
@@ -209,10 +204,9 @@ def _adopt_regression(model: BaseARD, content: Regression) -> None:
     stream = found if isinstance(found, Compression) else None
     n_targets, d = found.support.shape if isinstance(found, Targets) else (found.n_targets, found.n_features)
     require(n_targets == 1 or not one, "the model", "one of its targets")
-    model.n_features_in_, model._one_target, model._stream, model._ranges = d, one, stream, found.ranges
-    if content.names is not None:
-        require(len(content.names) == d, "the model", "one of its columns")
-        model.feature_names_in_ = np.array(content.names, dtype=object)
+    require(content.names is None or len(content.names) == d, "the model", "one of its columns")
+    meet_columns(model, d, content.names, first=True)
+    model._one_target, model._stream, model._ranges = one, stream, found.ranges
     if content.output is not None:
         model.set_output(transform=content.output)
     model._checked(d)
@@ -238,9 +232,7 @@ def _adopt_choice(search: ARDSearch, content: Choice) -> None:
     search._checked_models()
     best = _model(content.best)
     require(isinstance(best, BaseARD) and "equations_" in vars(best), "the best model", "a fitted estimator")
-    search.n_features_in_ = best.n_features_in_
-    if hasattr(best, "feature_names_in_"):
-        search.feature_names_in_ = best.feature_names_in_
+    meet_columns(search, best.n_features_in_, getattr(best, "feature_names_in_", None), first=True)
     path = _path(content.path, best.n_features_in_)
     same = path["method"][path.best] == type(best).__name__ and np.array_equal(path["coef"][path.best], best.coef_)
     require(same, "the search", "one with the path of its best model")
@@ -250,7 +242,9 @@ def _adopt_choice(search: ARDSearch, content: Choice) -> None:
 def _path(columns: dict[str, Any], n_features: int) -> Path:
     """Return the path; criteria may be infinite, the strength of a method that has none is not a number."""
     path = Path({name: np.array(column) for name, column in columns.items()})
-    require({name: column.dtype.kind for name, column in path.items()} == PATH_COLUMNS, "the path", "one of a search")
+    sound = {name: column.dtype.kind for name, column in path.items()} == PATH_COLUMNS
+    sound = sound and all(type(text) is str for name in ("method", "varied") for text in columns[name])
+    require(sound, "the path", "one of a search")
     n = path["k"].size
     shapes = {name: (n, n_features) if name in {"support", "coef"} else (n,) for name in PATH_COLUMNS}
     sound = n and all(path[name].shape == shape for name, shape in shapes.items())
@@ -265,18 +259,13 @@ def _path(columns: dict[str, Any], n_features: int) -> Path:
 def _motion_of(found: Discovery) -> Motion:
     """Return the candidate terms, and the kept ones of every equation with its rivals."""
     equations = found.equations_
+    said: dict[str, Any] = {name: getattr(found, name, None) for name in SAID}
     return Motion(
-        replace(found.model_, coefficients=_support(equations)),
-        [one.kept for one in equations],
-        [one.rivals for one in equations],
-        [one.equivalents for one in equations],
-        found.joint_,
-        found.time_unit_,
-        found.form_,
-        getattr(found, "rows_used_", None),
-        getattr(found, "misfit_", None),
-        getattr(found, "process_noise_", None),
-        found.warnings_,
+        model=replace(found.model_, coefficients=_support(equations)),
+        kept=[one.kept for one in equations],
+        rivals=[one.rivals for one in equations],
+        equivalents=[one.equivalents for one in equations],
+        **said,
     )
 
 
@@ -290,49 +279,18 @@ def _adopt_motion(found: Discovery, content: Motion) -> None:
     others = [rival.terms for rivals in content.rivals for rival in rivals]
     named = {*chain(*others, *chain(*content.equivalents))}
     require(named <= set(model.vocabulary.names), "the model", "one of candidate terms")
-    if (joint := content.joint) is not None:
-        _check_joint(joint, content, equations)
-    found._adopt(model, equations, content.time_unit, content.warnings)
-    found.form_, found.joint_ = content.form, joint
-    for name in ("rows_used", "misfit", "process_noise"):
+    _check_joint(content, equations)
+    found._adopt(model, equations, content.time_unit_, content.warnings_)
+    found.joint_ = None
+    for name in SAID:
         if getattr(content, name) is not None:
-            setattr(found, f"{name}_", getattr(content, name))
+            setattr(found, name, getattr(content, name))
 
 
-def _check_joint(joint: Joint, content: Motion, equations: list[Equation]) -> None:
+def _check_joint(content: Motion, equations: list[Equation]) -> None:
     """Refuse what does not say how these equations, of a trajectory, depend on each other, and only that."""
-    own = Joint.between([len(one.support) for one in equations], np.ones_like(joint.correlation)) == 0
-    sound = isinstance(content.model, StateModel) and len(joint.start) == len(content.model.states)
-    sound = sound and content.process_noise is not None and not np.any(joint.correlation[own])
-    require(sound and is_covariance(joint.estimate(equations).correlation), "the model", "one of a trajectory")
-
-
-# Parts
-
-
-def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
-    """Return the class and the arguments of what a file can be made of."""
-    name = type(value).__name__
-    if MADE.get(name) is type(value):
-        return name, {argument: getattr(value, argument) for argument in signature(type(value)).parameters}
-    what = getattr(value, "__name__", name)
-    if callable(value) or isinstance(value, priors.Prior | priors.Convex | Library):
-        raise ModelFileError(
-            f"{where} is code of your own ({what}). Code is not stored, since a file from a stranger must not run any. "
-            "Use one of ardea.priors, or keep the code that fits the model."
-        )
-    raise ModelFileError(
-        f"{where} is of type {what}, which the format does not hold. Give numbers, text, lists or arrays."
-    )
-
-
-def put_together(name: str, arguments: dict[str, Any]) -> Any:
-    """Return what a class makes of its arguments, checked where it is one of the values of a file."""
-    require(name in MADE, name[:LONGEST_QUOTE], "a class that this version of ardea knows")
-    cls = MADE[name]
-    require(arguments.keys() == signature(cls).parameters.keys(), name, "a class with these arguments")
-    if cls in SIZES:
-        check_arguments(cls, arguments)
-    value = cls(**arguments)
-    require(is_sound(value), name, "made of values that belong together")
-    return value
+    if (joint := content.joint_) is not None:
+        own = Joint.between([len(one.support) for one in equations], np.ones_like(joint.correlation)) == 0
+        sound = isinstance(content.model, StateModel) and len(joint.start) == len(content.model.states)
+        sound = sound and content.process_noise_ is not None and not np.any(joint.correlation[own])
+        require(sound and is_covariance(joint.estimate(equations).correlation), "the model", "one of a trajectory")

@@ -15,14 +15,20 @@ from typing import Any, Literal, Union, get_args, get_origin
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea import priors
 from ardea.core.compression import Compression
 from ardea.core.problem import Array, Columns, DenseColumns, FlatColumns, Problem
 from ardea.core.result import Dropped, Trace
+from ardea.dynamics.discovery import Discovery
+from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.found import Joint
+from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.series import SECONDS
 from ardea.equation import KeptTerms, Rival
-from ardea.tables.archive import require
+from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.estimators.search import ARDSearch
+from ardea.tables.archive import LONGEST_QUOTE, ModelFileError, require
 
 # Numbers are finite unless told otherwise; whole numbers are those that floats hold exactly.
 SMALLEST, LARGEST, LARGEST_WHOLE = float(np.finfo(float).tiny), float(np.finfo(float).max), 2**53
@@ -91,20 +97,20 @@ class Motion:
     kept: list[KeptTerms]
     rivals: list[tuple[Rival, ...]]
     equivalents: list[tuple[tuple[str, ...], ...]]
-    joint: Joint | None
-    time_unit: str | None
-    form: Literal["trajectory", "weak", "derivative"]
-    rows_used: int | None
-    misfit: Array | None
-    process_noise: Array | None
-    warnings: list[str]
+    joint_: Joint | None
+    time_unit_: str | None
+    form_: Literal["trajectory", "weak", "derivative"]
+    rows_used_: int | None
+    misfit_: Array | None
+    process_noise_: Array | None
+    warnings_: list[str]
 
 
 # Shapes of arrays and lengths of lists: a letter is the same size in all arguments of a class.
 SIZES: dict[type, dict[str, str]] = {
     **{cls: {} for cls in (Model, Table, Regression, Choice, Dropped, Rival)},
     Targets: dict.fromkeys(("kept", "kkt_gap", "n_iter", "trace"), "t") | {"support": "td", "ranges": "2d"},
-    Motion: dict.fromkeys(("kept", "rivals", "equivalents", "misfit", "process_noise"), "n"),
+    Motion: dict.fromkeys(("kept", "rivals", "equivalents", "misfit_", "process_noise_"), "n"),
     KeptTerms: {"active": "k", "prior_variance": "k", "unit": "k"},
     Problem: {"target": "r"},
     DenseColumns: {"matrix": "rk"},
@@ -121,7 +127,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("rest", "floor", "n_parameters"), (0.0, LARGEST_IN_PROBLEM)),
     **dict.fromkeys(("n_rows", "noise", "prior_variance"), (SMALLEST, LARGEST_IN_PROBLEM)),
     **dict.fromkeys(("unit", "target_unit", "reach", "total_weight", "step"), (SMALLEST, LARGEST)),
-    **dict.fromkeys(("misfit", "process_noise"), (0.0, LARGEST)),
+    **dict.fromkeys(("misfit_", "process_noise_"), (0.0, LARGEST)),
     **dict.fromkeys(("active", "kept", "n_terms"), (0, LARGEST_WHOLE)),
     **dict.fromkeys(("n_features", "n_samples"), (1, LARGEST_WHOLE)),
     "distinct": (0.0, inf),
@@ -130,7 +136,45 @@ BOUNDS: dict[str, tuple[float, float]] = {
 }
 
 
-def check_arguments(cls: type, arguments: dict[str, Any]) -> None:
+ESTIMATORS = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD, ARDSearch, Discovery)
+PRIORS = (
+    *(priors.Flat, priors.CappedLinear, priors.Linear, priors.Tanh, priors.Log, priors.Gamma),
+    *(priors.Bounds, priors.NegativeLog, priors.Both),
+)
+LIBRARIES = (Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms)
+# What a file can be made of; code of a user's own is not among it.
+MADE: dict[str, type] = {cls.__name__: cls for cls in (*ESTIMATORS, *PRIORS, *LIBRARIES, *SIZES)}
+
+
+def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
+    """Return the class and the arguments of what a file can be made of."""
+    name = type(value).__name__
+    if MADE.get(name) is type(value):
+        return name, {argument: getattr(value, argument) for argument in signature(type(value)).parameters}
+    what = getattr(value, "__name__", name)
+    if callable(value) or isinstance(value, priors.Prior | priors.Convex | Library):
+        raise ModelFileError(
+            f"{where} is code of your own ({what}). Code is not stored, since a file from a stranger must not run any. "
+            "Use one of ardea.priors, or keep the code that fits the model."
+        )
+    raise ModelFileError(
+        f"{where} is of type {what}, which the format does not hold. Give numbers, text, lists or arrays."
+    )
+
+
+def put_together(name: str, arguments: dict[str, Any]) -> Any:
+    """Return what a class makes of its arguments, checked where it is one of the values of a file."""
+    require(name in MADE, name[:LONGEST_QUOTE], "a class that this version of ardea knows")
+    cls = MADE[name]
+    require(arguments.keys() == signature(cls).parameters.keys(), name, "a class with these arguments")
+    if cls in SIZES:
+        _check_arguments(cls, arguments)
+    value = cls(**arguments)
+    require(_is_sound(value), name, "made of values that belong together")
+    return value
+
+
+def _check_arguments(cls: type, arguments: dict[str, Any]) -> None:
     """Refuse arguments of other types, sizes or values than a class has."""
     declared, met = signature(cls, eval_str=True).parameters, {"2": 2}
     for name, value in arguments.items():
@@ -171,12 +215,12 @@ def is_covariance(matrix: Any) -> bool:
     return bool(symmetric and np.linalg.eigvalsh(scaled).min(initial=0.0) >= -1e-10 * len(matrix))
 
 
-def is_increasing(values: Any) -> bool:
+def _is_increasing(values: Any) -> bool:
     """Whether numbers increase."""
     return bool(np.all(np.diff(values) > 0))
 
 
-def is_sound(value: Any) -> Any:
+def _is_sound(value: Any) -> Any:
     """Whether the arguments of a value, each sound alone, belong together."""
     match value:
         case Targets():
@@ -184,12 +228,12 @@ def is_sound(value: Any) -> Any:
             ordered = value.ranges is None or np.all(value.ranges[0] <= value.ranges[1])
             return ordered and max(columns, default=-1) < value.support.shape[1] > 0 < len(value.kept)
         case KeptTerms(active=active, flat=flat):
-            alone = is_increasing(active) and not np.intersect1d(active, flat.kept).size
+            alone = _is_increasing(active) and not np.intersect1d(active, flat.kept).size
             return alone and active.size == value.problem.n_columns == flat.loadings.shape[1]
         case Problem():
             return len(value.target) == value.columns.shape[0]
         case FlatColumns(kept=kept):
-            sound = is_increasing(kept) and len(value.loadings) == kept.size + value.intercept
+            sound = _is_increasing(kept) and len(value.loadings) == kept.size + value.intercept
             return sound and is_covariance(value.inverse_gram)
         case Compression(factor=factor):  # √w·[1 Θ Y] or its triangle: the first column's norm is √Σw
             weight = np.isclose(factor[:, 0] @ factor[:, 0], value.total_weight, rtol=1e-9)
@@ -199,10 +243,10 @@ def is_sound(value: Any) -> Any:
             flow = value.n_inputs >= 0 and not (value.discrete_time and value.order == 2)
             return flow and _sound_names(value, names, len(names))
         case FieldModel(fields=fields, axes=axes):
-            grid = 1 <= len(axes) <= 3 and all(one.ndim == 1 and is_increasing(one) for one in value.space)
+            grid = 1 <= len(axes) <= 3 and all(one.ndim == 1 and _is_increasing(one) for one in value.space)
             return grid and _sound_names(value, [*fields, *axes], len(fields), len(axes))
         case Motion():
-            return value.time_unit is None or value.time_unit in SECONDS
+            return value.time_unit_ is None or value.time_unit_ in SECONDS
         case Joint():
             return np.isfinite(value.time) and is_covariance(value.covariance)
     return True
