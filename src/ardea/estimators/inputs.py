@@ -5,8 +5,7 @@ Every refusal has a message that says what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -117,7 +116,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
 def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, Any, Array | None]:
     """Return X and y as numbers, and the range of every column."""
     for name, data in (("X", X), ("y", y)):
-        refuse_masks_and_dates(name, data)
+        _refuse_masks_and_dates(name, data)
     if isinstance(X, Operator):
         y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         check_consistent_length(X, y)
@@ -127,18 +126,37 @@ def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, An
         return X, y, ranges
     if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
         require(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
-    with explained_where_unsound(X, y):
-        X, y = validate_data(
-            model,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            multi_output=True,
-            y_numeric=True,
-            reset=first,
-        )
+    X, y = _validated(model, X, first=first, y=y, multi_output=True, y_numeric=True)
     return X, y, ranges_of(X)
+
+
+def checked_new_rows(model: Any, X: Any) -> Any:
+    """Check what was passed to `predict`; sparse rows are returned so that they can be cut into blocks."""
+    if isinstance(X, Operator):
+        if X.shape[1] == model.n_features_in_:
+            return X
+        raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {model.n_features_in_}.")
+    _refuse_masks_and_dates("X", X)
+    X = _validated(model, X, first=False)
+    return X.tocsr() if sparse.issparse(X) else X
+
+
+def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:
+    """Return what scikit-learn's checks pass.
+
+    Words and dates in a data frame are refused (some would turn into numbers), and it is said where NaN and infinity
+    are.
+    """
+    if advice := _not_numbers(X):
+        raise ValueError(advice)
+    try:
+        types = (np.float64, np.float32)
+        return validate_data(model, X, reset=first, accept_sparse=("csr", "csc"), dtype=types, **target)
+    except ValueError as error:
+        advice = _not_finite("X", X) or _not_finite("y", target.get("y"))
+        if advice is None:
+            raise
+        raise ValueError(advice) from error
 
 
 def _ranges_where_sound(X: Any, y: Any) -> Array | None:
@@ -169,7 +187,7 @@ def meet_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, fir
 
 def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     """Return the rows that count, with their weights."""
-    refuse_masks_and_dates("sample_weight", sample_weight)
+    _refuse_masks_and_dates("sample_weight", sample_weight)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
     used = weight > 0
     if not used.any():
@@ -180,7 +198,7 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used)
 
 
-def refuse_masks_and_dates(what: str, data: Any) -> None:
+def _refuse_masks_and_dates(what: str, data: Any) -> None:
     """Refuse masked cells, which mean that a value is missing, and NumPy's dates, which are no numbers of a unit."""
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         first = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(data))[0])
@@ -193,20 +211,6 @@ def refuse_masks_and_dates(what: str, data: Any) -> None:
             f"{what} holds dates or times. Turn them into numbers of a unit first, for example days: "
             f"({what} - {what}.min()) / np.timedelta64(1, 'D')."
         )
-
-
-@contextmanager
-def explained_where_unsound(X: Any, y: Any) -> Iterator[None]:
-    """Refuse words and dates in a data frame (some would turn into numbers), and say where NaN and infinity are."""
-    if advice := _not_numbers(X):
-        raise ValueError(advice)
-    try:
-        yield
-    except ValueError as error:
-        advice = _not_finite("X", X) or _not_finite("y", y)
-        if advice is None:
-            raise
-        raise ValueError(advice) from error
 
 
 def _not_numbers(X: Any) -> str | None:

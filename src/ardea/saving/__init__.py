@@ -154,17 +154,20 @@ def _support(equations: list[Equation]) -> Any:
     return np.array([one.spread(np.ones(len(one.support))) for one in equations])
 
 
-def _check_equations(equations: list[Equation], support: Any, *, with_prior: bool) -> None:
-    """Refuse equations that keep other terms than the file says, of another kind, or whose numbers overflow."""
+def _check_equations(equations: list[Equation], support: Any) -> None:
+    """Refuse equations that keep other terms than the file says, or whose numbers overflow."""
     require(np.array_equal(_support(equations), support), "the model", "one of the terms that it keeps")
-    for equation in equations:
-        require((equation.kept.prior_variance is not None) == with_prior, "the model", "one of its kind")
-        estimates = (equation.posterior, equation.refit or equation.posterior)
-        numbers: list[Any] = [number for one in estimates for number in (one.mean, one.covariance)]
-        numbers += [equation.noise, equation.intercept or 0.0, equation.intercept_std or 0.0]
-        numbers += [equation.kept.log_evidence] if with_prior else []
-        sound = all(np.all(one.covariance.diagonal() >= 0) for one in estimates)
-        require(sound and all(np.isfinite(one).all() for one in numbers), "the model", "one with finite coefficients")
+    require(all(map(_is_finite, equations)), "the model", "one with finite coefficients")
+
+
+def _is_finite(equation: Equation) -> bool:
+    """Whether no number of an equation overflows."""
+    estimates = (equation.posterior, equation.refit or equation.posterior)
+    numbers: list[Any] = [number for one in estimates for number in (one.mean, one.covariance)]
+    numbers += [equation.noise, equation.intercept or 0.0, equation.intercept_std or 0.0]
+    numbers += [] if equation.kept.prior_variance is None else [equation.kept.log_evidence]
+    sound = all(np.all(one.covariance.diagonal() >= 0) for one in estimates)
+    return sound and all(np.isfinite(one).all() for one in numbers)
 
 
 # Regressions
@@ -180,8 +183,7 @@ def _regression_of(model: BaseARD) -> Regression:
 
 def _targets(model: BaseARD) -> Targets:
     equations = model.equations_
-    estimates = [estimate for one in equations for estimate in (one.posterior, one.refit or one.posterior)]
-    if not all(np.isfinite(estimate.covariance).all() for estimate in estimates):
+    if not all(map(_is_finite, equations)):
         raise ModelFileError(
             "The covariance of the coefficients overflows, so the model cannot be saved: fit it with columns, or y, in "
             "other units."
@@ -213,7 +215,7 @@ def _adopt_regression(model: BaseARD, content: Regression) -> None:
     if isinstance(found, Targets):
         vocabulary, lefts = ColumnNames(model._names()), ["y"] if one else default_names(n_targets, "y")
         equations = [Equation(Left(left), vocabulary, kept) for left, kept in zip(lefts, found.kept, strict=True)]
-        _check_equations(equations, found.support, with_prior=True)
+        _check_equations(equations, found.support)
         model.warnings_ = found.warnings
         model._set_attributes(equations, found.kkt_gap, found.n_iter, found.trace)
 
@@ -275,7 +277,7 @@ def _adopt_motion(found: Discovery, content: Motion) -> None:
     model = content.model
     parts: Any = zip(model.lefts, content.kept, content.rivals, content.equivalents, strict=True)
     equations = [Equation(left, model.vocabulary, *rest) for left, *rest in parts]
-    _check_equations(equations, model.coefficients, with_prior=False)
+    _check_equations(equations, model.coefficients)
     others = [rival.terms for rivals in content.rivals for rival in rivals]
     named = {*chain(*others, *chain(*content.equivalents))}
     require(named <= set(model.vocabulary.names), "the model", "one of candidate terms")

@@ -220,13 +220,18 @@ def _is_increasing(values: Any) -> bool:
     return bool(np.all(np.diff(values) > 0))
 
 
+def _in_order(ranges: Array | None) -> bool:
+    """Whether ranges, where there are any, go from a least to a greatest value."""
+    return ranges is None or bool(np.all(ranges[0] <= ranges[1]))
+
+
 def _is_sound(value: Any) -> Any:
     """Whether the arguments of a value, each sound alone, belong together."""
     match value:
         case Targets():
             columns = [dropped.column for trace in value.trace for dropped in trace.dropped]
-            ordered = value.ranges is None or np.all(value.ranges[0] <= value.ranges[1])
-            return ordered and max(columns, default=-1) < value.support.shape[1] > 0 < len(value.kept)
+            sound = value.kept and all(kept.prior_variance is not None for kept in value.kept)
+            return sound and max(columns, default=0) < value.support.shape[1] and _in_order(value.ranges)
         case KeptTerms(active=active, flat=flat):
             alone = _is_increasing(active) and not np.intersect1d(active, flat.kept).size
             return alone and active.size == value.problem.n_columns == flat.loadings.shape[1]
@@ -237,8 +242,9 @@ def _is_sound(value: Any) -> Any:
             return sound and is_covariance(value.inverse_gram)
         case Compression(factor=factor):  # √w·[1 Θ Y] or its triangle: the first column's norm is √Σw
             weight = np.isclose(factor[:, 0] @ factor[:, 0], value.total_weight, rtol=1e-9)
-            ordered = value.ranges is None or np.all(value.ranges[0] <= value.ranges[1])
-            return weight and ordered and 0 < value.n_distinct <= value.n_samples and value.n_targets >= 1
+            return (
+                weight and _in_order(value.ranges) and 0 < value.n_distinct <= value.n_samples and value.n_targets >= 1
+            )
         case StateModel(variables=names):
             flow = value.n_inputs >= 0 and not (value.discrete_time and value.order == 2)
             return flow and _sound_names(value, names, len(names))
@@ -246,7 +252,8 @@ def _is_sound(value: Any) -> Any:
             grid = 1 <= len(axes) <= 3 and all(one.ndim == 1 and _is_increasing(one) for one in value.space)
             return grid and _sound_names(value, [*fields, *axes], len(fields), len(axes))
         case Motion():
-            return value.time_unit_ is None or value.time_unit_ in SECONDS
+            least_squares = all(kept.prior_variance is None for kept in value.kept)
+            return least_squares and (value.time_unit_ is None or value.time_unit_ in SECONDS)
         case Joint():
             return np.isfinite(value.time) and is_covariance(value.covariance)
     return True
