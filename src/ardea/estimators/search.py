@@ -195,7 +195,8 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         candidates = self._candidates(models, rows)
         entries = list(self._shown(_path(candidates, rows), "path", " models", len(candidates)))
         told: list[str] = []
-        table = _table(entries)
+        known = [_row(entry) for entry in entries]
+        table = {name: np.array([row[name] for row in known]) for name in known[0]}
         path = Path(table, **self._scored(table, entries, rows, truth, told))
         if not path["eligible"].any():
             told.append(NONE_ELIGIBLE)
@@ -414,27 +415,25 @@ def _grid_names(model: BaseARD, strengths: Any) -> set[str]:
     return named | {model.method.strength or "", "false_terms"}
 
 
-def _table(entries: list[Entry]) -> dict[str, Any]:
-    """Return what is known of every model, with every criterion that costs nothing."""
-    k = np.array([entry.fit.posterior.active.size for entry in entries])
-    rss = np.array([entry.problem.least_squares(entry.fit.posterior.active)[1] for entry in entries])
-    m = np.array([entry.problem.n_rows for entry in entries])
-    d = np.array([entry.problem.n_candidates for entry in entries])
-    scale = np.array([2 * np.log(entry.coordinates.targets[0]) for entry in entries])
-    cost = np.array([entry.fit.posterior.cost for entry in entries]) + m * scale
-    unexplained = misfit(rss, m, np.array([entry.problem.floor for entry in entries])) + m * scale
+def _row(entry: Entry) -> dict[str, Any]:
+    """Return what is known of a model, with every criterion that costs nothing."""
+    problem, active, equation = entry.problem, entry.fit.posterior.active, entry.equation
+    k, m, d = active.size, problem.n_rows, problem.n_candidates
+    scale = 2 * np.log(entry.coordinates.targets[0])
+    cost = entry.fit.posterior.cost + m * scale
+    unexplained = misfit(problem.least_squares(active)[1], m, problem.floor) + m * scale
     return {
-        "method": np.array([type(entry.candidate.model).__name__ for entry in entries]),
-        "varied": np.array([entry.candidate.varied for entry in entries]),
-        "strength": np.array([entry.candidate.strength for entry in entries]),
+        "method": type(entry.candidate.model).__name__,
+        "varied": entry.candidate.varied,
+        "strength": entry.candidate.strength,
         "k": k,
         "cost": cost,
         "log_evidence": -0.5 * (m * np.log(2 * np.pi) + cost),
-        "noise_variance": np.array([entry.fit.noise for entry in entries]) * np.exp(scale),
+        "noise_variance": entry.fit.noise * np.exp(scale),
         **{name: cost + penalty(name, m, d, k) for name in EVIDENCE_CRITERIA},
         **{name: unexplained + penalty(name, m, d, k) for name in RSS_CRITERIA},
-        "support": np.array([entry.support for entry in entries]),
-        "coef": np.array([one.spread(one.coefficients) for one in (entry.equation for entry in entries)]),
+        "support": entry.support,
+        "coef": equation.spread(equation.coefficients),
     }
 
 

@@ -1,9 +1,10 @@
 """Saving and loading models: no pickle, and nothing in a file is ever run.
 
-A file (`ardea.tables.archive`) holds the least from which a model follows: the parameters of the estimator, and for
-every equation the small problem of its kept terms, their prior variances and the noise variance. Coefficients,
-covariances, intervals and evidence are computed from them by the same code as after a fit, so that no two numbers of a
-file can disagree. Files are read by the same and later versions of Ardea; a file of a later format version is refused.
+A file (`ardea.tables.archive`, `ardea.saving.content`) holds the least from which a model follows: the parameters of
+the estimator, and for every equation the small problem of its kept terms, their prior variances and the noise variance.
+Coefficients, covariances, intervals and evidence are computed from them by the same code as after a fit, so that no two
+numbers of a file can disagree. Files are read by the same and later versions of Ardea; a file of a later format version
+is refused.
 """
 
 from __future__ import annotations

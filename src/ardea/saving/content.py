@@ -1,7 +1,8 @@
 """What a file holds of a model, and when it is sound.
 
-The classes of these values are the format. A value is written as the arguments of its class, and read by giving them to
-it again, after they were compared with the types that the class declares, with their sizes, and with bounds.
+The classes of these values are the format: a value is written as the arguments of its class, and read by giving them to
+it again, after they were compared with the types that the class declares, with their sizes, and with bounds. Other
+arguments of a class are another version of the format.
 """
 
 from __future__ import annotations
@@ -134,8 +135,6 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "correlation": (-1.0, 1.0),
     "order": (1, 2),
 }
-
-
 ESTIMATORS = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD, ARDSearch, Discovery)
 PRIORS = (
     *(priors.Flat, priors.CappedLinear, priors.Linear, priors.Tanh, priors.Log, priors.Gamma),
@@ -144,13 +143,18 @@ PRIORS = (
 LIBRARIES = (Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms)
 # What a file can be made of; code of a user's own is not among it.
 MADE: dict[str, type] = {cls.__name__: cls for cls in (*ESTIMATORS, *PRIORS, *LIBRARIES, *SIZES)}
+# Their arguments, and the types of these where they are checked.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    name: {argument.name: argument.annotation for argument in signature(cls, eval_str=cls in SIZES).parameters.values()}
+    for name, cls in MADE.items()
+}
 
 
 def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
     """Return the class and the arguments of what a file can be made of."""
     name = type(value).__name__
     if MADE.get(name) is type(value):
-        return name, {argument: getattr(value, argument) for argument in signature(type(value)).parameters}
+        return name, {argument: getattr(value, argument) for argument in ARGUMENTS[name]}
     what = getattr(value, "__name__", name)
     if callable(value) or isinstance(value, priors.Prior | priors.Convex | Library):
         raise ModelFileError(
@@ -166,7 +170,7 @@ def put_together(name: str, arguments: dict[str, Any]) -> Any:
     """Return what a class makes of its arguments, checked where it is one of the values of a file."""
     require(name in MADE, name[:LONGEST_QUOTE], "a class that this version of ardea knows")
     cls = MADE[name]
-    require(arguments.keys() == signature(cls).parameters.keys(), name, "a class with these arguments")
+    require(arguments.keys() == ARGUMENTS[name].keys(), name, "a class with these arguments")
     if cls in SIZES:
         _check_arguments(cls, arguments)
     value = cls(**arguments)
@@ -176,13 +180,13 @@ def put_together(name: str, arguments: dict[str, Any]) -> Any:
 
 def _check_arguments(cls: type, arguments: dict[str, Any]) -> None:
     """Refuse arguments of other types, sizes or values than a class has."""
-    declared, met = signature(cls, eval_str=True).parameters, {"2": 2}
+    types, met = ARGUMENTS[cls.__name__], {"2": 2}
     for name, value in arguments.items():
         what = f"{cls.__name__}.{name}"
-        require(_is_a(value, declared[name].annotation), what, "of its type")
-        numbers = isinstance(value, float | int | np.ndarray)
-        least, largest = BOUNDS.get(name, (-inf, inf))
-        require(not numbers or np.all((value >= least) & (value <= largest)), what, "within its bounds")
+        require(_is_a(value, types[name]), what, "of its type")
+        if name in BOUNDS and isinstance(value, float | int | np.ndarray):
+            least, largest = BOUNDS[name]
+            require(np.all((value >= least) & (value <= largest)), what, "within its bounds")
         if value is not None and (sizes := SIZES[cls].get(name)):
             shape = value.shape if isinstance(value, np.ndarray) else (len(value),)
             same = all(size == met.setdefault(letter, size) for letter, size in zip(sizes, shape, strict=True))

@@ -67,8 +67,8 @@ def write_archive(path: str | os.PathLike[str], name: str, model: Any, take_apar
     text = json.dumps(header, indent=1, ensure_ascii=False, allow_nan=False)
     entries = [(HEADER_NAME, text.encode()), *((ARRAY_NAME.format(i), content) for i, content in enumerate(arrays))]
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in entries:
-            archive.writestr(zipfile.ZipInfo(name), content)  # of fixed date
+        for entry, content in entries:
+            archive.writestr(zipfile.ZipInfo(entry), content)  # of fixed date
 
 
 def _encoded(value: Any, where: str, arrays: list[bytes], take_apart: TakeApart) -> Any:
