@@ -19,27 +19,9 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = [
-    "ARD",
-    "LSTSBL",
-    "MAPSTSBL",
-    "MSTSBL",
-    "ARDSearch",
-    "ARDr",
-    "ARDvi",
-    "CollapseWarning",
-    "ModelFileError",
-    "Operator",
-    "SparseARD",
-    "__version__",
-    "advice",
-    "dynamics",
-    "load",
-    "priors",
-    "rates",
-    "save",
-    "show_versions",
-]
+__all__ = ["ARD", "LSTSBL", "MAPSTSBL", "MSTSBL", "ARDSearch", "ARDr", "ARDvi", "Operator", "SparseARD"]
+__all__ += ["CollapseWarning", "ModelFileError", "__version__", "advice", "dynamics", "priors", "rates"]
+__all__ += ["load", "save", "show_versions"]
 # Where each name comes from: they are imported when they are first asked for, so that the command line starts at once.
 _HOMES = {
     "ardea": ("dynamics", "priors", "rates"),

@@ -7,7 +7,7 @@ so that no two of them can disagree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -32,19 +32,13 @@ N_RIVALS = 8
 SMALL_BLOCK = 2**14
 IntervalKind = Literal["posterior", "refit"]
 LeftKind = Literal["value", "rate", "second", "next", "field"]
-LEFT_TEXT: dict[LeftKind, str] = {
-    "value": "{}",
-    "rate": "({})'",
-    "second": "({})''",
-    "next": "({})[k+1]",
-    "field": "({})_t",
-}
-LEFT_LATEX: dict[LeftKind, str] = {
-    "value": "{}",
-    "rate": "\\dot{{{}}}",
-    "second": "\\ddot{{{}}}",
-    "next": "{}_{{k+1}}",
-    "field": "{}_t",
+# How each is written in text and in LaTeX.
+LEFTS: dict[LeftKind, tuple[str, str]] = {
+    "value": ("{}", "{}"),
+    "rate": ("({})'", "\\dot{{{}}}"),
+    "second": ("({})''", "\\ddot{{{}}}"),
+    "next": ("({})[k+1]", "{}_{{k+1}}"),
+    "field": ("({})_t", "{}_t"),
 }
 
 
@@ -199,7 +193,7 @@ class Left:
     @property
     def text(self) -> str:
         """As text."""
-        return LEFT_TEXT[self.kind].format(printable(self.name))
+        return LEFTS[self.kind][0].format(printable(self.name))
 
     @property
     def latex(self) -> str:
@@ -207,7 +201,7 @@ class Left:
         name = latex_name(self.name)
         # LaTeX refuses a second subscript unless the first is inside braces.
         subscripted = self.kind in ("next", "field") and "_{" in name
-        return LEFT_LATEX[self.kind].format(f"{{{name}}}" if subscripted else name)
+        return LEFTS[self.kind][1].format(f"{{{name}}}" if subscripted else name)
 
 
 @dataclass(frozen=True)
@@ -356,8 +350,8 @@ class Equation:
 
     def right_hand_side(self, precision: int | None = None) -> str:
         """Return the terms as text; numbers to two digits of their standard deviation, or `precision` decimals."""
-        names = [None if j == self.vocabulary.constant else printable(self.vocabulary.names[j]) for j in self.support]
-        return self._sum(names, " ", precision)
+        number = rounded if precision is None else lambda value, error: f"{value:.{precision}f}"
+        return self._sum(lambda j: f" {printable(self.vocabulary.names[j])}", number) or "0"
 
     def with_intervals(self, level: float = 0.95) -> str:
         """Return the terms as text with intervals: `(-9.988 ± 0.020) x + (1.5000 ± 0.0020) y`."""
@@ -371,8 +365,7 @@ class Equation:
 
     def latex(self) -> str:
         """Return the equation in LaTeX."""
-        names = [None if j == self.vocabulary.constant else self.vocabulary.latex(j) for j in self.support]
-        return f"{self.left.latex} = {self._sum(names, chr(92) + ', ', None)}"
+        return f"{self.left.latex} = " + (self._sum(lambda j: "\\, " + self.vocabulary.latex(j)) or "0")
 
     def sympy(self) -> Any:
         """Return the right-hand side as a SymPy expression; numbers keep all digits (needs the extra `symbolic`)."""
@@ -398,17 +391,17 @@ class Equation:
             title: column.tolist() for title, column in zip(titles, columns, strict=True)
         }
 
-    def _sum(self, names: Sequence[str | None], times: str, precision: int | None) -> str:
-        """Join signed numbers and terms: `-1.5 x + 2.0 y - 3.0`."""
-        rows = [*zip(self.coefficients.tolist(), self.std.tolist(), names, strict=True)]
+    def _sum(self, factor: Callable[[int], str], number: Callable[[float, float], str] = rounded) -> str:
+        """Join signed numbers, given with their errors, and terms: `-1.5 x + 2.0 y - 3.0`."""
+        factors = ["" if j == self.vocabulary.constant else factor(j) for j in self.support]
+        rows = [*zip(self.coefficients.tolist(), self.std.tolist(), factors, strict=True)]
         if self.intercept is not None:
-            rows.insert(0, (self.intercept, self.intercept_std or 0.0, None))
+            rows.insert(0, (self.intercept, self.intercept_std or 0.0, ""))
         text = ""
-        for value, error, name in rows:
+        for value, error, written in rows:
             sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-            size = rounded(abs(value), error) if precision is None else f"{abs(value):.{precision}f}"
-            text += sign + (size if name is None else f"{size}{times}{name}")
-        return text or "0"
+            text += sign + number(abs(value), error) + written
+        return text
 
 
 def python_function(equations: Sequence[Equation], name: str = "predict") -> str:
@@ -424,23 +417,16 @@ def python_function(equations: Sequence[Equation], name: str = "predict") -> str
     arguments = vocabulary.arguments(sorted({j for equation in equations for j in equation.support}))
     # !a leaves no character that could end a comment.
     remarks = [f"    # {ours}: {theirs!a}" for ours, theirs in arguments.items() if ours != theirs]
-    sums = [_python_sum(equation) for equation in equations]
+    # Numbers by repr, which gives the same bits when read.
+    sums = [
+        one._sum(lambda j: f" * {vocabulary.python(j)}", lambda value, _: repr(value)) or "0.0" for one in equations
+    ]
     if any("np." in one for one in sums):
         remarks.append("    import numpy as np")
     body = [f"    return {sums[0]}"]
     if len(sums) > 1:
         body = ["    return (", *(f"        {one}," for one in sums), "    )"]
     return "\n".join([f"def {name}({', '.join(arguments)}):", *remarks, *body]) + "\n"
-
-
-def _python_sum(equation: Equation) -> str:
-    """Write b + c*x − d*y; numbers by repr, which gives the same bits when read."""
-    text = "" if equation.intercept is None else repr(equation.intercept)
-    for j, value in zip(equation.support, equation.coefficients.tolist(), strict=True):
-        sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-        factor = "" if j == equation.vocabulary.constant else f" * {equation.vocabulary.python(j)}"
-        text += f"{sign}{abs(value)!r}{factor}"
-    return text or "0.0"
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ BAD_ARRAYS = {
 
 @pytest.mark.parametrize("case", BAD_ARRAYS)
 def test_bad_arrays(content, case, tmp_path):
-    variances = json.loads(entries_of(content)["header.json"])["model"]["targets"][0]["prior_variance"]
+    variances = json.loads(entries_of(content)["header.json"])["model"]["found"]["found"]["kept"][0]["prior_variance"]
     tracemalloc.start()
     refused(with_array(content, variances["#array"], BAD_ARRAYS[case]), tmp_path)
     assert tracemalloc.get_traced_memory()[1] < 5_000_000

@@ -213,11 +213,11 @@ def check_regression(model):
 
 def check_content(record, arrays, equation):
     """The coefficients are those of the stored problem, by the textbook, wherever it is well enough conditioned."""
-    A, z, unit = (arrays[record[name]["#array"]] for name in ("columns", "target", "unit"))
+    problem = record["problem"]
+    A, z, unit = (arrays[one["#array"]] for one in (problem["columns"]["matrix"], problem["target"], record["unit"]))
     prior = np.zeros(len(unit))
-    if "prior_variance" in record:
-        gamma = arrays[record["prior_variance"]["#array"]]
-        prior = record["noise"] / gamma[gamma > 0]
+    if record["prior_variance"] is not None:
+        prior = record["noise"] / arrays[record["prior_variance"]["#array"]]
     scale = np.sqrt(np.einsum("ij,ij->j", A, A) + prior)
     matrix = (A.T @ A + np.diag(prior)) / np.outer(scale, scale)
     alike = scale.max(initial=0.0) < 1e6 * scale.min(initial=1.0)  # as in normalised problems
@@ -268,16 +268,19 @@ def check(path, folder):
     again, theirs = contents(folder / "again")
     assert_same_tree(header["model"], again["model"], arrays, theirs)
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        content = header["model"].get("best", header["model"])
-        if "stream" not in content:
+        content = header["model"]["found"]
+        content = content["best"]["found"] if "best" in content else content
+        content = content.get("found", content)
+        stream = "factor" in content
+        if not stream:
             found = getattr(model, "best_estimator_", model).equations_
-            for record, equation in zip(content.get("targets") or content["equations"], found, strict=True):
+            for record, equation in zip(content["kept"], found, strict=True):
                 check_content(record, arrays, equation)
         if isinstance(model, Discovery):
             check_motion(model)
             if model.joint_ is not None:
                 check_joint(model)
-        elif "stream" not in header["model"] or can_be_solved(model):
+        elif not stream or can_be_solved(model):
             check_regression(getattr(model, "best_estimator_", model))
     return True
 

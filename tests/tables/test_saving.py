@@ -204,7 +204,7 @@ def test_numpy_reads_the_arrays(tmp_path):
     save(model, tmp_path / "model")
     with np.load(tmp_path / "model", allow_pickle=False) as arrays:
         found = [arrays[name] for name in arrays.files if name != "header.json"]
-    assert any(array.shape == (12,) and np.array_equal(array > 0, model.support_) for array in found)
+    assert any(array.shape == (1, 12) and np.array_equal(array[0], model.support_) for array in found)
 
 
 # Equations of motion

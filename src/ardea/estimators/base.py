@@ -15,12 +15,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
@@ -31,11 +30,11 @@ from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice, 
 from ardea.estimators.inputs import (
     CheckedRows,
     checked_keep,
+    checked_new_rows,
     checked_positive,
     checked_rows,
     checked_wish,
-    explained_where_unsound,
-    refuse_masks_and_dates,
+    meet_columns,
 )
 from ardea.methods.task import Method, Wish, tasks_of
 from ardea.names import ColumnNames, default_names
@@ -156,9 +155,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def _like(self, other: Any, rows: CheckedRows) -> None:
         """Take over the columns of another model of the same rows."""
-        self.n_features_in_ = other.n_features_in_
-        if hasattr(other, "feature_names_in_"):
-            self.feature_names_in_ = other.feature_names_in_
+        meet_columns(self, other.n_features_in_, getattr(other, "feature_names_in_", None), first=True)
         self._stream, self._ranges, self._one_target = None, rows.ranges, True
 
     def _forget(self) -> None:
@@ -216,11 +213,9 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
         """Take the fits for this model's own: warnings, then attributes."""
-        self.warnings_ = []
+        self.warnings_, traces = [], []
         for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
-        traces = []
-        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             unit = coordinates.coefficient_unit(t) ** self.method.unit_power
             traces.append(fit.trace.in_units(problem.n_rows, unit, float(coordinates.targets[t])))
         equations = self._equations(problems, coordinates, fits)
@@ -288,24 +283,23 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         std : ndarray of the same shape, if asked for
         """
         check_is_fitted(self)
+        at: Any = partial(predicted, self.equations_, self._one_target)
         if is_lazy(X):
-            return self._predict_lazily(X, return_std)
-        blocks = self._blocks(X)
-        mean = np.concatenate([predicted_mean(self.equations_, self._one_target, block) for block in blocks])
-        if not return_std:
-            return mean
-        return mean, np.concatenate([predicted_std(self.equations_, self._one_target, block) for block in blocks])
+            from ardea.distributed.compress import predicted as predicted_lazily
+
+            n_targets = None if self._one_target else len(self.equations_)
+            fitted_to = (self.n_features_in_, getattr(self, "feature_names_in_", None), n_targets)
+            answers = (predicted_lazily(partial(at, std=std), X, *fitted_to) for std in (False, True))
+        else:
+            blocks = self._blocks(X)
+            answers = (np.concatenate([at(block, std=std) for block in blocks]) for std in (False, True))
+        return tuple(answers) if return_std else next(answers)
 
     def _blocks(self, X: Any) -> list[Any]:
         """Return the rows to predict, checked, in blocks; warn where they lie far outside those fitted."""
+        X = checked_new_rows(self, X)
         if isinstance(X, Operator):
-            if X.shape[1] == self.n_features_in_:
-                return [X]
-            raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {self.n_features_in_}.")
-        refuse_masks_and_dates("X", X)
-        with explained_where_unsound(X, None):
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
-        X = X.tocsr() if sparse.issparse(X) else X
+            return [X]
         support = np.flatnonzero(self._get_support_mask())
         height = max(1, PREDICTED_BYTES // (8 * (1 + support.size)))
         blocks = [X[start : start + height] for start in range(0, X.shape[0], height)]
@@ -314,17 +308,6 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             if advice := extrapolation_advice(fitted[:, support], met, [self._names()[int(j)] for j in support]):
                 warnings.warn(advice, ExtrapolationWarning, stacklevel=3)
         return blocks
-
-    def _predict_lazily(self, X: Any, return_std: bool) -> Any:
-        from ardea.distributed.compress import predicted
-
-        n_targets = None if self._one_target else len(self.equations_)
-        names = getattr(self, "feature_names_in_", None)
-        mean, std = (
-            predicted(partial(function, self.equations_, self._one_target), X, self.n_features_in_, names, n_targets)
-            for function in (predicted_mean, predicted_std)
-        )
-        return (mean, std) if return_std else mean
 
     def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
         """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
@@ -417,21 +400,14 @@ def _check_interval(level: Any, kind: Any) -> None:
         raise ValueError(f"kind={kind!r} is not known: choose 'posterior' or 'refit'.")
 
 
-def predicted_mean(equations: Sequence[Equation], one_target: bool, X: Any) -> Array:
-    """Return the mean of every target at the rows of X."""
-    means = [_columns(X, one.kept.support) @ one.coefficients + (one.intercept or 0.0) for one in equations]
-    stacked = np.column_stack(means)
-    return stacked[:, 0] if one_target else stacked
-
-
-def predicted_std(equations: Sequence[Equation], one_target: bool, X: Any) -> Array:
-    """Return the standard deviation of a new observation of every target at the rows of X."""
-    variances = [
-        one.kept.prediction_variance(_dense(_columns(X, one.kept.active)), _dense(_columns(X, one.kept.flat.kept)))
-        for one in equations
-    ]
-    deviations = np.sqrt(np.column_stack(variances))
-    return deviations[:, 0] if one_target else deviations
+def predicted(equations: Sequence[Equation], one_target: bool, X: Any, *, std: bool = False) -> Array:
+    """Return the mean of every target at the rows of X, or the standard deviation of a new observation there."""
+    if std:
+        parts = [(one.kept, _columns(X, one.kept.active), _columns(X, one.kept.flat.kept)) for one in equations]
+        each = [np.sqrt(kept.prediction_variance(*map(_dense, columns))) for kept, *columns in parts]
+    else:
+        each = [_columns(X, one.kept.support) @ one.coefficients + (one.intercept or 0.0) for one in equations]
+    return each[0] if one_target else np.column_stack(each)
 
 
 def _columns(X: Any, index: Index) -> Any:

@@ -5,8 +5,7 @@ Every refusal has a message that says what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -96,14 +95,14 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
         from ardea.distributed.compress import LazyRows, compressed
 
         lazy = LazyRows.of(X, y, sample_weight)
-        _check_columns(model, lazy.X.shape[1], lazy.names, first=first)  # before anything is computed
-        X, y, sample_weight = compressed(lazy, verbose=model.verbose), None, None
+        meet_columns(model, lazy.X.shape[1], lazy.names, first=first)
+        if first and hasattr(model, "_checked"):
+            model._checked(lazy.X.shape[1])  # before anything is computed
+        return CheckedRows.of_compressed(compressed(lazy, verbose=model.verbose))
     if isinstance(X, CompressedRows):
         if y is not None or sample_weight is not None:
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
-        _check_columns(model, X.shape[1], X.names, first=first)
-        if first:
-            _remember_columns(model, X.shape[1], X.names)
+        meet_columns(model, X.shape[1], X.names, first=first)
         return CheckedRows.of_compressed(X)
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
@@ -116,28 +115,47 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
 def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, Any, Array | None]:
     """Return X and y as numbers, and the range of every column."""
     for name, data in (("X", X), ("y", y)):
-        refuse_masks_and_dates(name, data)
+        _refuse_masks_and_dates(name, data)
     if isinstance(X, Operator):
         y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         check_consistent_length(X, y)
     ranges = _ranges_where_sound(X, y) if first else None
     if isinstance(X, Operator) or ranges is not None:
-        _remember_columns(model, X.shape[1], None)
+        meet_columns(model, X.shape[1], None, first=True)
         return X, y, ranges
     if not sparse.issparse(X) and getattr(X, "dtype", None) not in (np.float64, np.float32):
         require(8 * np.prod(getattr(X, "shape", 0), dtype=float), "X as 64-bit numbers")
-    with explained_where_unsound(X, y):
-        X, y = validate_data(
-            model,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            multi_output=True,
-            y_numeric=True,
-            reset=first,
-        )
+    X, y = _validated(model, X, first=first, y=y, multi_output=True, y_numeric=True)
     return X, y, ranges_of(X)
+
+
+def checked_new_rows(model: Any, X: Any) -> Any:
+    """Check what was passed to `predict`; sparse rows are returned so that they can be cut into blocks."""
+    if isinstance(X, Operator):
+        if X.shape[1] == model.n_features_in_:
+            return X
+        raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {model.n_features_in_}.")
+    _refuse_masks_and_dates("X", X)
+    X = _validated(model, X, first=False)
+    return X.tocsr() if sparse.issparse(X) else X
+
+
+def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:
+    """Return what scikit-learn's checks pass.
+
+    Words and dates in a data frame are refused (some would turn into numbers), and it is said where NaN and infinity
+    are.
+    """
+    if advice := _not_numbers(X):
+        raise ValueError(advice)
+    try:
+        types = (np.float64, np.float32)
+        return validate_data(model, X, reset=first, accept_sparse=("csr", "csc"), dtype=types, **target)
+    except ValueError as error:
+        advice = _not_finite("X", X) or _not_finite("y", target.get("y"))
+        if advice is None:
+            raise
+        raise ValueError(advice) from error
 
 
 def _ranges_where_sound(X: Any, y: Any) -> Array | None:
@@ -154,16 +172,21 @@ def _ranges_where_sound(X: Any, y: Any) -> Array | None:
         return ranges if np.isfinite(ranges).all() and np.isfinite(y.sum()) else None
 
 
-def _remember_columns(model: Any, n_columns: int, names: Sequence[str] | None) -> None:
-    model.n_features_in_ = n_columns
-    vars(model).pop("feature_names_in_", None)
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
+def meet_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, first: bool) -> None:
+    """Remember the columns of the first rows; refuse later rows that have others."""
+    known = getattr(model, "feature_names_in_", None)
+    if first:
+        model.n_features_in_ = n_columns
+        vars(model).pop("feature_names_in_", None)
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
+    elif n_columns != model.n_features_in_ or not (known is None or names is None or list(known) == list(names)):
+        raise ValueError("The columns are not those of the first block, in the same order.")
 
 
 def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     """Return the rows that count, with their weights."""
-    refuse_masks_and_dates("sample_weight", sample_weight)
+    _refuse_masks_and_dates("sample_weight", sample_weight)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
     used = weight > 0
     if not used.any():
@@ -174,19 +197,7 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used)
 
 
-def _check_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, first: bool) -> None:
-    """Compare the columns of rows that are not in memory with those met before, and with the model's parameters."""
-    known = getattr(model, "feature_names_in_", None)
-    if first and isinstance(getattr(model, "method", None), Method):
-        checked_keep(model.always_keep, n_columns, None if names is None else np.array(names, dtype=object))
-        checked_wish(model.get_params(deep=False), model.method, n_columns)
-    if not first and (
-        n_columns != model.n_features_in_ or not (known is None or names is None or list(known) == list(names))
-    ):
-        raise ValueError("The columns are not those of the first block, in the same order.")
-
-
-def refuse_masks_and_dates(what: str, data: Any) -> None:
+def _refuse_masks_and_dates(what: str, data: Any) -> None:
     """Refuse masked cells, which mean that a value is missing, and NumPy's dates, which are no numbers of a unit."""
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         first = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(data))[0])
@@ -199,20 +210,6 @@ def refuse_masks_and_dates(what: str, data: Any) -> None:
             f"{what} holds dates or times. Turn them into numbers of a unit first, for example days: "
             f"({what} - {what}.min()) / np.timedelta64(1, 'D')."
         )
-
-
-@contextmanager
-def explained_where_unsound(X: Any, y: Any) -> Iterator[None]:
-    """Refuse words and dates in a data frame (some would turn into numbers), and say where NaN and infinity are."""
-    if advice := _not_numbers(X):
-        raise ValueError(advice)
-    try:
-        yield
-    except ValueError as error:
-        advice = _not_finite("X", X) or _not_finite("y", y)
-        if advice is None:
-            raise
-        raise ValueError(advice) from error
 
 
 def _not_numbers(X: Any) -> str | None:

@@ -44,7 +44,7 @@ from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.result import Fit
 from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation
-from ardea.estimators.base import BaseARD, predicted_mean
+from ardea.estimators.base import BaseARD, predicted
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
 from ardea.show import fits
@@ -195,10 +195,10 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         candidates = self._candidates(models, rows)
         entries = list(self._shown(_path(candidates, rows), "path", " models", len(candidates)))
         told: list[str] = []
-        table = _table(entries)
-        score, eligible = self._scored(table, entries, (candidates, rows), truth, told)
-        path = Path(table, score=score, eligible=eligible)
-        if not eligible.any():
+        known = [_row(entry) for entry in entries]
+        table = {name: np.array([row[name] for row in known]) for name in known[0]}
+        path = Path(table, **self._scored(table, entries, rows, truth, told))
+        if not path["eligible"].any():
             told.append(NONE_ELIGIBLE)
         entry = entries[path.best]
         entry.candidate.model._adopt([entry.problem], entry.coordinates, [entry.fit])
@@ -262,10 +262,10 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         self,
         table: dict[str, Any],
         entries: list[Entry],
-        data: tuple[list[Candidate], CheckedRows],
+        rows: CheckedRows,
         truth: NDArray[np.bool_] | None,
         told: list[str],
-    ) -> tuple[Array, NDArray[np.bool_]]:
+    ) -> dict[str, Any]:
         """Return the criterion of every model and which of them take part."""
         eligible = np.array([not entry.problem.too_many(k) for entry, k in zip(entries, table["k"], strict=True)])
         if self.criterion in RSS_CRITERIA and entries[0].problem.wide:
@@ -274,12 +274,12 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
                 "outnumber rows: it keeps far too many terms. Use 'evidence'."
             )
         if truth is not None:
-            return (table["support"] != truth).sum(axis=1).astype(float), np.ones_like(eligible)
-        if self.criterion == "cv":
-            return self._cross_validated(data, table["k"], eligible), eligible
-        if self.criterion == "stability":
-            return -self._stability(data), eligible
-        return table[self.criterion], eligible
+            score, eligible = (table["support"] != truth).sum(axis=1).astype(float), np.ones_like(eligible)
+        elif self.criterion == "cv":
+            score = self._cross_validated(entries, rows, table["k"], eligible)
+        else:
+            score = -self._stability(entries, rows) if self.criterion == "stability" else table[self.criterion]
+        return {"score": score, "eligible": eligible}
 
     def _set_attributes(self, path: Path, best: BaseARD, told: list[str]) -> None:
         """Set the fitted attributes, given the path, its best model (fitted) and what was told of the search."""
@@ -296,20 +296,17 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
 
         return tqdm(steps, desc=title, unit=unit, total=total, disable=not self.verbose)
 
-    def _resampled(self, data: tuple[list[Candidate], CheckedRows], subsets: list[NDArray[np.intp]]) -> Any:
+    def _resampled(self, entries: list[Entry], rows: CheckedRows, subsets: list[NDArray[np.intp]]) -> Any:
         """Run the path on every subset of the rows."""
-        candidates, rows = data
+        candidates = [entry.candidate for entry in entries]
         jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         paths = jobs(delayed(lambda subset: list(_path(candidates, rows.subset(subset))))(subset) for subset in subsets)
         return list(self._shown(paths, self.criterion, " paths", len(subsets)))
 
-    def _cross_validated(
-        self, data: tuple[list[Candidate], CheckedRows], k: Array, eligible: NDArray[np.bool_]
-    ) -> Array:
+    def _cross_validated(self, entries: list[Entry], rows: CheckedRows, k: Array, eligible: NDArray[np.bool_]) -> Array:
         """Return the score of the one-standard-error rule: k for models within it, the error beyond."""
-        _, rows = data
         splits = self._splits(rows)
-        paths = self._resampled(data, [train for train, _ in splits])
+        paths = self._resampled(entries, rows, [train for train, _ in splits])
         pairs = zip(paths, splits, strict=True)
         errors = np.array([[_error(entry.equation, rows, out) for entry in path] for path, (_, out) in pairs])
         mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(len(splits))
@@ -328,12 +325,12 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         splits = check_cv(self.cv).split(np.empty((rows.used.size, 1)))
         return [tuple(places[part[rows.used[part]]] for part in split) for split in splits]
 
-    def _stability(self, data: tuple[list[Candidate], CheckedRows]) -> Array:
+    def _stability(self, entries: list[Entry], rows: CheckedRows) -> Array:
         """Return Φ of every strength: 1 for the same support on every half of the rows, 0 for chance."""
-        m = data[1].X.shape[0]
+        m = rows.X.shape[0]
         generator = check_random_state(self.random_state)
         halves = [np.sort(generator.permutation(m)[: m // 2]) for _ in range(self.n_resamples)]
-        paths = self._resampled(data, halves)
+        paths = self._resampled(entries, rows, halves)
         chosen = np.array([[entry.support for entry in path] for path in paths], dtype=float)
         frequency, size, d = chosen.mean(axis=0), chosen.sum(axis=2).mean(axis=0), chosen.shape[2]
         repeats = len(paths)
@@ -418,31 +415,29 @@ def _grid_names(model: BaseARD, strengths: Any) -> set[str]:
     return named | {model.method.strength or "", "false_terms"}
 
 
-def _table(entries: list[Entry]) -> dict[str, Any]:
-    """Return what is known of every model, with every criterion that costs nothing."""
-    k = np.array([entry.fit.posterior.active.size for entry in entries])
-    rss = np.array([entry.problem.least_squares(entry.fit.posterior.active)[1] for entry in entries])
-    m = np.array([entry.problem.n_rows for entry in entries])
-    d = np.array([entry.problem.n_candidates for entry in entries])
-    scale = np.array([2 * np.log(entry.coordinates.targets[0]) for entry in entries])
-    cost = np.array([entry.fit.posterior.cost for entry in entries]) + m * scale
-    unexplained = misfit(rss, m, np.array([entry.problem.floor for entry in entries])) + m * scale
+def _row(entry: Entry) -> dict[str, Any]:
+    """Return what is known of a model, with every criterion that costs nothing."""
+    problem, active, equation = entry.problem, entry.fit.posterior.active, entry.equation
+    k, m, d = active.size, problem.n_rows, problem.n_candidates
+    scale = 2 * np.log(entry.coordinates.targets[0])
+    cost = entry.fit.posterior.cost + m * scale
+    unexplained = misfit(problem.least_squares(active)[1], m, problem.floor) + m * scale
     return {
-        "method": np.array([type(entry.candidate.model).__name__ for entry in entries]),
-        "varied": np.array([entry.candidate.varied for entry in entries]),
-        "strength": np.array([entry.candidate.strength for entry in entries]),
+        "method": type(entry.candidate.model).__name__,
+        "varied": entry.candidate.varied,
+        "strength": entry.candidate.strength,
         "k": k,
         "cost": cost,
         "log_evidence": -0.5 * (m * np.log(2 * np.pi) + cost),
-        "noise_variance": np.array([entry.fit.noise for entry in entries]) * np.exp(scale),
+        "noise_variance": entry.fit.noise * np.exp(scale),
         **{name: cost + penalty(name, m, d, k) for name in EVIDENCE_CRITERIA},
         **{name: unexplained + penalty(name, m, d, k) for name in RSS_CRITERIA},
-        "support": np.array([entry.support for entry in entries]),
-        "coef": np.array([one.spread(one.coefficients) for one in (entry.equation for entry in entries)]),
+        "support": entry.support,
+        "coef": equation.spread(equation.coefficients),
     }
 
 
 def _error(equation: Equation, rows: CheckedRows, chosen: NDArray[np.intp]) -> float:
     """Return the mean squared error on some rows."""
-    square = (rows.Y[chosen, 0] - predicted_mean([equation], True, rows.X[chosen])) ** 2
+    square = (rows.Y[chosen, 0] - predicted([equation], True, rows.X[chosen])) ** 2
     return float(square.mean() if rows.weight is None else np.average(square, weights=rows.weight[chosen]))

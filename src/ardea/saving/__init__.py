@@ -1,70 +1,57 @@
 """Saving and loading models: no pickle, and nothing in a file is ever run.
 
-A file (`ardea.tables.archive`) holds the least from which a model follows: the parameters of the estimator, and for
-every equation the small problem of its kept terms, their prior variances and the noise variance. Coefficients,
-covariances, intervals and evidence are computed from them by the same code as after a fit, so that no two numbers of a
-file can disagree. Files are read by the same and later versions of Ardea; a file of a later format version is refused.
+A file (`ardea.tables.archive`, `ardea.saving.content`) holds the least from which a model follows: the parameters of
+the estimator, and for every equation the small problem of its kept terms, their prior variances and the noise variance.
+Coefficients, covariances, intervals and evidence are computed from them by the same code as after a fit, so that no two
+numbers of a file can disagree. Files are read by the same and later versions of Ardea; a file of a later format version
+is refused.
 """
 
 from __future__ import annotations
 
 import os
-from inspect import signature
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ardea import priors
 from ardea.core.compression import CompressedRows
-from ardea.core.result import Dropped, Trace
 from ardea.dynamics.discovery import Discovery
-from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
+from ardea.dynamics.found import Joint
+from ardea.dynamics.models import StateModel
 from ardea.equation import Equation, Left
 from ardea.estimators.base import BaseARD
-from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
-from ardea.estimators.search import ARDSearch, Path
+from ardea.estimators.inputs import meet_columns
+from ardea.estimators.search import EVIDENCE_CRITERIA, RSS_CRITERIA, ARDSearch, Path
 from ardea.names import ColumnNames, default_names
-from ardea.saving.equations import (
-    SMALLEST,
-    discovery_from_record,
-    discovery_to_record,
-    kept_from_record,
-    kept_to_record,
-    sound_equation,
+from ardea.saving.content import (
+    ESTIMATORS,
+    Choice,
+    Model,
+    Motion,
+    Regression,
+    Table,
+    Targets,
+    is_covariance,
+    put_together,
+    take_apart,
 )
-from ardea.tables.archive import (
-    LARGEST_WHOLE,
-    LONGEST_QUOTE,
-    ModelFileError,
-    Part,
-    opened_archive,
-    require,
-    write_archive,
-)
+from ardea.tables.archive import ModelFileError, opened_archive, require, write_archive
 
 __all__ = ["ModelFileError", "load", "save"]
 
-KINDS = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD, ARDSearch, Discovery)
-PRIORS = (
-    *(priors.Flat, priors.CappedLinear, priors.Linear, priors.Tanh, priors.Log, priors.Gamma),
-    *(priors.Bounds, priors.NegativeLog, priors.Both),
-)
-LIBRARIES = (Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms)
-# What the parameters of a model can be made of; code of a user's own is not among it.
-MADE: dict[str, type] = {cls.__name__: cls for cls in (*KINDS, *PRIORS, *LIBRARIES)}
+# What a discovery says of itself besides its equations; it may lack some of it.
+SAID = ("joint_", "time_unit_", "form_", "rows_used_", "misfit_", "process_noise_", "warnings_")
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
-PATH_COLUMNS = {
+PATH_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("method", "varied"), "U"),
-    "strength": "f",
+    **dict.fromkeys(("strength", "cost", "log_evidence", "noise_variance", "coef", "score"), "f"),
+    **dict.fromkeys((*EVIDENCE_CRITERIA, *RSS_CRITERIA), "f"),
     "k": "i",
-    **dict.fromkeys(("cost", "log_evidence", "noise_variance", "evidence", "aicc", "aic", "bic", "ebic", "ebic2"), "f"),
-    "support": "b",
-    "coef": "f",
-    "score": "f",
-    "eligible": "b",
+    **dict.fromkeys(("support", "eligible"), "b"),
 }
 
 
@@ -103,7 +90,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     >>> bool(np.all(again.predict(X) == model.predict(X)))
     True
     """
-    write_archive(path, _to_record(model), take_apart)
+    write_archive(path, type(model).__name__, _content(model), take_apart)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -127,216 +114,186 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         If the file is damaged, cut short, of a later format, or holds anything but a model.
     """
-    with opened_archive(path, put_together) as part:
-        return _from_record(part)
+    with opened_archive(path, put_together) as content:
+        require(isinstance(content, Model), "the file", "one of a model")
+        return _model(content)
 
 
-def _to_record(model: Any) -> dict[str, Any]:
-    """Return the tree of a fitted model: its parameters, and what the fit found."""
-    name = type(model).__name__
-    if type(model) not in KINDS:
+def _content(model: Any) -> Model:
+    """Return what a file holds of a fitted model: its parameters, and what the fit found."""
+    if type(model) not in ESTIMATORS:
         raise ModelFileError(
-            f"A {name} cannot be saved: only fitted estimators of ardea can. In a pipeline, save its last step."
+            f"A {type(model).__name__} cannot be saved: only fitted estimators of ardea can. In a pipeline, save its "
+            "last step."
         )
     check_is_fitted(model)
-    record = {"kind": name, "parameters": model.get_params(deep=False)}
-    if table := getattr(model, "table_", None):
-        levels = [{"column": column, "texts": list(texts)} for column, texts in table["levels"].items()]
-        record["table"] = {**table, "levels": levels}
-    to_record, _ = RECORDS.get(name, (regression_to_record, None))
-    return record | to_record(model)
+    found_by: Any = {ARDSearch: _choice_of, Discovery: _motion_of}.get(type(model), _regression_of)
+    table = getattr(model, "table_", None)
+    if table is not None:
+        table = Table(**{**table, "levels": [[column, *texts] for column, texts in table["levels"].items()]})
+    return Model(model, found_by(model), table)
 
 
-def _from_record(part: Part) -> Any:
-    """Return the model of a tree."""
-    name = part.text("kind", {kind.__name__ for kind in KINDS})
-    model = put_together(name, part.value("parameters", "a set of values with names", dict))
-    _, from_record = RECORDS.get(name, (None, regression_from_record))
-    model = from_record(model, part)
-    if "table" in part:
-        model.table_ = _table_from_record(part.part("table"))
+def _model(content: Model) -> Any:
+    """Return the model that a file holds."""
+    model = content.parameters
+    match (model, content.found):
+        case (BaseARD(), Regression() as found):
+            _adopt_regression(model, found)
+        case (ARDSearch(), Choice() as found):
+            _adopt_choice(model, found)
+        case (Discovery(), Motion() as found):
+            _adopt_motion(model, found)
+        case _:
+            raise ModelFileError("The file holds the findings of another kind of model. Get it again.")
+    if (table := content.table) is not None:
+        model.table_ = {**vars(table), "levels": {column: texts for column, *texts in table.levels}}
     return model
 
 
-def _table_from_record(part: Part) -> dict[str, Any]:
-    """Return what a model knows of the table that it was fitted to (`ardea fit`), to read others like it."""
-    levels = {one.text("column"): one.texts("texts") for one in part.parts("levels")}
-    header, columns = part.truth("header"), part.whole("columns", 1)
-    return {"target": part.text("target"), "header": header, "columns": columns, "levels": levels}
+def _support(equations: list[Equation]) -> Any:
+    return np.array([one.spread(np.ones(len(one.support))) for one in equations])
+
+
+def _check_equations(equations: list[Equation], support: Any) -> None:
+    """Refuse equations that keep other terms than the file says, or whose numbers overflow."""
+    require(np.array_equal(_support(equations), support), "the model", "one of the terms that it keeps")
+    require(all(map(_is_finite, equations)), "the model", "one with finite coefficients")
+
+
+def _is_finite(equation: Equation) -> bool:
+    """Whether no number of an equation overflows."""
+    estimates = (equation.posterior, equation.refit or equation.posterior)
+    numbers: list[Any] = [number for one in estimates for number in (one.mean, one.covariance)]
+    numbers += [equation.noise, equation.intercept or 0.0, equation.intercept_std or 0.0]
+    numbers += [] if equation.kept.prior_variance is None else [equation.kept.log_evidence]
+    sound = all(np.all(one.covariance.diagonal() >= 0) for one in estimates)
+    return sound and all(np.isfinite(one).all() for one in numbers)
 
 
 # Regressions
 
 
-def regression_to_record(model: BaseARD) -> dict[str, Any]:
+def _regression_of(model: BaseARD) -> Regression:
     """Return what a fit found: of a stream its compressed rows, else of every target its kept terms."""
-    record: dict[str, Any] = {"n_features": int(model.n_features_in_), "one_target": bool(model._one_target)}
-    if (names := getattr(model, "feature_names_in_", None)) is not None:
-        record["names"] = [str(name) for name in names]
-    if (output := getattr(model, "_sklearn_output_config", {}).get("transform")) is not None:
-        record["output"] = output
-    if model._stream is not None:
-        return record | {"stream": _stream_to_record(model._stream)}
-    if model._ranges is not None:
-        record["ranges"] = model._ranges
-    estimates = [estimate for one in model.equations_ for estimate in (one.posterior, one.refit or one.posterior)]
-    if not all(np.isfinite(estimate.covariance).all() for estimate in estimates):
+    names = getattr(model, "feature_names_in_", None)
+    output = getattr(model, "_sklearn_output_config", {}).get("transform")
+    found = _targets(model) if model._stream is None else model._stream
+    return Regression(bool(model._one_target), None if names is None else list(names), output, found)
+
+
+def _targets(model: BaseARD) -> Targets:
+    equations = model.equations_
+    if not all(map(_is_finite, equations)):
         raise ModelFileError(
             "The covariance of the coefficients overflows, so the model cannot be saved: fit it with columns, or y, in "
             "other units."
         )
-    each: Any = (model.kkt_gap_, model.n_iter_, model.trace_)
-    gaps, counts, traces = ([one] for one in each) if model._one_target else each
-    targets = [
-        kept_to_record(one.kept, one.n_candidates) | {"kkt_gap": gap, "n_iter": n, "trace": _trace_to_record(trace)}
-        for one, gap, n, trace in zip(model.equations_, gaps, counts, traces, strict=True)
-    ]
-    return record | {"targets": targets, "warnings": list(model.warnings_)}
-
-
-def regression_from_record(model: BaseARD, part: Part) -> BaseARD:
-    """Return the model with what a fit sets."""
-    model._check_parameters()
-    d = model.n_features_in_ = part.whole("n_features", 1)
-    one = model._one_target = part.truth("one_target")
-    if "names" in part:
-        model.feature_names_in_ = np.array(part.texts("names", d), dtype=object)
-    if "output" in part:
-        model.set_output(transform=part.text("output", {"default", "pandas", "polars"}))
-    if "stream" in part:
-        stream = _stream_from_record(part.part("stream"), d, one)
-        model._stream, model._ranges = stream, stream.ranges
-        model._checked(d)
-        return model
-    model._stream, model._ranges = None, _ranges(part, d)
-    model.warnings_ = part.texts("warnings")
-    targets = part.parts("targets")
-    require(len(targets) == 1 if one else targets, part.where, "a model of its targets")
-    kept = [kept_from_record(target, d) for target in targets]
-    model._checked(d)
-    vocabulary = ColumnNames(model._names())
-    lefts = ["y"] if one else default_names(len(kept), "y")
-    equations = [
-        sound_equation(Equation(Left(left), vocabulary, terms), part.where)
-        for left, terms in zip(lefts, kept, strict=True)
-    ]
-    traces = [_trace_from_record(target.part("trace"), d) for target in targets]
-    gaps = [target.number("kkt_gap", 0.0) for target in targets]
-    model._set_attributes(equations, gaps, [target.whole("n_iter") for target in targets], traces)
-    return model
-
-
-def _ranges(part: Part, n_features: int) -> Any:
-    """Return least and greatest value of every column; None where they are not known."""
-    if "ranges" not in part:
-        return None
-    ranges = part.array("ranges", (2, n_features))
-    require(np.all(ranges[0] <= ranges[1]), f"{part.where}.ranges", "made of a least and a greatest value")
-    return ranges
-
-
-def _trace_to_record(trace: Trace) -> dict[str, Any]:
-    dropped = np.array([(one.column, one.round, one.statistic, one.threshold) for one in trace.dropped], dtype=float)
-    return {
-        "steps": np.array([trace.cost, trace.noise_variance, trace.n_terms], dtype=float),
-        "dropped": dropped.reshape(-1, 4),
-    }
-
-
-def _trace_from_record(part: Part, n_features: int) -> Trace:
-    cost, noise, n_terms = part.array("steps", (3, None))
-    dropped = part.array("dropped", (None, 4))
-    columns, rounds = dropped[:, 0], dropped[:, 1]
-    for counts, largest in ((n_terms, n_features), (columns, n_features - 1), (rounds, LARGEST_WHOLE)):
-        sound = (counts >= 0) & (counts <= largest) & (counts == np.round(counts))
-        require(np.all(sound), part.where, "a trace of columns and rounds")
-    rows = ((int(column), int(number), *rest) for column, number, *rest in dropped.tolist())
-    return Trace(cost, noise, n_terms.astype(np.intp), tuple(Dropped(*row) for row in rows))
-
-
-def _stream_to_record(stream: CompressedRows) -> dict[str, Any]:
-    kept = ("factor", "total_weight", "n_samples", "ranges", "distinct")
-    return {name: value for name in kept if (value := getattr(stream, name)) is not None}
-
-
-def _stream_from_record(part: Part, n_features: int, one_target: bool) -> CompressedRows:
-    """Return the compressed rows of a stream: √w·[1 Θ Y] or its triangle, so the first column's norm is √Σw."""
-    factor = part.array("factor", (None, None))
-    n_targets = factor.shape[1] - 1 - n_features
-    require(
-        factor.shape[0] and (n_targets == 1 if one_target else n_targets >= 1), part.where, "a stream of its columns"
+    return Targets(
+        support=_support(equations) > 0,
+        kept=[one.kept for one in equations],
+        kkt_gap=np.ravel(model.kkt_gap_).tolist(),
+        n_iter=np.ravel(model.n_iter_).tolist(),
+        trace=[model.trace_] if model._one_target else model.trace_,
+        ranges=model._ranges,
+        warnings=model.warnings_,
     )
-    weight = part.number("total_weight", SMALLEST)
-    require(np.isclose(factor[:, 0] @ factor[:, 0], weight, rtol=1e-9), part.where, "a stream of its weight")
-    n_samples = part.whole("n_samples", 1)
-    distinct = part.whole("distinct", 1, n_samples) if "distinct" in part else None
-    return CompressedRows(factor, n_features, weight, n_samples, _ranges(part, n_features), distinct)
+
+
+def _adopt_regression(model: BaseARD, content: Regression) -> None:
+    """Set what a fit sets."""
+    model._check_parameters()
+    found, one = content.found, content.one_target
+    stream = found if isinstance(found, CompressedRows) else None
+    n_targets, d = found.support.shape if isinstance(found, Targets) else (found.n_targets, found.n_features)
+    require(n_targets == 1 or not one, "the model", "one of its targets")
+    require(content.names is None or len(content.names) == d, "the model", "one of its columns")
+    meet_columns(model, d, content.names, first=True)
+    model._one_target, model._stream, model._ranges = one, stream, found.ranges
+    if content.output is not None:
+        model.set_output(transform=content.output)
+    model._checked(d)
+    if isinstance(found, Targets):
+        vocabulary, lefts = ColumnNames(model._names()), ["y"] if one else default_names(n_targets, "y")
+        equations = [Equation(Left(left), vocabulary, kept) for left, kept in zip(lefts, found.kept, strict=True)]
+        _check_equations(equations, found.support)
+        model.warnings_ = found.warnings
+        model._set_attributes(equations, found.kkt_gap, found.n_iter, found.trace)
 
 
 # Searches
 
 
-def search_to_record(search: ARDSearch) -> dict[str, Any]:
+def _choice_of(search: ARDSearch) -> Choice:
     """Return the best model and the path that it was chosen from."""
-    path = {name: column.tolist() if column.dtype.kind == "U" else column for name, column in search.path_.items()}
     told = search.warnings_[: len(search.warnings_) - len(search.best_estimator_.warnings_)]
-    return {"best": _to_record(search.best_estimator_), "path": path, "warnings": told}
+    return Choice(_content(search.best_estimator_), dict(search.path_), told)
 
 
-def search_from_record(search: ARDSearch, part: Part) -> ARDSearch:
-    """Return the search with what a fit sets; which model is the best follows from the path."""
+def _adopt_choice(search: ARDSearch, content: Choice) -> None:
+    """Set what a fit sets; which model is the best follows from the path."""
     search._checked_models()
-    best = _from_record(part.part("best"))
-    require(isinstance(best, BaseARD) and "equations_" in vars(best), f"{part.where}.best", "a fitted estimator")
-    search.n_features_in_ = best.n_features_in_
-    if hasattr(best, "feature_names_in_"):
-        search.feature_names_in_ = best.feature_names_in_
-    path = _path_from_record(part.part("path"), best.n_features_in_)
+    best = _model(content.best)
+    require(isinstance(best, BaseARD) and "equations_" in vars(best), "the best model", "a fitted estimator")
+    meet_columns(search, best.n_features_in_, getattr(best, "feature_names_in_", None), first=True)
+    path = _path(content.path, best.n_features_in_)
     same = path["method"][path.best] == type(best).__name__ and np.array_equal(path["coef"][path.best], best.coef_)
-    require(same, part.where, "a search with the path of its best model")
-    search._set_attributes(path, best, part.texts("warnings"))
-    return search
+    require(same, "the search", "one with the path of its best model")
+    search._set_attributes(path, best, content.warnings)
 
 
-def _path_from_record(part: Part, n_features: int) -> Path:
+def _path(columns: dict[str, Any], n_features: int) -> Path:
     """Return the path; criteria may be infinite, the strength of a method that has none is not a number."""
-    n = part.size("method")
-    path = Path()
-    for name, kind in PATH_COLUMNS.items():
-        shape = (n, n_features) if name in {"support", "coef"} else (n,)
-        path[name] = np.array(part.texts(name, n)) if kind == "U" else part.array_of(name, shape, kind)
-    sound = n and not np.isnan(path["score"]).any() and np.isfinite(path["coef"]).all()
-    require(sound and np.all(path["coef"][path["support"]] != 0), part.where, "a path of models")
+    path = Path({name: np.array(column) for name, column in columns.items()})
+    sound = {name: column.dtype.kind for name, column in path.items()} == PATH_COLUMNS
+    sound = sound and all(type(text) is str for name in ("method", "varied") for text in columns[name])
+    require(sound, "the path", "one of a search")
+    n = path["k"].size
+    shapes = {name: (n, n_features) if name in {"support", "coef"} else (n,) for name in PATH_COLUMNS}
+    sound = n and all(path[name].shape == shape for name, shape in shapes.items())
+    sound = sound and not np.isnan(path["score"]).any() and np.isfinite(path["coef"]).all()
+    require(sound and np.all(path["coef"][path["support"]] != 0), "the path", "one of models")
     return path
 
 
-RECORDS: dict[str, tuple[Any, Any]] = {
-    "ARDSearch": (search_to_record, search_from_record),
-    "Discovery": (discovery_to_record, discovery_from_record),
-}
+# Equations of motion
 
 
-# Parameters
-
-
-def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
-    """Return the class and the arguments of an estimator, a prior or a library."""
-    name = type(value).__name__
-    if MADE.get(name) is type(value):
-        return name, {argument: getattr(value, argument) for argument in signature(type(value)).parameters}
-    what = getattr(value, "__name__", name)
-    if callable(value) or isinstance(value, priors.Prior | priors.Convex | Library):
-        raise ModelFileError(
-            f"{where} is code of your own ({what}). Code is not stored, since a file from a stranger must not run any. "
-            "Use one of ardea.priors, or keep the code that fits the model."
-        )
-    raise ModelFileError(
-        f"{where} is of type {what}, which the format does not hold. Give numbers, text, lists or arrays."
+def _motion_of(found: Discovery) -> Motion:
+    """Return the candidate terms, and the kept ones of every equation with its rivals."""
+    equations = found.equations_
+    said: dict[str, Any] = {name: getattr(found, name, None) for name in SAID}
+    return Motion(
+        model=replace(found.model_, coefficients=_support(equations)),
+        kept=[one.kept for one in equations],
+        rivals=[one.rivals for one in equations],
+        equivalents=[one.equivalents for one in equations],
+        **said,
     )
 
 
-def put_together(name: str, arguments: dict[str, Any]) -> Any:
-    """Return an estimator, a prior or a library."""
-    require(name in MADE, name[:LONGEST_QUOTE], "a class that this version of ardea knows")
-    require(arguments.keys() == signature(MADE[name]).parameters.keys(), name, "a class with these arguments")
-    return MADE[name](**arguments)
+def _adopt_motion(found: Discovery, content: Motion) -> None:
+    """Set what a fit sets."""
+    found._check_parameters(None)
+    model = content.model
+    parts: Any = zip(model.lefts, content.kept, content.rivals, content.equivalents, strict=True)
+    equations = [Equation(left, model.vocabulary, *rest) for left, *rest in parts]
+    _check_equations(equations, model.coefficients)
+    others = [rival.terms for rivals in content.rivals for rival in rivals]
+    named = {*chain(*others, *chain(*content.equivalents))}
+    require(named <= set(model.vocabulary.names), "the model", "one of candidate terms")
+    _check_joint(content, equations)
+    found._adopt(model, equations, content.time_unit_, content.warnings_)
+    found.joint_ = None
+    for name in SAID:
+        if getattr(content, name) is not None:
+            setattr(found, name, getattr(content, name))
+
+
+def _check_joint(content: Motion, equations: list[Equation]) -> None:
+    """Refuse what does not say how these equations, of a trajectory, depend on each other, and only that."""
+    if (joint := content.joint_) is not None:
+        own = Joint.between([len(one.support) for one in equations], np.ones_like(joint.correlation)) == 0
+        sound = isinstance(content.model, StateModel) and len(joint.start) == len(content.model.states)
+        sound = sound and content.process_noise_ is not None and not np.any(joint.correlation[own])
+        require(sound and is_covariance(joint.estimate(equations).correlation), "the model", "one of a trajectory")

@@ -1,4 +1,4 @@
-"""Model files: a tree of plain values in one zip archive, checked value by value as it is taken.
+"""Model files: a tree of plain values in one zip archive; what each value must be is in `ardea.saving.content`.
 
 The entries are stored uncompressed, so that nothing in a file can be larger than the file:
 
@@ -10,7 +10,7 @@ The entries are stored uncompressed, so that nothing in a file can be larger tha
     ``#array``  the number of an array entry; every entry is used once
     ``#float``  "inf", "-inf" or "nan"
     ``#tuple``  a tuple
-    ``#made``   the name of an estimator, prior or library, with its arguments beside it
+    ``#made``   the name of a class, with its arguments beside it: estimators, priors, libraries, and parts of a model
     ==========  ======================================================================================================
 
 ``arrays/0.npy``, ``arrays/1.npy``, …
@@ -23,9 +23,8 @@ import io
 import json
 import math
 import os
-import re
 import zipfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -41,13 +40,6 @@ HEADER_NAME, ARRAY_NAME = "header.json", "arrays/{}.npy"
 LARGEST_HEADER = 2**27  # bytes; a convention: the names of ten million columns
 ZIP_START = b"PK\x03\x04"  # of the zip format
 LONGEST_QUOTE = 40  # characters of a stranger's text in a message; a convention
-# Numbers are finite unless told otherwise; whole numbers are those that floats hold exactly.
-LARGEST, LARGEST_WHOLE = float(np.finfo(float).max), 2**53
-# What numpy.lib.format writes in version 1.0 for the types that are stored.
-NPY_START = re.compile(
-    rb"\x93NUMPY\x01\x00(?s:..)\{'descr': '(<f8|<i8|\|b1)', 'fortran_order': (True|False), "
-    rb"'shape': \(((?:\d{1,18},? ?)*)\), \} *\n"
-)
 STORED_TYPES = {"f": "<f8", "i": "<i8", "u": "<i8", "b": "|b1"}
 # How an object is taken apart, given its place in the tree, into the name of its class and its arguments; and back.
 TakeApart = Callable[[Any, str], tuple[str, dict[str, Any]]]
@@ -67,16 +59,16 @@ def require(condition: Any, where: str, what: str) -> None:
 # Writing
 
 
-def write_archive(path: str | os.PathLike[str], model: dict[str, Any], take_apart: TakeApart) -> None:
-    """Write a tree of values, whole or not at all; equal trees give equal files."""
+def write_archive(path: str | os.PathLike[str], name: str, model: Any, take_apart: TakeApart) -> None:
+    """Write a tree of values, whole or not at all; equal trees give equal files. `name` is the model's in messages."""
     arrays: list[bytes] = []
-    tree = _encoded(model, str(model["kind"]), arrays, take_apart)
+    tree = _encoded(model, name, arrays, take_apart)
     header = {"format": FORMAT, "format_version": FORMAT_VERSION, "ardea_version": __version__, "model": tree}
     text = json.dumps(header, indent=1, ensure_ascii=False, allow_nan=False)
     entries = [(HEADER_NAME, text.encode()), *((ARRAY_NAME.format(i), content) for i, content in enumerate(arrays))]
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in entries:
-            archive.writestr(zipfile.ZipInfo(name), content)  # of fixed date
+        for entry, content in entries:
+            archive.writestr(zipfile.ZipInfo(entry), content)  # of fixed date
 
 
 def _encoded(value: Any, where: str, arrays: list[bytes], take_apart: TakeApart) -> Any:
@@ -110,15 +102,13 @@ def _encoded(value: Any, where: str, arrays: list[bytes], take_apart: TakeApart)
 
 
 @contextmanager
-def opened_archive(path: str | os.PathLike[str], put_together: PutTogether) -> Iterator[Part]:
-    """Give the tree of a file to a block that takes every value; whatever goes wrong there is the file's fault."""
+def opened_archive(path: str | os.PathLike[str], put_together: PutTogether) -> Iterator[Any]:
+    """Give the tree of a file to a block that reads it; whatever goes wrong there is the file's fault."""
     place = Path(path)
     with place.open("rb") as file:
         try:
             with np.errstate(all="ignore"):  # of numbers that no fit gives; what comes of them is checked
-                model = Part(_read_tree(file, put_together), "model")
-                yield model
-            model.check_all_taken()
+                yield _read_tree(file, put_together)
         except ModelFileError as error:
             raise ModelFileError(f"{place}: {error}") from error.__cause__
         except (MemoryError, OSError):
@@ -184,17 +174,15 @@ def _read_header(archive: zipfile.ZipFile) -> Any:
 
 def _array_from(content: bytes, where: str) -> Any:
     """Return the array in an .npy entry whose declared size is that of its bytes."""
-    match = NPY_START.match(content)
-    if match is None:
-        raise ModelFileError(f"{where} is not an array of numbers. The file is damaged; get it again.")
-    dtype = np.dtype(match[1].decode())
-    shape = tuple(int(size) for size in match[3].split(b",") if size.strip())
-    body = len(content) - match.end()
-    require(int.from_bytes(content[8:10], "little") == match.end() - 10, where, "an array with a whole header")
-    sound = len(shape) <= 2 and math.prod(shape) * dtype.itemsize == body
+    stream = io.BytesIO(content)
+    require(npy.read_magic(stream) == (1, 0), where, "an array of version 1.0")
+    shape, by_columns, dtype = npy.read_array_header_1_0(stream)
+    require(dtype.str in STORED_TYPES.values(), where, "an array of numbers")
+    body = len(content) - stream.tell()
+    sound = len(shape) <= 2 and min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == body
     require(sound, where, f"an array of the {body} bytes stored")
-    flat = np.frombuffer(content, dtype, offset=match.end()).astype(dtype.newbyteorder("="))
-    return flat.reshape(shape, order="F" if match[2] == b"True" else "C")
+    flat = np.frombuffer(content, dtype, offset=stream.tell()).astype(dtype.newbyteorder("="))
+    return flat.reshape(shape, order="F" if by_columns else "C")
 
 
 def _decoded(tree: Any, arrays: dict[int, Any], put_together: PutTogether) -> Any:
@@ -219,103 +207,3 @@ def _decoded(tree: Any, arrays: dict[int, Any], put_together: PutTogether) -> An
         return tuple(value)
     require(kind == "#float" and value in {"inf", "-inf", "nan"}, f"{kind[:LONGEST_QUOTE]}", "of a known value")
     return float(value)
-
-
-class Part:
-    """A part of a model's tree: every value is checked when it is taken, and every value must be taken."""
-
-    def __init__(self, values: Any, where: str) -> None:
-        require(isinstance(values, dict), where, "a set of values with names")
-        self._values: dict[str, Any] = dict(values)
-        self._inner: list[Part] = []
-        self.where = where
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    def size(self, name: str) -> int:
-        """Return the size of a list or an array that is still to be taken."""
-        value = self._values.get(name)
-        return len(value) if isinstance(value, list) else np.size(value) if isinstance(value, np.ndarray) else 0
-
-    def check_all_taken(self) -> None:
-        """Refuse a file that holds more than was taken."""
-        left = next(iter(self._values), "")[:LONGEST_QUOTE]
-        require(not self._values, f"{self.where}.{left}", "a value of such a model")
-        for part in self._inner:
-            part.check_all_taken()
-
-    def value(self, name: str, what: str = "there", *kinds: type) -> Any:
-        """Return a value of one of some types, of any where none is given."""
-        sound = name in self._values and (not kinds or type(self._values[name]) in kinds)
-        require(sound, f"{self.where}.{name}", what)
-        return self._values.pop(name)
-
-    def text(self, name: str, choices: Collection[str] | None = None) -> str:
-        """Return a text, one of the choices where they are given."""
-        value: str = self.value(name, "text", str)
-        require(choices is None or value in choices, f"{self.where}.{name}", "one of the known names")
-        return value
-
-    def texts(self, name: str, size: int | None = None) -> list[str]:
-        """Return a list of texts, so many where that is given."""
-        values: list[str] = self.value(name, "a list of texts", list)
-        sound = all(type(value) is str for value in values) and size in {None, len(values)}
-        require(sound, f"{self.where}.{name}", "a list of texts, one for each")
-        return values
-
-    def truth(self, name: str) -> bool:
-        """Return True or False."""
-        value: bool = self.value(name, "true or false", bool)
-        return value
-
-    def whole(self, name: str, least: int = 0, largest: int = LARGEST_WHOLE) -> int:
-        """Return a whole number within bounds."""
-        value: int = self.value(name, "a whole number", int)
-        require(least <= value <= largest, f"{self.where}.{name}", f"a whole number from {least} to {largest}")
-        return value
-
-    def number(self, name: str, least: float = -LARGEST, largest: float = LARGEST) -> float:
-        """Return a number within bounds."""
-        value = float(self.value(name, "a number", float, int))
-        require(least <= value <= largest, f"{self.where}.{name}", f"a number from {least:g} to {largest:g}")
-        return value
-
-    def array_of(self, name: str, shape: tuple[int | None, ...], kind: str) -> Any:
-        """Return an array of a shape, None for any size, of floats ("f"), whole numbers ("i") or truth values ("b")."""
-        value = self.value(name, "an array", np.ndarray)
-        fits = len(shape) == value.ndim and all(n in {None, m} for n, m in zip(shape, value.shape, strict=True))
-        require(value.dtype.kind == kind and fits, f"{self.where}.{name}", f"an array of shape {shape}")
-        return value
-
-    def array(
-        self,
-        name: str,
-        shape: tuple[int | None, ...],
-        least: float = -LARGEST,
-        largest: float = LARGEST,
-        kind: str = "f",
-    ) -> Any:
-        """Return an array of numbers within bounds."""
-        value = self.array_of(name, shape, kind)
-        require(np.all((value >= least) & (value <= largest)), f"{self.where}.{name}", "made of numbers within bounds")
-        return value
-
-    def indices(self, name: str, size: int) -> Any:
-        """Return increasing whole numbers below a size."""
-        value = self.array(name, (None,), 0, size - 1, "i")
-        require(np.all(np.diff(value) > 0), f"{self.where}.{name}", "made of increasing numbers")
-        return value.astype(np.intp)
-
-    def part(self, name: str) -> Part:
-        """Return a part of this part."""
-        return self._within(self.value(name), name)
-
-    def parts(self, name: str) -> list[Part]:
-        """Return a list of parts."""
-        values = self.value(name, "a list", list)
-        return [self._within(value, f"{name}[{number}]") for number, value in enumerate(values)]
-
-    def _within(self, values: Any, name: str) -> Part:
-        self._inner.append(Part(values, f"{self.where}.{name}"))
-        return self._inner[-1]
