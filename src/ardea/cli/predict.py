@@ -13,7 +13,7 @@ from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.models import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
 from ardea.saving import load
-from ardea.tables.columns import ANY_NUMBER, Columns
+from ardea.tables.columns import Columns, notation_of
 from ardea.tables.reading import TextTable
 from ardea.tables.table import Table, unknown
 from ardea.tables.writing import write_whole
@@ -139,7 +139,7 @@ def _check_columns(table: Table, needed: list[str], notes: dict[str, Any]) -> No
             f"The model was fitted to a file without names, and needs {', '.join(missing)} (counted from x0); "
             f"{table.path} has names ({', '.join(table.names[:5])}): remove them, or name its columns so."
         )
-    if len(missing) == len(needed) and (data := [name for name in table.names if ANY_NUMBER.fullmatch(name)]):
+    if len(missing) == len(needed) and (data := [name for name in table.names if notation_of(name)]):
         raise Failure(
             f"no header was found in {table.path}: its first line holds numbers such as {data[0]}. The model needs "
             f"{', '.join(missing)}: put names above it."

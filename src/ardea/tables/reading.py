@@ -20,7 +20,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import ANY_NUMBER, DOTTED, WHOLE_NUMBER, decided, empty_tokens, is_missing, notation_of
+from ardea.tables.columns import NOTATIONS, decided, empty_tokens, notation_of
 from ardea.tables.stored import (
     ARRAYS,
     PARQUET,
@@ -126,6 +126,7 @@ class TextTable(Table):
     ) -> None:
         super().__init__(path, [], (), na)
         self.sheet, self.once, self.told_decimal = sheet, not path.is_file(), decimal
+        self._empty = frozenset(empty_tokens(na))
         self._chunks: Iterator[bytes] | None = None
         chunks = self._stored()
         with nullcontext() if self.once else closing(chunks):
@@ -158,9 +159,7 @@ class TextTable(Table):
         body = rows[n_rows:]
         self._name(fields, body, said)
         self.skipped = _lines_of(lines, self.separator, n_rows)
-        self.decimal = told or decided(
-            set(map(notation_of, {cell for row in body for cell in row if "," in cell or "." in cell}))
-        )
+        self.decimal = told or decided(map(notation_of, {cell for row in body for cell in row}))
         self._blanks = any(f"{self.separator} " in line for line in lines)  # numbers need no such care of the parser
         # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
         self.bytes_per_row = 2.0 * max(map(len, lines)) + 48 * self.width
@@ -194,7 +193,7 @@ class TextTable(Table):
                 self.headed = True
                 return named, 0, ["names are taken from the comment before the rows"]
             self.headed = _counts_on(first, body)
-            if self.headed or all(map(WHOLE_NUMBER.fullmatch, first)):
+            if self.headed or all(map(_is_whole, first)):
                 kind = "names (--header no: as data)" if self.headed else "data (--header yes: as names)"
                 remarks.append(f"the first row, {_shortened(first)}, was read as {kind}")
         if not self.headed:
@@ -204,15 +203,15 @@ class TextTable(Table):
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
-        return is_missing(cell, self.na) or ANY_NUMBER.fullmatch(cell) is not None
+        return cell in self._empty or notation_of(cell) != ""
 
     def _is_units(self, row: list[str], below: list[list[str]]) -> bool:
         """Whether the second row holds units: a text, not a number, above columns of numbers alone."""
-        if any(map(ANY_NUMBER.fullmatch, row)):
+        if any(map(notation_of, row)):
             return False
         for j in range(len(row)):
-            cells = [one[j] for one in below if j < len(one) and not is_missing(one[j], self.na)]
-            if not self._is_data(row[j]) and cells and all(map(ANY_NUMBER.fullmatch, cells)):
+            cells = [one[j] for one in below if j < len(one) and one[j] not in self._empty]
+            if not self._is_data(row[j]) and cells and all(map(notation_of, cells)):
                 return True
         return False
 
@@ -295,7 +294,7 @@ class TextTable(Table):
 
         names = [*self.names, *(f"\0{j}" for j in range(self.width - len(self.names)))]
         settings = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names, **AS_THEY_ARE}
-        settings |= {"na_values": list(empty_tokens(self.na)), "skipinitialspace": self._blanks}
+        settings |= {"na_values": list(self._empty), "skipinitialspace": self._blanks}
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         try:
@@ -342,9 +341,9 @@ class TextTable(Table):
                 found.append((line, f"line {line}: {len(row)} columns, but the first line has {self.width}"))
                 continue
             for j, name in used:
-                if ANY_NUMBER.fullmatch(row[j]):
+                if notation_of(row[j]):
                     numbers[name] += 1
-                elif not is_missing(row[j], self.na):
+                elif row[j] not in self._empty:
                     texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
         found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
         return [said for _, said in sorted(found)]
@@ -353,7 +352,7 @@ class TextTable(Table):
         """Return which texts in columns were taken as empty, and how many cells."""
         used, found = [self.names.index(name) for name in names], Counter[str]()
         for _, row in self.numbered_rows():
-            found.update(row[j] for j in used if j < len(row) and row[j] and is_missing(row[j], self.na))
+            found.update(row[j] for j in used if j < len(row) and row[j] and row[j] in self._empty)
         counts = {token: f"{count} cell{'s' * (count > 1)}" for token, count in found.most_common(5)}
         hints = {token: "" if token in self.na else "; --na none: not" for token in counts}
         return [f"{token!r} was taken as empty ({counts[token]}{hints[token]})" for token in counts]
@@ -446,7 +445,7 @@ def _separated(lines: list[str]) -> tuple[str | None, list[list[str]]]:
         width, count = Counter(map(len, rows)).most_common(1)[0]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
-        numbers = sum(bool(ANY_NUMBER.fullmatch(cell)) or cell == "" for cell in cells) / max(1, len(cells))
+        numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
         score = (round(count / len(rows), 1) if width > 1 else -0.5, numbers)
         if score > best:
             best, found = score, (separator, rows)
@@ -476,7 +475,7 @@ def _doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
     remarks = []
     for j, name in enumerate(names):
         dots = [row[j] for row in rows if j < len(row) and "." in row[j]]
-        if dots and all(re.fullmatch(DOTTED, cell) for cell in dots):
+        if dots and all(notation_of(cell) == "dots" for cell in dots):
             read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
             remarks.append(f"{read}; if they group thousands, give --decimal ,")
     return remarks
@@ -486,12 +485,16 @@ def _shortened(row: list[str]) -> str:
     return ", ".join(row[:5]) + ", …" * (len(row) > 5)
 
 
+def _is_whole(cell: str) -> bool:
+    return re.fullmatch(NOTATIONS["whole"], cell) is not None
+
+
 def _counts_on(first: list[str], body: list[list[str]]) -> bool:
     """Whether a row of numbers looks like names: whole numbers in steps of one, above none that are whole."""
-    if not body or not all(map(WHOLE_NUMBER.fullmatch, first)):
+    if not body or not all(map(_is_whole, first)):
         return False
     whole = [int(cell) for cell in first]
     # 0, 1 above two columns may be the first values of a series; three such numbers, or two years, are names.
     if len(whole) < 2 or (len(whole) == 2 and whole[0] < 1000) or any(b - a != 1 for a, b in pairwise(whole)):
         return False
-    return not any(WHOLE_NUMBER.fullmatch(cell) for row in body for cell in row)
+    return not any(_is_whole(cell) for row in body for cell in row)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, is_numeric, stripped
+from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, is_numeric, texts_of
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
 from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, unknown
@@ -110,8 +110,8 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
 
 def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
     """Return the rows of every series, by the texts that tell them apart, in the order of their first rows."""
-    texts = stripped(labels, table.na).to_numpy(dtype=object, na_value="")
-    groups = [np.flatnonzero(texts == one) for one in dict.fromkeys(texts.tolist())]
+    codes, _ = texts_of(labels, table.na)
+    groups = [np.flatnonzero(codes == one) for one in dict.fromkeys(codes.tolist())]
     return [numbers[rows] for rows in groups], [None if times is None else times[rows] for rows in groups]
 
 
@@ -164,8 +164,8 @@ def _as_times(column: Any, table: Table) -> tuple[NDArray[Any], NDArray[np.bool_
     if is_numeric(column):
         dates = compact_dates(column.to_numpy(dtype=float))
         return (column.to_numpy(dtype=float) if dates is None else dates), none
-    texts = stripped(column, table.na)
-    dates = as_dates(texts)
+    codes, texts = texts_of(column, table.na)
+    dates = as_dates([*texts, ""])[codes]
     if np.isnat(dates).sum() <= len(dates) / 2:
         return dates, none
     return as_numbers(column, table.decimal or ".", table.na)
