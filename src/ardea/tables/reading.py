@@ -148,7 +148,7 @@ class TextTable(Table):
         text = codecs.getincrementaldecoder(self.encoding)().decode(head).lstrip("\ufeff")
         comments, lines = _sampled(text, path)
         try:
-            self.separator, rows = _separated(lines)
+            self.separator, ends, rows = _separated(lines)
         except csv.Error as error:
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
         if told == "," and self.separator == "," and not any('"' in line for line in lines):
@@ -158,15 +158,12 @@ class TextTable(Table):
         fields, n_rows, said = self._heading(rows, comments, header)
         body = rows[n_rows:]
         self._name(fields, body, said)
-        self.skipped = _lines_of(lines, self.separator, n_rows)
+        self.skipped = ends[n_rows - 1] if n_rows else 0
         self.decimal = told or decided(map(notation_of, {cell for row in body for cell in row}))
         self._blanks = any(f"{self.separator} " in line for line in lines)  # numbers need no such care of the parser
         # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
         self.bytes_per_row = 2.0 * max(map(len, lines)) + 48 * self.width
-        usual = {".csv": ",", ".tsv": "\t"}.get(
-            (path.with_suffix("") if path.suffix in PACKED else path).suffix.lower()
-        )
-        if len(self.names) > 1 and usual not in (None, self.separator):
+        if len(self.names) > 1 and USUAL.get(ending) not in (None, self.separator):
             self.remarks.append(f"columns are separated by {SEPARATORS[self.separator]}")
         if self.decimal == "," and told is None:
             self.remarks.append("commas stand before decimals")
@@ -188,7 +185,7 @@ class TextTable(Table):
         remarks: list[str] = []
         self.headed = header == "yes" or (header == "auto" and not numbers)
         if header == "auto" and numbers:
-            named = [name.strip() for name in next(_fields([comments[-1]], self.separator), [])] if comments else []
+            _, named = next(_fields(comments[-1:], self.separator), (0, []))
             if len(named) == len(first) and not any(map(self._is_data, named)):
                 self.headed = True
                 return named, 0, ["names are taken from the comment before the rows"]
@@ -325,10 +322,10 @@ class TextTable(Table):
                         places.append(number)
                         yield line
 
-            for row in _fields(lines(), self.separator):
+            for end, row in _fields(lines(), self.separator):
                 if taken > self.skipped:
-                    yield places[taken], [cell.strip() for cell in row] or [""]
-                taken = len(places)
+                    yield places[taken], row or [""]
+                taken = end + 1
 
     def problems(self, names: Sequence[str]) -> list[str]:
         """Return all rows of other length, and all cells that are no numbers in columns of numbers, by line."""
@@ -433,13 +430,13 @@ def _sampled(text: str, path: Path) -> tuple[list[str], list[str]]:
     return comments, lines
 
 
-def _separated(lines: list[str]) -> tuple[str | None, list[list[str]]]:
-    """Return the separator under which most lines have equally many fields, most of them numbers; and the rows."""
+def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
+    """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows."""
     best: tuple[float, float] = (-1.0, -1.0)
-    found: tuple[str | None, list[list[str]]] = (",", [])
+    found: tuple[str | None, list[int], list[list[str]]] = (",", [], [])
     for separator in SEPARATORS:
-        rows = [[cell.strip() for cell in row] for row in _fields(lines, separator)]
-        rows = [row for row in rows if len(row) > 1 or any(row)]
+        ended = [(end, row) for end, row in _fields(lines, separator) if len(row) > 1 or any(row)]
+        rows = [row for _, row in ended]
         if not rows:
             continue
         width, count = Counter(map(len, rows)).most_common(1)[0]
@@ -448,26 +445,19 @@ def _separated(lines: list[str]) -> tuple[str | None, list[list[str]]]:
         numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
         score = (round(count / len(rows), 1) if width > 1 else -0.5, numbers)
         if score > best:
-            best, found = score, (separator, rows)
+            best, found = score, (separator, [end for end, _ in ended], rows)
     return found
 
 
-def _fields(lines: Iterable[str], separator: str | None) -> Iterator[list[str]]:
-    """Return the fields of every row; quoted fields may go across lines."""
+def _fields(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield how many lines were read so far, and the cells of every row: quoted cells may go across lines."""
     if separator is None:
-        return (line.split() for line in lines)
+        yield from enumerate(map(str.split, lines), 1)
+        return
     csv.field_size_limit(2 * LONGEST_LINE)
-    return csv.reader(lines, delimiter=separator)
-
-
-def _lines_of(lines: list[str], separator: str | None, rows: int) -> int:
-    """Return how many lines so many rows take; more than one each where quoted fields go across lines."""
-    if separator is None:
-        return rows
     reader = csv.reader(lines, delimiter=separator)
-    while rows:
-        rows -= any(cell.strip() for cell in next(reader))
-    return reader.line_num
+    for row in reader:
+        yield reader.line_num, [cell.strip() for cell in row]
 
 
 def _doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
