@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,6 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, unknown
 
-# What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
-# "Na" is not among them: it is sodium.
-MISSING = (
-    *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "nan", "NaN", "NAN", "NULL", "null"),
-    *("Null", "None", "none", "NONE", "#DIV/0!", "#VALUE!", "#REF!"),
-)
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
 # Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
@@ -56,12 +50,6 @@ SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%�
 DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
 
 
-def empty_tokens(na: Iterable[str]) -> tuple[str, ...]:
-    """Return what stands in cells that hold nothing: the usual and what is told; "none" turns the usual off."""
-    told = tuple(na)
-    return ("", *(one for one in told if one != "none")) if "none" in told else (*MISSING, *told)
-
-
 def tidied(cell: str) -> str:
     """Return a cell without blanks around it or between thousands, and with a hyphen for a minus."""
     cell = cell.strip().replace("−", "-")
@@ -86,7 +74,7 @@ def is_numeric(column: Any) -> bool:
     return column.dtype.kind in NUMERIC
 
 
-def texts_of(column: Any, na: Iterable[str]) -> tuple[NDArray[np.intp], list[str]]:
+def texts_of(column: Any, empty: Set[str]) -> tuple[NDArray[np.intp], list[str]]:
     """Return which text every cell holds, −1 where it holds nothing, and the different texts."""
     import pandas as pd
 
@@ -94,24 +82,24 @@ def texts_of(column: Any, na: Iterable[str]) -> tuple[NDArray[np.intp], list[str
     write = "{:.17g}".format if is_numeric(column) else str
     codes, cells = pd.factorize(column)
     texts = pd.Series([tidied(write(cell)) for cell in cells], dtype=object)
-    places, different = pd.factorize(texts.mask(texts.isin(empty_tokens(na))))
+    places, different = pd.factorize(texts.mask(texts.isin(empty)))
     return np.append(places, -1)[codes], list(different)
 
 
-def as_numbers(column: Any, mark: str | None, na: Iterable[str]) -> Cells:
+def as_numbers(column: Any, mark: str | None, empty: Set[str]) -> Cells:
     """Return a column as numbers, NaN where there is none, and where a cell holds something else."""
     if is_numeric(column):
         return column.to_numpy(dtype=float), np.zeros(len(column), dtype=bool)
-    codes, texts = texts_of(column, na)
+    codes, texts = texts_of(column, empty)
     sound = [notation_of(text) in READ_WITH[mark] for text in texts]
     plain = [text.replace("." if mark == "," else ",", "").replace(",", ".") for text in texts]
     numbers = [float(text) if good else np.nan for text, good in zip(plain, sound, strict=True)]
     return np.array([*numbers, np.nan])[codes], ~np.array([*sound, True])[codes]
 
 
-def indicators(column: Any, levels: Sequence[str], na: Iterable[str]) -> Cells:
+def indicators(column: Any, levels: Sequence[str], empty: Set[str]) -> Cells:
     """Return 1 where a cell holds a text, for all but the first of them, NaN for gaps; and where it holds another."""
-    codes, texts = texts_of(column, na)
+    codes, texts = texts_of(column, empty)
     place = dict(zip(levels, np.eye(len(levels)), strict=True))
     gap = np.full(len(levels), np.nan)
     rows = np.array([*(place.get(text, gap) for text in texts), gap])
@@ -168,9 +156,9 @@ class Column:
         self.dates, self.spaced, self.signed, self._largest_whole = True, "", "", 0.0
         self.mark: str | None = None  # what stands before decimals, once that is settled
 
-    def add(self, column: Any, na: Iterable[str]) -> None:
+    def add(self, column: Any, empty: Set[str]) -> None:
         """Count the cells of one block."""
-        codes, cells = texts_of(column, na)
+        codes, cells = texts_of(column, empty)
         kinds = {cell: notation_of(cell) or ("signed" if SIGNED.fullmatch(cell) else "") for cell in cells}
         for kind, count in zip(kinds.values(), np.bincount(codes[codes >= 0], minlength=len(cells)), strict=True):
             self.kinds[kind] += int(count)
@@ -273,7 +261,7 @@ class Columns:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
         self.empty = {name: None for name in self.empty if not frame[name].notna().any()}
         for name, one in self.seen.items():
-            one.add(frame[name], self._table.na)
+            one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
 
     def leave_out(self, names: Sequence[str]) -> None:
@@ -328,10 +316,10 @@ class Columns:
         for name in self.used:
             column = frame[name]
             if name in self.levels:
-                values, bad = indicators(column, self.levels[name], self._table.na)
+                values, bad = indicators(column, self.levels[name], self._table.empty)
                 self._unknown.update((name, str(cell).strip()) for cell in column[bad])
             else:
-                values, bad = as_numbers(column, self.seen[name].mark if name in self.seen else None, self._table.na)
+                values, bad = as_numbers(column, self.seen[name].mark if name in self.seen else None, self._table.empty)
                 wrong = zip(np.flatnonzero(bad).tolist(), column[bad], strict=True)
                 problems += [(first + row, name, f"{str(cell)!r} is not a number") for row, cell in wrong]
             parts.append(values)
@@ -359,10 +347,32 @@ class Columns:
         columns = dict.fromkeys(name for _, name, _ in cells)
         listed = self._table.placed(cells)
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            found = self._table.problems([name for name in self.used if name not in self.levels])
+            found = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self.used if name not in columns]
         seen = [self.seen[name] for name in columns if name in self.seen]
         few = len(seen) == len(columns) and all(one.few_wrong for one in seen)
         tokens = dict.fromkeys(token for one in seen for token in one.tokens if few)
         return TableError(self._table.path, listed, columns, others, tokens)
+
+
+def uneven_or_wrong(table: Table, names: Sequence[str]) -> list[str]:
+    """Return all rows of other length, and all cells that are no numbers in columns of numbers, by line.
+
+    The rows are read again, slowly: only when there is something to say.
+    """
+    used = [(table.names.index(name), name) for name in names]
+    found: list[tuple[int, str]] = []
+    texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
+    numbers = dict.fromkeys(names, 0)
+    for line, row in table.numbered_rows():
+        if len(row) != table.width:
+            found.append((line, f"line {line}: {len(row)} columns, but the first line has {table.width}"))
+            continue
+        for j, name in used:
+            if notation_of(row[j]):
+                numbers[name] += 1
+            elif row[j] not in table.empty:
+                texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
+    found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
+    return [said for _, said in sorted(found)]

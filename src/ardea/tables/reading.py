@@ -14,13 +14,13 @@ import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import NOTATIONS, decided, empty_tokens, notation_of
+from ardea.tables.columns import NOTATIONS, decided, notation_of, uneven_or_wrong
 from ardea.tables.stored import (
     ARRAYS,
     PARQUET,
@@ -126,7 +126,6 @@ class TextTable(Table):
     ) -> None:
         super().__init__(path, [], (), na)
         self.sheet, self.once, self.told_decimal = sheet, not path.is_file(), decimal
-        self._empty = frozenset(empty_tokens(na))
         self._chunks: Iterator[bytes] | None = None
         chunks = self._stored()
         with nullcontext() if self.once else closing(chunks):
@@ -200,14 +199,14 @@ class TextTable(Table):
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
-        return cell in self._empty or notation_of(cell) != ""
+        return cell in self.empty or notation_of(cell) != ""
 
     def _is_units(self, row: list[str], below: list[list[str]]) -> bool:
         """Whether the second row holds units: a text, not a number, above columns of numbers alone."""
         if any(map(notation_of, row)):
             return False
         for j in range(len(row)):
-            cells = [one[j] for one in below if j < len(one) and one[j] not in self._empty]
+            cells = [one[j] for one in below if j < len(one) and one[j] not in self.empty]
             if not self._is_data(row[j]) and cells and all(map(notation_of, cells)):
                 return True
         return False
@@ -278,11 +277,11 @@ class TextTable(Table):
                 gap_at_end |= self.separator is None and bool(frame.iloc[:, -1].isna().any())
                 yield frame if list(names) == list(frame.columns) else frame[list(names)]
         except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, OverflowError) as error:
-            found = [] if isinstance(error, UnicodeDecodeError) else self.problems(names)
+            found = [] if isinstance(error, UnicodeDecodeError) else uneven_or_wrong(self, names)
             said = f"{self.path} cannot be read as text: {' '.join(str(error).split())}"
             raise (TableError(self.path, found) if found else ValueError(said)) from error
         uneven = self.separator and lines.separators != n_read * (self.width - 1)
-        if (gap_at_end or uneven) and (found := self.problems(names)):  # none where quotes hold separators
+        if (gap_at_end or uneven) and (found := uneven_or_wrong(self, names)):  # none where quotes hold separators
             raise TableError(self.path, found)
 
     def _parsed(self, lines: Lines, rows: int) -> Iterator[Any]:
@@ -291,7 +290,7 @@ class TextTable(Table):
 
         names = [*self.names, *(f"\0{j}" for j in range(self.width - len(self.names)))]
         settings = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names, **AS_THEY_ARE}
-        settings |= {"na_values": list(self._empty), "skipinitialspace": self._blanks}
+        settings |= {"na_values": list(self.empty), "skipinitialspace": self._blanks}
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         try:
@@ -310,7 +309,7 @@ class TextTable(Table):
     # What is wrong with it: read again, slowly, only when there is something to say
 
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows below the names, each with the number of its first line; none of a pipe."""
+        """Yield the rows below the names, each with the number of its first line; of a pipe none."""
         if self.once:
             return
         places, taken = [0], 1
@@ -326,38 +325,6 @@ class TextTable(Table):
                 if taken > self.skipped:
                     yield places[taken], row or [""]
                 taken = end + 1
-
-    def problems(self, names: Sequence[str]) -> list[str]:
-        """Return all rows of other length, and all cells that are no numbers in columns of numbers, by line."""
-        used = [(self.names.index(name), name) for name in names]
-        found: list[tuple[int, str]] = []
-        texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
-        numbers = dict.fromkeys(names, 0)
-        for line, row in self.numbered_rows():
-            if len(row) != self.width:
-                found.append((line, f"line {line}: {len(row)} columns, but the first line has {self.width}"))
-                continue
-            for j, name in used:
-                if notation_of(row[j]):
-                    numbers[name] += 1
-                elif row[j] not in self._empty:
-                    texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
-        found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
-        return [said for _, said in sorted(found)]
-
-    def taken_as_empty(self, names: Sequence[str]) -> list[str]:
-        """Return which texts in columns were taken as empty, and how many cells."""
-        used, found = [self.names.index(name) for name in names], Counter[str]()
-        for _, row in self.numbered_rows():
-            found.update(row[j] for j in used if j < len(row) and row[j] and row[j] in self._empty)
-        counts = {token: f"{count} cell{'s' * (count > 1)}" for token, count in found.most_common(5)}
-        hints = {token: "" if token in self.na else "; --na none: not" for token in counts}
-        return [f"{token!r} was taken as empty ({counts[token]}{hints[token]})" for token in counts]
-
-    def places(self, rows: Sequence[int]) -> list[str]:
-        """Return the lines of rows."""
-        lines = [line for line, _ in islice(self.numbered_rows(), max(rows, default=0) + 1)]
-        return [f"line {lines[row]}" for row in rows] if lines else super().places(rows)
 
 
 class Lines:

@@ -214,7 +214,17 @@ class Rows:
         if len(X) > 1 and (same := [self.names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]):
             self._noticed.append(f"the same in every row, so that nothing can be said of it: {', '.join(same[:5])}")
         if self.n_left_out and self.n_read * len(self._columns.used) <= MOST_CELLS:
-            self._noticed += self.table.taken_as_empty(list(self.gaps))
+            self._noticed += self._taken_as_empty()
+
+    def _taken_as_empty(self) -> list[str]:
+        """Return which texts in columns with gaps were taken as empty, and how many cells."""
+        table, found = self.table, Counter[str]()
+        used = [table.names.index(name) for name in self.gaps]
+        for _, row in table.numbered_rows():
+            found.update(row[j] for j in used if j < len(row) and row[j] and row[j] in table.empty)
+        counts = {token: f"{count} cell{'s' * (count > 1)}" for token, count in found.most_common(5)}
+        hints = {token: "" if token in table.na else "; --na none: not" for token in counts}
+        return [f"{token!r} was taken as empty ({counts[token]}{hints[token]})" for token in counts]
 
     def compressed(self, progress: bool | None = None) -> CompressedRows:
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""

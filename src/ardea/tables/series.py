@@ -110,7 +110,7 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
 
 def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
     """Return the rows of every series, by the texts that tell them apart, in the order of their first rows."""
-    codes, _ = texts_of(labels, table.na)
+    codes, _ = texts_of(labels, table.empty)
     groups = [np.flatnonzero(codes == one) for one in dict.fromkeys(codes.tolist())]
     return [numbers[rows] for rows in groups], [None if times is None else times[rows] for rows in groups]
 
@@ -164,11 +164,11 @@ def _as_times(column: Any, table: Table) -> tuple[NDArray[Any], NDArray[np.bool_
     if is_numeric(column):
         dates = compact_dates(column.to_numpy(dtype=float))
         return (column.to_numpy(dtype=float) if dates is None else dates), none
-    codes, texts = texts_of(column, table.na)
+    codes, texts = texts_of(column, table.empty)
     dates = as_dates([*texts, ""])[codes]
     if np.isnat(dates).sum() <= len(dates) / 2:
         return dates, none
-    return as_numbers(column, table.decimal or ".", table.na)
+    return as_numbers(column, table.decimal or ".", table.empty)
 
 
 def _clocks(states: list[str], x: Array) -> Iterator[str]:
