@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, unknown
+from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
@@ -294,8 +294,7 @@ class Columns:
 
     def _remark_on_texts(self, name: str) -> None:
         texts, names = self.levels[name], self.names_of(name)
-        shown = ", ".join(names[:5]) + ", …" * (len(names) > 5)
-        encoded = f"holds {len(texts)} texts: encoded as {shown}, against {texts[0]!r}" if names else ""
+        encoded = f"holds {len(texts)} texts: encoded as {shortened(names)}, against {texts[0]!r}" if names else ""
         self.remarks.append(f"column {name!r} {encoded or 'is the same in every row and was left out'}")
 
     def names_of(self, column: str) -> list[str]:

@@ -31,7 +31,7 @@ from ardea.tables.stored import (
     read_spreadsheet,
     sheet_names,
 )
-from ardea.tables.table import Table, TableError, sound_names
+from ardea.tables.table import Table, TableError, shortened, sound_names
 
 KNOWN = (".csv", ".tsv", ".txt", ".dat", ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
 PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b"\xfd7zXZ", lzma.open)}
@@ -191,11 +191,11 @@ class TextTable(Table):
             self.headed = _counts_on(first, body)
             if self.headed or all(map(_is_whole, first)):
                 kind = "names (--header no: as data)" if self.headed else "data (--header yes: as names)"
-                remarks.append(f"the first row, {_shortened(first)}, was read as {kind}")
+                remarks.append(f"the first row, {shortened(first)}, was read as {kind}")
         if not self.headed:
             return [f"x{j}" for j in range(len(first))], 0, remarks
         units = bool(body) and self._is_units(body[0], body[1:])
-        remarks += [f"the second row, {_shortened(body[0])}, was read as units"] if units else []
+        remarks += [f"the second row, {shortened(body[0])}, was read as units"] if units else []
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
@@ -436,10 +436,6 @@ def _doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
             read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
             remarks.append(f"{read}; if they group thousands, give --decimal ,")
     return remarks
-
-
-def _shortened(row: list[str]) -> str:
-    return ", ".join(row[:5]) + ", …" * (len(row) > 5)
 
 
 def _is_whole(cell: str) -> bool:

@@ -148,6 +148,11 @@ def safe_name(name: str) -> str:
     return printable(" ".join(name.split()))
 
 
+def shortened(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names of a list."""
+    return ", ".join(names[:most]) + ", …" * (len(names) > most)
+
+
 def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return names that are there, printable and different, and what had to be changed."""
     remarks, names, taken, used = [], [], set(fields), set[str]()
@@ -197,8 +202,7 @@ def unknown(name: str | int, known: Iterable[str], where: str) -> ValueError:
     names = list(known)
     close = _closest(str(name), names)
     meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
-    return ValueError(f"{where} {name!r}.{meant} There are {shown or 'none'}.")
+    return ValueError(f"{where} {name!r}.{meant} There are {shortened(names, SHOWN_NAMES) or 'none'}.")
 
 
 def _closest(name: str, names: Sequence[str]) -> list[str]:
