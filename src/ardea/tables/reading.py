@@ -152,8 +152,6 @@ class TextTable(Table):
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
         if told == "," and self.separator == "," and not any('"' in line for line in lines):
             raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
-        if not rows:
-            raise ValueError(f"{path} is empty.")
         fields, n_rows, said = self._heading(rows, comments, header)
         body = rows[n_rows:]
         self._name(fields, body, said)
