@@ -58,7 +58,7 @@ class Found:
     @property
     def equations(self) -> list[Equation]:
         """Return what was found, under the names of the targets."""
-        return equations_of(self.model, self.targets)
+        return list(self.model.equations_) if self.targets is None else equations_of(self.model, self.targets)
 
 
 def run(options: argparse.Namespace) -> None:
