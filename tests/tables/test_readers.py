@@ -739,6 +739,28 @@ def test_marks_that_stay_in_doubt_name_the_option(tmp_path):
     assert not open_rows(text_file(tmp_path, "p,y\n1.775,1\n3.100,3\n"), "y").remarks  # commas separate
 
 
+def test_a_first_row_of_minus_signs_is_data(tmp_path):
+    path = text_file(tmp_path, "\u22121,\u22122\n\u22123,4\n")
+    np.testing.assert_array_equal(cells_of(path), [[-1, -2], [-3, 4]])
+    assert not open_table(path).headed
+
+
+def test_a_point_before_an_exponent_groups_no_thousands(tmp_path):
+    path = text_file(tmp_path, "a;y\n1.234e+01;1,5\n2.345e+01;2,5\n")
+    with pytest.raises(TableError, match=r"line 2, column 'a': '1\.234e\+01' is not a number"):
+        open_rows(path, "y", decimal=",").arrays()
+
+
+def test_a_category_that_is_not_there_is_named(tmp_path):
+    path = text_file(tmp_path, "a,y\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match=r"no column 'colour'\. There are a, y"):
+        open_rows(path, "y", categorical=["colour"])
+
+
+def test_a_file_of_separators_alone(tmp_path):
+    assert open_table(text_file(tmp_path, ";\n;\n;\n"), header="yes").names == ["x0"]
+
+
 def test_a_name_of_two_columns_is_no_target(tmp_path):
     path = text_file(tmp_path, "a,y,y\n1,2,3\n4,5,7\n")
     with pytest.raises(ValueError, match=r"columns 1 and 2 \(counted from 0\) are both named 'y'"):

@@ -17,6 +17,7 @@ import numpy as np
 
 from ardea import __version__
 from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
+from ardea.cli.program import COMMANDS, METHODS
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.dynamics.series import as_numbers
@@ -30,20 +31,17 @@ from ardea.tables.columns import level_names
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import Table, TableError, joined_names, listed
+from ardea.tables.table import Table, TableError, joined_names, listed, shortened
 from ardea.tables.writing import write_whole
 
-KINDS: dict[str, Any] = {"sparse": SparseARD, "ard": ARD, "vi": ARDvi, "r": ARDr}
-KINDS |= {"m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}
+KINDS: dict[str, Any] = dict(zip(METHODS, (SparseARD, ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL), strict=True))
 # d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
 GRAM_COPIES = 4
 # Different cells that a command takes as empty, each by an option (a convention: a line).
 MOST_TOKENS = 5
 FIGURE_FORMATS = ("png", "svg")
-# Options that stand at these are not part of the command that does the same again.
-USUAL = {"missing": "drop", "criterion": "evidence", "method": "sparse", "level": 0.95}
-USUAL |= {"header": "auto"}
-NOT_REPEATED = {"command", "source", "run", "json", "memory"}
+# Options that are not part of the command that does the same again.
+NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -187,13 +185,13 @@ def command_line(options: argparse.Namespace) -> str:
     """Return a command that does the same again, from the options that differ from their defaults."""
     first = getattr(options, "source", None) or options.data
     parts = ["ardea", options.command, str(first)]
-    for name, value in vars(options).items():
-        if value is None or value is False or USUAL.get(name) == value or name in NOT_REPEATED or value == first:
+    for option, settings in (one for one in COMMANDS[options.command][2] if isinstance(one, tuple)):
+        value = getattr(options, option.strip("-").replace("-", "_"))
+        if value in (None, False, first, settings.get("default")) or option in NOT_REPEATED:
             continue
-        if name == "noise" and isinstance(value, list):
+        if option == "--noise" and isinstance(value, list):
             value = ",".join(map(repr, value))
         for one in value if isinstance(value, list) else [value]:
-            option = "--" + name.replace("_", "-")
             dashed = str(one).startswith("-")  # would be taken for an option
             parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
     return shlex.join(parts)
@@ -323,25 +321,26 @@ def discovered(options: argparse.Namespace) -> Found:
     """Find the equations of a time series or a field."""
     series, unit = series_of(options)
     library: Any = None
+    order = 2 if options.second_order else 1
     if options.degree is not None:
         library = Polynomials(options.degree) if series.space is None else FieldTerms(powers=options.degree)
-        _require_room(series, library, 2 if options.second_order else 1)
+        _require_room(series, library, order)
     if series.space is not None and (options.map or options.second_order or options.form not in (None, "weak")):
         raise Failure("Fields are found in weak form and continuous time: leave out --form, --map and --second-order.")
     working(f"Searching: {series.described()}")
-    model = Discovery(library, **_search_settings(options), verbose=int(sys.stderr.isatty()))
+    noise = {"noise" if isinstance(options.noise, str) else "noise_std": options.noise}
+    model = Discovery(
+        library,
+        form=options.form,
+        discrete_time=options.map,
+        false_terms=options.false_terms,
+        derivative_order=order,
+        verbose=int(sys.stderr.isatty()),
+        **noise,
+    )
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": unit}
     model.fit(series.x, series.t, **settings)
     return Found(model, series, (series.x, series.t, series.u))
-
-
-def _search_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options say of the search."""
-    settings = {"form": options.form, "discrete_time": options.map, "false_terms": options.false_terms}
-    settings["derivative_order"] = 2 if options.second_order else 1
-    if isinstance(options.noise, str):
-        return settings | {"noise": options.noise}
-    return settings | {"noise_std": options.noise}
 
 
 def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:
@@ -379,13 +378,13 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     many = len(found.equations)
     counted = f"{model.complexity} terms in {many} equation{'s' * (many > 1)}"
     chosen = f"chosen from {len(model.get_feature_names())} candidates for each"
-    noise = ", ".join(f"{one.name} {one.noise:.2g}" for one in found.equations[:8])
+    noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
     return [
         f"{options.data}: {series.described()}",
         "",
         text.getvalue(),
         f"{counted}, {chosen}; ± is half the {100 * options.level:g} % interval.",
-        f"Noise seen by the equations: {noise}{', …' * (many > 8)}.",
+        f"Noise seen by the equations: {noise}.",
         *_process_noise(model),
     ]
 
@@ -460,10 +459,8 @@ def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:
     """Return all terms as CSV, with all digits."""
     rows: list[tuple[Any, ...]] = []
     for found in equations:
-        rows += (
-            [(found.left.text, "intercept", found.intercept, None, None, None)] if found.intercept is not None else []
-        )
-        rows += [(found.left.text, *row) for row in zip(*found.table(level).values(), strict=True)]
+        constant = [] if found.intercept is None else [("intercept", found.intercept, None, None, None)]
+        rows += [(found.left.text, *row) for row in (*constant, *zip(*found.table(level).values(), strict=True))]
     percent = f"{100 * level:g}%"
     return as_csv(rows, ["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
 

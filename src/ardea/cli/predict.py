@@ -13,7 +13,7 @@ from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.models import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
 from ardea.saving import load
-from ardea.tables.columns import ANY_NUMBER, Columns
+from ardea.tables.columns import Columns, notation_of
 from ardea.tables.reading import TextTable
 from ardea.tables.table import Table, unknown
 from ardea.tables.writing import write_whole
@@ -93,8 +93,7 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     """Return the columns that a model has kept, encoded as they were when it was fitted."""
     notes = table_notes(model)
     used = list(dict.fromkeys(columns_of(kept, notes["levels"])))
-    remarks = _matched_by_position(table, notes)
-    _check_columns(table, used, notes)
+    remarks = _matched(table, used, notes)
     frames = [*table.frames(ROWS, used or table.names[:1])]
     first = np.cumsum([0, *map(len, frames)]).tolist()
     if not kept or not frames:
@@ -105,49 +104,48 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     return values[:, places], [*remarks, *columns.remarks, *columns.unknown_texts()]
 
 
-def _matched_by_position(table: Table, notes: dict[str, Any]) -> list[str]:
-    """Take a file without names that lacks just the target, as the first or last column, by position; and say so."""
-    if notes["header"] or table.headed or len(table.names) != notes["columns"] - 1:
-        return []
-    if table.width == notes["columns"]:  # the last column is there, but empty
-        notes["columns"] -= 1
-        return []
-    if notes["target"] == f"x{len(table.names)}":
-        notes["columns"] -= 1
-        return [f"the last column of the model's file, its target {notes['target']}, is not there: as expected"]
-    if notes["target"] == "x0" and isinstance(table, TextTable):
-        notes["columns"] -= 1
-        table.names = [f"x{j + 1}" for j in range(len(table.names))]
-        return ["the first column of the model's file, its target x0, is not there: columns are counted from x1"]
-    return []
+def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str]:
+    """Refuse a table that lacks columns, and name all of them; return what was inferred.
+
+    Where neither file has names, columns are matched by position: both must have as many, but for a target that was the
+    first or the last.
+    """
+    width, fitted, target, said = len(table.names), notes["columns"], notes["target"], list[str]()
+    by_position = not notes["header"] and not table.headed
+    if by_position and fitted not in (width, table.width):  # a last column that is there, but empty, has no name
+        there = f"column of the model's file, its target {target}, is not there"
+        if width == fitted - 1 and target == f"x{width}":
+            said.append(f"the last {there}: as expected")
+        elif width == fitted - 1 and target == "x0" and isinstance(table, TextTable):
+            table.names = [f"x{j + 1}" for j in range(width)]
+            said.append(f"the first {there}: columns are counted from x1")
+        else:
+            raise Failure(
+                f"{table.path} has {width} columns, but the model was fitted to a file of {fitted}, the target "
+                f"{target} among them. Neither has a header, so columns are matched by position: give a file with all "
+                "columns (the target's may be empty), or put names above both."
+            )
+    if missing := [name for name in needed if name not in table.names]:
+        raise _lacking(table, missing, everything=len(missing) == len(needed), named=notes["header"])
+    return said
 
 
-def _check_columns(table: Table, needed: list[str], notes: dict[str, Any]) -> None:
-    """Refuse a table that lacks columns, and name all of them; without names, columns are matched by position."""
-    missing = [name for name in dict.fromkeys(needed) if name not in table.names]
-    if not notes["header"] and not table.headed and len(table.names) != notes["columns"]:
-        raise Failure(
-            f"{table.path} has {len(table.names)} columns, but the model was fitted to a file of {notes['columns']}, "
-            f"the target {notes['target']} among them. Neither has a header, so columns are matched by position: give "
-            "a file with all columns (the target's may be empty), or put names above both."
+def _lacking(table: Table, missing: list[str], everything: bool, named: bool) -> Exception:
+    """Return the error of a table without columns that a model needs: perhaps one of both files has no names."""
+    names, data = ", ".join(missing), [name for name in table.names if notation_of(name)]
+    if not table.headed:
+        return Failure(f"no header was found in {table.path}, and the model needs {names}: put names above it.")
+    if not named:
+        return Failure(
+            f"The model was fitted to a file without names, and needs {names} (counted from x0); {table.path} has "
+            f"names ({', '.join(table.names[:5])}): remove them, or name its columns so."
         )
-    if missing and not table.headed:
-        said = f"no header was found in {table.path}, and the model needs {', '.join(missing)}"
-        raise Failure(f"{said}: put names above it.")
-    if missing and not notes["header"]:
-        raise Failure(
-            f"The model was fitted to a file without names, and needs {', '.join(missing)} (counted from x0); "
-            f"{table.path} has names ({', '.join(table.names[:5])}): remove them, or name its columns so."
-        )
-    if len(missing) == len(needed) and (data := [name for name in table.names if ANY_NUMBER.fullmatch(name)]):
-        raise Failure(
-            f"no header was found in {table.path}: its first line holds numbers such as {data[0]}. The model needs "
-            f"{', '.join(missing)}: put names above it."
-        )
+    if everything and data:
+        first = f"no header was found in {table.path}: its first line holds numbers such as {data[0]}"
+        return Failure(f"{first}. The model needs {names}: put names above it.")
     if len(missing) == 1:
-        raise unknown(missing[0], table.names, f"{table.path} has no column")
-    if missing:
-        raise Failure(f"{table.path} lacks columns of the model: {', '.join(missing)}.")
+        return unknown(missing[0], table.names, f"{table.path} has no column")
+    return Failure(f"{table.path} lacks columns of the model: {names}.")
 
 
 def simulate(options: argparse.Namespace) -> None:

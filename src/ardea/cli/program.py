@@ -18,7 +18,7 @@ from typing import Any
 
 from ardea import __version__
 from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable
-from ardea.paper.runner import add_options as _reproduce
+from ardea.paper.runner import add_options as add_reproduce
 
 # Numbers beyond these have squares that are no numbers, and nobody counts further (derived: double precision).
 SMALLEST, LARGEST, MOST = 1e-150, 1e150, 10**15
@@ -171,18 +171,17 @@ def reader(convert: Callable[[str], Any], is_sound: Callable[[Any], bool], what:
     return read
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
+def whole(least: int, most: int = MOST) -> Callable[[str], int]:
     """Return a reader of whole numbers within bounds."""
     return reader(int, lambda value: least <= value <= most, f"a whole number from {least} to {most}")
 
 
-def _has_names(text: str) -> bool:
-    parts = next(csv.reader([text], skipinitialspace=True), [""])
-    return all(part.strip() for part in parts)
-
-
 # Which columns a list means, their names tell: it is handed on as it is.
-names = reader(str, _has_names, "a list of names with commas between them")
+names = reader(
+    str,
+    lambda text: all(part.strip() for part in next(csv.reader([text], skipinitialspace=True), [""])),
+    "a list of names with commas between them",
+)
 numbers = reader(
     lambda text: [float(part) for part in text.split(",")],
     lambda found: all(map(math.isfinite, found)),
@@ -200,232 +199,207 @@ share = reader(float, lambda value: SMALLEST <= value < 1, "a number between 0 a
 
 # Options --------------------------------------------------------------------------------------------------------------
 
-
-def _add_lists(group: Any, **helps: str) -> None:
-    for name, text in helps.items():
-        group.add_argument(f"--{name}", action="append", type=names, metavar="A,B,…", help=text)
+Option = tuple[str, dict[str, Any]]
+Options = list[Option | str]  # a text begins a group
 
 
-def _add_fit(parser: argparse.ArgumentParser, noise: Callable[[str], Any] = positive) -> None:
-    group = parser.add_argument_group("regression")
-    group.add_argument("--target", metavar="COLUMN", help="the column to explain: its name, or its number from 0")
-    _add_lists(
-        group,
-        columns="columns to explain it with, by name or number from 0 (default: all others)",
-        drop="columns to leave out, such as dates: names or numbers; quote a name that has commas; may be repeated",
-        categorical="columns of texts or codes to encode, or `none` (default: those of at most 20 texts)",
-        keep="columns that belong to the model: never dropped",
-    )
-    group.add_argument(
-        "--missing",
-        choices=("drop", "refuse"),
-        default="drop",
-        help="rows with empty cells: leave them out (default), or stop",
-    )
-    group.add_argument("--method", choices=METHODS, default="sparse", help="which estimator (default: sparse)")
-    group.add_argument(
-        "--false-terms",
-        type=positive,
-        metavar="N",
-        help="terms without meaning that you accept on average (default: .3, of vi, r, m, l and map 1)",
-    )
-    group.add_argument("--strength", type=positive, metavar="S", help="alpha, lam or tau itself, instead")
-    group.add_argument("--search", action="store_true", help="try 15 strengths and choose by --criterion")
-    group.add_argument(
-        "--criterion",
-        choices=CRITERIA,
-        default="evidence",
-        metavar="NAME",
-        help=f"for --search: {', '.join(CRITERIA)} (default: evidence)",
-    )
-    group.add_argument("--no-intercept", action="store_true", help="the model passes through zero")
-    group.add_argument("--noise", type=noise, metavar="SIGMA", help="noise of the target, if known (else learned)")
+def option(usage: str, text: str, read: Callable[[str], Any] = str, **settings: Any) -> Option:
+    """Return an option or argument: how it is written, what it means, how its value is read."""
+    name, _, value = usage.partition(" ")
+    return name, {"help": text, "type": read, "metavar": value or None, **settings}
 
 
-def _add_discover(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("equations of motion")
-    group.add_argument("--time", metavar="COLUMN", help="the column (or array) of times: numbers, or dates")
-    group.add_argument("--step", type=positive, metavar="DT", help="time between rows, where there is no such column")
-    group.add_argument(
-        "--time-unit", choices=("s", "min", "h", "d"), help="unit for times that are dates (default: by their step)"
-    )
-    _add_lists(
-        group,
-        states="columns or arrays that obey equations: names or numbers (default: all others)",
-        inputs="columns that drive the system from outside",
-        space="arrays with the coordinates of a field's space axes",
-    )
-    group.add_argument("--series", metavar="COLUMN", help="column whose value tells several series apart")
-    most = whole(1, MOST)
-    group.add_argument("--degree", type=most, metavar="N", help="highest power of the states (default: 3, many: 2)")
-    group.add_argument(
+def several(name: str, text: str) -> Option:
+    """Return an option that takes a list of names, and may be repeated."""
+    return option(f"{name} A,B,…", text, names, action="append")
+
+
+def flag(name: str, text: str) -> Option:
+    """Return an option without a value."""
+    return name, {"help": text, "action": "store_true"}
+
+
+FALSE_TERMS = "terms without meaning that you accept on average (default: .3, of vi, r, m, l and map 1)"
+DROP = "columns to leave out, such as dates: names or numbers; quote a name that has commas; may be repeated"
+MISSING = "rows with empty cells: leave them out (default), or stop"
+CHOSEN_BY = f"for --search: {', '.join(CRITERIA)} (default: evidence)"
+REGRESSION: Options = [
+    "regression",
+    option("--target COLUMN", "the column to explain: its name, or its number from 0"),
+    several("--columns", "columns to explain it with, by name or number from 0 (default: all others)"),
+    several("--drop", DROP),
+    several("--categorical", "columns of texts or codes to encode, or `none` (default: those of at most 20 texts)"),
+    several("--keep", "columns that belong to the model: never dropped"),
+    option("--missing", MISSING, choices=("drop", "refuse"), default="drop"),
+    option("--method", "which estimator (default: sparse)", choices=METHODS, default="sparse"),
+    option("--false-terms N", FALSE_TERMS, positive),
+    option("--strength S", "alpha, lam or tau itself, instead", positive),
+    flag("--search", "try 15 strengths and choose by --criterion"),
+    option("--criterion NAME", CHOSEN_BY, choices=CRITERIA, default="evidence"),
+    flag("--no-intercept", "the model passes through zero"),
+]
+NOISE_OF_TARGET = ("--noise SIGMA", "noise of the target, if known (else learned)")
+MOTION: Options = [
+    "equations of motion",
+    option("--time COLUMN", "the column (or array) of times: numbers, or dates"),
+    option("--step DT", "time between rows, where there is no such column", positive),
+    option("--time-unit", "unit for times that are dates (default: by their step)", choices=("s", "min", "h", "d")),
+    several("--states", "columns or arrays that obey equations: names or numbers (default: all others)"),
+    several("--inputs", "columns that drive the system from outside"),
+    several("--space", "arrays with the coordinates of a field's space axes"),
+    option("--series COLUMN", "column whose value tells several series apart"),
+    option("--degree N", "highest power of the states (default: 3, many: 2)", whole(1)),
+    option(
         "--form",
+        "how data and equations meet (default: trajectory; fields and large libraries: weak)",
         choices=("trajectory", "weak", "derivative"),
-        help="how data and equations meet (default: trajectory; fields and large libraries: weak)",
-    )
-    group.add_argument("--map", action="store_true", help="discrete time: x[k+1] = f(x[k])")
-    group.add_argument(
-        "--second-order", action="store_true", help="only positions are measured: find x'' from x and x'"
-    )
-
-
-def _add_search(parser: argparse.ArgumentParser) -> None:
-    """Add what `discover` shares with `fit` by name."""
-    group = parser.add_argument_group("noise and false terms (trajectory form)")
-    group.add_argument(
-        "--noise",
-        type=noises,
-        metavar="KIND or S,S,…",
-        help="additive, proportional (to the state) or auto (default); or standard deviations, if they are known",
-    )
-    group.add_argument(
-        "--false-terms", type=positive, metavar="N", help="false terms accepted in all equations together (0.02)"
-    )
-
-
-def _add_text(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how the table is written (default: inferred, and said)")
-    group.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help="whether it begins with names")
-    group.add_argument("--decimal", choices=(",", "."), metavar=", or .", help="what stands before decimals")
-    group.add_argument(
-        "--na",
-        action="append",
-        metavar="TEXT",
-        help="what stands in empty cells, besides NA, nan, -, … (none: not these)",
-    )
-    group.add_argument("--sheet", metavar="NAME", help="of an Excel file: its name, or its number from 0 (the first)")
-    group.add_argument("--memory", default="1 GB", metavar="SIZE", help="larger tables are read in parts (1 GB)")
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("output")
-    _add_level(group)
-    group.add_argument("--json", action="store_true", help="print JSON for machines instead of text")
-    group.add_argument("--out", type=Path, metavar="DIR", help="also write model, table, figures and report there")
-
-
-def _add_level(parser: Any) -> None:
-    parser.add_argument("--level", type=share, default=0.95, metavar="P", help="probability of intervals (.95)")
+    ),
+    flag("--map", "discrete time: x[k+1] = f(x[k])"),
+    flag("--second-order", "only positions are measured: find x'' from x and x'"),
+]
+KNOWN_NOISE = "additive, proportional (to the state) or auto (default); or standard deviations, if they are known"
+NOISE: Options = [
+    "noise and false terms (trajectory form)",
+    option("--noise KIND or S,S,…", KNOWN_NOISE, noises),
+    option("--false-terms N", "false terms accepted in all equations together (0.02)", positive),
+]
+TEXT: Options = [
+    "how the table is written (default: inferred, and said)",
+    option("--header", "whether it begins with names", choices=("auto", "yes", "no"), default="auto"),
+    option("--decimal , or .", "what stands before decimals", choices=(",", ".")),
+    option("--na TEXT", "what stands in empty cells, besides NA, nan, -, … (none: not these)", action="append"),
+    option("--sheet NAME", "of an Excel file: its name, or its number from 0 (the first)"),
+    option("--memory SIZE", "larger tables are read in parts (1 GB)", default="1 GB"),
+]
+LEVEL = option("--level P", "probability of intervals (.95)", share, default=0.95)
+JSON = flag("--json", "print JSON for machines instead of text")
+OUTPUT: Options = [
+    "output",
+    LEVEL,
+    JSON,
+    option("--out DIR", "also write model, table, figures and report there", Path),
+]
+CSV_FILE = option("--out FILE", "write CSV there instead of printing it", Path)
 
 
 # Commands -------------------------------------------------------------------------------------------------------------
 
-
-def _demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=0, help="seed of the generated data (default: 0)")
-    place = Path("ardea-demo.png")
-    parser.add_argument("--plot", type=Path, default=place, metavar="FILE", help=f"where to draw Lorenz 63 ({place})")
-    parser.add_argument("--no-plot", action="store_true", help="print only")
-
-
-def _fit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, metavar="DATA", help="the table")
-    _add_fit(parser)
-    _add_text(parser)
-    _add_output(parser)
-
-
-def _predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a saved model, such as run/model.ardea")
-    parser.add_argument("data", type=Path, metavar="DATA", help="a table with the model's columns")
-    _add_text(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write CSV there instead of printing it")
-    parser.add_argument("--json", action="store_true", help="print JSON for machines instead of CSV")
-    _add_level(parser)
-
-
-def _discover(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, metavar="DATA", help="the time series or field")
-    _add_discover(parser)
-    _add_search(parser)
-    _add_text(parser)
-    _add_output(parser)
-
-
-def _simulate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="saved equations of motion")
-    parser.add_argument(
-        "--start",
-        type=numbers,
-        metavar="X,Y,…",
-        help="states at time 0; of second order: positions, then their rates (default: as the data began)",
-    )
-    parser.add_argument("--until", type=positive, required=True, metavar="T", help="last time; of a map, steps")
-    parser.add_argument("--step", type=positive, metavar="DT", help="time between rows (default: 100 rows)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write CSV there instead of printing it")
-
-
-def _rates(parser: argparse.ArgumentParser) -> None:
-    most = whole(1, MOST)
-    parser.add_argument("--columns", type=most, default=100, metavar="D", help="columns to choose from (default: 100)")
-    parser.add_argument("--false-terms", type=positive, metavar="N", help="false terms you accept (default: 1)")
-    parser.add_argument("--method", choices=METHODS[2:], help="with --strength: which method's")
-    parser.add_argument("--strength", type=positive, metavar="S", help="alpha, lam or tau, instead of --false-terms")
-    parser.add_argument("--t", type=numbers, metavar="T,T,…", help="t-statistics |ξ|√ρ/σ of the true terms")
-    parser.add_argument("--rho", type=positive, default=1.0, help="squared norm of a column (default: 1)")
-    parser.add_argument("--sigma", type=positive, default=1.0, help="noise (default: 1)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the operating curves (.png, .svg or .pdf)")
-    parser.add_argument("--json", action="store_true", help="print JSON for machines instead of text")
-
-
-def _report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", type=Path, metavar="SOURCE", help="a saved model, or data")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write the page (.html)")
-    parser.add_argument("--data", type=Path, metavar="DATA", help="rows to check a saved model against")
-    parser.add_argument("--title", help="title of the page")
-    _add_level(parser)
-    _add_fit(parser, noises)
-    _add_discover(parser)
-    _add_text(parser)
-
-
-def _completion(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=lambda options: print(completion(), end=""))
-
-
-COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
-    "demo": (_demo, "see it work, on data it makes itself"),
-    "fit": (_fit, "explain one column of a table by few others, with intervals"),
-    "predict": (_predict, "predict new rows with a saved model, with intervals"),
-    "discover": (_discover, "find equations of motion in a time series or a field"),
-    "simulate": (_simulate, "run saved equations of motion from a start"),
-    "rates": (_rates, "what a strength means: expected false and missed terms"),
-    "report": (_report, "write one HTML page about a model"),
-    "reproduce": (_reproduce, "make the tables and figures of the paper, as published or corrected"),
-    "completion": (_completion, "completion of commands and options for bash (and zsh)"),
+PICTURE = Path("ardea-demo.png")
+# What a command does, the function in `ardea.cli` that does it, and its options; a text begins a group of them.
+COMMANDS: dict[str, tuple[str, str, Options]] = {
+    "demo": (
+        "see it work, on data it makes itself",
+        "demo.run",
+        [
+            option("--seed", "seed of the generated data (default: 0)", whole(0, 2**32 - 1), default=0),
+            option("--plot FILE", f"where to draw Lorenz 63 ({PICTURE})", Path, default=PICTURE),
+            flag("--no-plot", "print only"),
+        ],
+    ),
+    "fit": (
+        "explain one column of a table by few others, with intervals",
+        "models.run",
+        [option("data DATA", "the table", Path), *REGRESSION, option(*NOISE_OF_TARGET, positive), *TEXT, *OUTPUT],
+    ),
+    "predict": (
+        "predict new rows with a saved model, with intervals",
+        "predict.run",
+        [
+            option("model MODEL", "a saved model, such as run/model.ardea", Path),
+            option("data DATA", "a table with the model's columns", Path),
+            CSV_FILE,
+            flag("--json", "print JSON for machines instead of CSV"),
+            LEVEL,
+            *TEXT,
+        ],
+    ),
+    "discover": (
+        "find equations of motion in a time series or a field",
+        "models.run",
+        [option("data DATA", "the time series or field", Path), *MOTION, *NOISE, *TEXT, *OUTPUT],
+    ),
+    "simulate": (
+        "run saved equations of motion from a start",
+        "predict.simulate",
+        [
+            option("model MODEL", "saved equations of motion", Path),
+            option(
+                "--start X,Y,…",
+                "states at time 0; of second order: positions, then their rates (default: as the data began)",
+                numbers,
+            ),
+            option("--until T", "last time; of a map, steps", positive, required=True),
+            option("--step DT", "time between rows (default: 100 rows)", positive),
+            CSV_FILE,
+        ],
+    ),
+    "rates": (
+        "what a strength means: expected false and missed terms",
+        "rates.run",
+        [
+            option("--columns D", "columns to choose from (default: 100)", whole(1), default=100),
+            option("--false-terms N", "false terms you accept (default: 1)", positive),
+            option("--method", "with --strength: which method's", choices=METHODS[2:]),
+            option("--strength S", "alpha, lam or tau, instead of --false-terms", positive),
+            option("--t T,T,…", "t-statistics |ξ|√ρ/σ of the true terms", numbers),
+            option("--rho", "squared norm of a column (default: 1)", positive, default=1.0),
+            option("--sigma", "noise (default: 1)", positive, default=1.0),
+            option("--plot FILE", "draw the operating curves (.png, .svg or .pdf)", Path),
+            JSON,
+        ],
+    ),
+    "report": (
+        "write one HTML page about a model",
+        "models.report",
+        [
+            option("source SOURCE", "a saved model, or data", Path),
+            option("--out FILE", "where to write the page (.html)", Path, required=True),
+            option("--data DATA", "rows to check a saved model against", Path),
+            option("--title", "title of the page"),
+            LEVEL,
+            *(*REGRESSION, option(*NOISE_OF_TARGET, noises), *MOTION, *TEXT),
+        ],
+    ),
+    "reproduce": ("make the tables and figures of the paper, as published or corrected", "", []),
+    "completion": ("completion of commands and options for bash (and zsh)", "program.complete", []),
 }
+
+
+def add_options(parser: argparse.ArgumentParser, command: str) -> None:
+    """Give a parser the options of a command."""
+    group: Any = parser
+    for one in COMMANDS[command][2]:
+        if isinstance(one, str):
+            group = parser.add_argument_group(one)
+        else:
+            group.add_argument(one[0], **one[1])
+    if command == "reproduce":
+        add_reproduce(parser)
 
 
 def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands, with the options of one command where that is asked for, else of all."""
-    return _parser_and_commands(asked)[0]
-
-
-def _parser_and_commands(asked: str | None) -> tuple[argparse.ArgumentParser, Any]:
     description = "Sparse Bayesian regression and equations of motion: few terms, honest error bars."
     parser = argparse.ArgumentParser("ardea", None, description, EPILOGS["ardea"], formatter_class=HelpFormatter)
     parser.add_argument("--version", action="version", version=f"ardea {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for name, (add_options, what) in COMMANDS.items():
-        told: dict[str, Any] = {
-            "help": what,
-            "description": f"{what[0].upper()}{what[1:]}.",
-            "epilog": EPILOGS.get(name),
-        }
-        command = commands.add_parser(name, formatter_class=HelpFormatter, **told)
+    for name, (what, _, _) in COMMANDS.items():
+        told: dict[str, Any] = {"description": f"{what[0].upper()}{what[1:]}.", "epilog": EPILOGS.get(name)}
+        command = commands.add_parser(name, help=what, formatter_class=HelpFormatter, **told)
         if asked in {None, name}:
-            add_options(command)
-    return parser, commands
+            add_options(command, name)
+    return parser
 
 
-def completion() -> str:
-    """Return a script for bash: commands first, then options after a dash, else files."""
-    _, commands = _parser_and_commands(None)
-    options = {
-        name: dict.fromkeys(re.findall("--[a-z-]+", one.format_help())) for name, one in commands.choices.items()
-    }
+def complete(_: argparse.Namespace) -> None:
+    """Print a script for bash: commands first, then options after a dash, else files."""
+    options = {}
+    for name in COMMANDS:
+        parser = argparse.ArgumentParser()
+        add_options(parser, name)
+        options[name] = dict.fromkeys(re.findall("--[a-z-]+", parser.format_help()))
     cases = "\n".join(f"    {name}) words='{' '.join(flags)}' ;;" for name, flags in options.items())
-    return f"""# bash completion for ardea, written by `ardea completion`
+    script = f"""# bash completion for ardea, written by `ardea completion`
 _ardea() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" words='{" ".join(options)} --help --version'
   if [ "$COMP_CWORD" -gt 1 ]; then
@@ -441,13 +415,7 @@ _ardea() {{
 }}
 complete -o filenames -F _ardea ardea
 """
-
-
-def _run_of(command: str) -> Callable[[argparse.Namespace], None]:
-    """Return what runs a command, from the module that is loaded for it."""
-    places = {"simulate": "predict.simulate", "fit": "models.run", "discover": "models.run", "report": "models.report"}
-    module, _, name = places.get(command, f"{command}.run").partition(".")
-    return getattr(importlib.import_module(f"ardea.cli.{module}"), name)
+    print(script, end="")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -459,7 +427,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = given[0] if given and given[0] in COMMANDS else None
         options = build_parser(asked).parse_args(given)
         command = options.command
-        run = getattr(options, "run", None) or _run_of(command)
+        module, _, name = COMMANDS[command][1].partition(".")
+        run = getattr(options, "run", None) or getattr(importlib.import_module(f"ardea.cli.{module}"), name)
         code = int(run(options) or 0)
         sys.stdout.flush()
     except KeyboardInterrupt:

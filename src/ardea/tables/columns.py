@@ -4,60 +4,69 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, unknown
+from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
 
-# What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
-# "Na" is not among them: it is sodium.
-MISSING = (
-    *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "nan", "NaN", "NAN", "NULL", "null"),
-    *("Null", "None", "none", "NONE", "#DIV/0!", "#VALUE!", "#REF!"),
-)
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
 # Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
 FEW = 0.1
-_EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
-_INFINITE = "[+-]?(?:inf|infinity|INF|Infinity|Inf)"
-PLAIN = rf"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+){_EXPONENT}|{_INFINITE}"
-# 1,5 and 1.234,5: the comma stands before decimals. 1,234 and 1,234.5: it groups thousands. 1,234 alone may be either.
-DECIMAL_COMMA = rf"[+-]?(?:[0-9]+,[0-9]*|,[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?:,[0-9]*)?){_EXPONENT}"
-THOUSANDS = rf"[+-]?[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})+(?:\.[0-9]*)?{_EXPONENT}"
-# 1.775: a number as it stands, or thousands where the comma stands before decimals.
-DOTTED = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"
-# 1 234 567,8 with blanks, narrow or not to be broken, between thousands.
-_BLANK = "[ \u00a0\u2009\u202f]"
-SPACED = rf"[+-]?[1-9][0-9]{{0,2}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?"
-ANY_NUMBER = re.compile(f"(?:{PLAIN}|{DECIMAL_COMMA}|{THOUSANDS}|{SPACED})")
-# How numbers are written by what stands before decimals; without a mark a comma makes no number.
-NOTATIONS = {
-    None: PLAIN,
-    ".": f"{PLAIN}|{THOUSANDS}",
-    ",": f"{DECIMAL_COMMA}|[+-]?[0-9]+{_EXPONENT}|{_INFINITE}",
-}
-SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
-DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
-WHOLE_NUMBER = re.compile("[+-]?[0-9]+")
 NUMERIC = "fiub"
-ROLES = {True: "stand before decimals", False: "group thousands"}
 Cells = tuple[Array, NDArray[np.bool_]]
 
 
-def empty_tokens(na: Iterable[str]) -> tuple[str, ...]:
-    """Return what stands in cells that hold nothing: the usual and what is told; "none" turns the usual off."""
-    told = tuple(na)
-    return ("", *(one for one in told if one != "none")) if "none" in told else (*MISSING, *told)
+# Cells ----------------------------------------------------------------------------------------------------------------
+
+_EXPONENT = "(?:[eE][+-]?[0-9]+)?"
+_GROUPED = "[+-]?[1-9][0-9]{0,2}"
+_BLANK = "[ \u00a0\u2009\u202f]"  # narrow, or not to be broken
+# 1 234 567,8 with blanks between thousands.
+SPACED = re.compile(rf"{_GROUPED}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?")
+# How numbers are written, by what the comma or dot in them tells; the first that fits holds.
+NOTATIONS = {
+    "whole": "[+-]?[0-9]+",
+    "dots": rf"{_GROUPED}\.[0-9]{{3}}",  # 1.775: decimals, or thousands where the comma stands before decimals
+    "point": rf"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+){_EXPONENT}",  # 1.5: can only stand before decimals
+    "plain": rf"[+-]?[0-9]+{_EXPONENT}|[+-]?(?:inf|infinity|INF|Infinity|Inf)",
+    "either": rf"{_GROUPED},[0-9]{{3}}{_EXPONENT}",  # 1,234: decimals or thousands
+    "decimal": rf"[+-]?(?:[0-9]+,[0-9]*|,[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?:,[0-9]*)?){_EXPONENT}",
+    "thousands": rf"{_GROUPED}(?:,[0-9]{{3}})+(?:\.[0-9]*)?{_EXPONENT}",
+}
+NOTATION = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in NOTATIONS.items()))
+# Which of them are numbers, by what stands before decimals; without a mark a comma makes no number.
+READ_WITH = {
+    None: {"whole", "dots", "point", "plain"},
+    ".": {"whole", "dots", "point", "plain", "thousands", "either"},
+    ",": {"whole", "dots", "plain", "decimal", "either"},
+}
+ROLES = {True: "stand before decimals", False: "group thousands"}
+SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
+DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
 
 
-def is_missing(cell: str, na: Iterable[str] = ()) -> bool:
-    """Whether a cell holds nothing."""
-    return cell in empty_tokens(na)
+def tidied(cell: str) -> str:
+    """Return a cell without blanks around it or between thousands, and with a hyphen for a minus."""
+    cell = cell.strip().replace("−", "-")
+    return re.sub(_BLANK, "", cell) if SPACED.fullmatch(cell) else cell
+
+
+def notation_of(cell: str) -> str:
+    """Return how a number is written, by its name in `NOTATIONS`; nothing where a cell holds no number."""
+    found = NOTATION.fullmatch(tidied(cell))
+    return str(found.lastgroup) if found else ""
+
+
+def decided(notations: Iterable[str]) -> str | None:
+    """Return what stands before decimals, None where nothing or both can."""
+    found = set(notations)
+    comma, point = "decimal" in found, not found.isdisjoint({"thousands", "point"})
+    return None if comma == point else "," if comma else "."
 
 
 def is_numeric(column: Any) -> bool:
@@ -65,35 +74,36 @@ def is_numeric(column: Any) -> bool:
     return column.dtype.kind in NUMERIC
 
 
-def stripped(column: Any, na: Iterable[str]) -> Any:
-    """Return a column as texts without blanks around them, missing where nothing stands."""
-    if is_numeric(column):  # codes: 1 and 1.0 are the same text
-        column = column.map(lambda value: f"{value:.17g}", na_action="ignore")
-    texts = column.astype("string").str.strip().str.replace("−", "-")
-    spaced = texts.str.fullmatch(SPACED).fillna(False)
-    if spaced.any():
-        texts = texts.mask(spaced, texts.str.replace(_BLANK, "", regex=True))
-    return texts.mask(texts.isin(empty_tokens(na)))
+def texts_of(column: Any, empty: Set[str]) -> tuple[NDArray[np.intp], list[str]]:
+    """Return which text every cell holds, −1 where it holds nothing, and the different texts."""
+    import pandas as pd
+
+    # Codes: 1 and 1.0 are the same text.
+    write = "{:.17g}".format if is_numeric(column) else str
+    codes, cells = pd.factorize(column)
+    texts = pd.Series([tidied(write(cell)) for cell in cells], dtype=object)
+    places, different = pd.factorize(texts.mask(texts.isin(empty)))
+    return np.append(places, -1)[codes], list(different)
 
 
-def as_numbers(column: Any, mark: str | None, na: Iterable[str]) -> Cells:
+def as_numbers(column: Any, mark: str | None, empty: Set[str]) -> Cells:
     """Return a column as numbers, NaN where there is none, and where a cell holds something else."""
     if is_numeric(column):
         return column.to_numpy(dtype=float), np.zeros(len(column), dtype=bool)
-    texts = stripped(column, na)
-    sound = texts.str.fullmatch(NOTATIONS[mark]).fillna(False).to_numpy(dtype=bool)
-    plain = texts.str.replace("." if mark == "," else ",", "", regex=False).str.replace(",", ".", regex=False)
-    cells = np.where(sound, plain.to_numpy(dtype=object, na_value="nan"), "nan")
-    return cells.astype(float), ~sound & texts.notna().to_numpy(dtype=bool)
+    codes, texts = texts_of(column, empty)
+    sound = [notation_of(text) in READ_WITH[mark] for text in texts]
+    plain = [text.replace("." if mark == "," else ",", "").replace(",", ".") for text in texts]
+    numbers = [float(text) if good else np.nan for text, good in zip(plain, sound, strict=True)]
+    return np.array([*numbers, np.nan])[codes], ~np.array([*sound, True])[codes]
 
 
-def indicators(column: Any, levels: Sequence[str], na: Iterable[str]) -> Cells:
+def indicators(column: Any, levels: Sequence[str], empty: Set[str]) -> Cells:
     """Return 1 where a cell holds a text, for all but the first of them, NaN for gaps; and where it holds another."""
-    texts = stripped(column, na)
-    found = (texts.to_numpy(dtype=object, na_value="")[:, None] == np.array(levels, dtype=object)).astype(float)
-    empty, known = texts.isna().to_numpy(dtype=bool), found.any(axis=1)
-    found[empty | ~known] = np.nan
-    return found[:, 1:], ~empty & ~known
+    codes, texts = texts_of(column, empty)
+    place = dict(zip(levels, np.eye(len(levels)), strict=True))
+    gap = np.full(len(levels), np.nan)
+    rows = np.array([*(place.get(text, gap) for text in texts), gap])
+    return rows[codes, 1:], np.array([*(text not in place for text in texts), False])[codes]
 
 
 def level_names(column: str, levels: Sequence[str]) -> list[str]:
@@ -104,30 +114,26 @@ def level_names(column: str, levels: Sequence[str]) -> list[str]:
 # Dates ----------------------------------------------------------------------------------------------------------------
 
 
-def as_dates(cells: Any) -> NDArray[Any]:
+def as_dates(texts: Sequence[str]) -> NDArray[Any]:
     """Return texts as dates in UTC, not a time where they are none."""
     import pandas as pd
 
-    texts = pd.Series(cells, dtype="string").str.strip()
-    texts = texts.where(texts.str.match(r"[0-9]{4}(?:-|[01][0-9][0-3][0-9]$|[01][0-9][0-3][0-9]T)"))
-    dates = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
+    cells = pd.Series(texts, dtype="string")
+    cells = cells.where(cells.str.match(r"[0-9]{4}(?:-|[01][0-9][0-3][0-9]$|[01][0-9][0-3][0-9]T)"))
+    dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     found: NDArray[Any] = dates.dt.tz_localize(None).to_numpy()
     return found
 
 
-def compact_dates(values: Any) -> NDArray[Any] | None:
+def compact_dates(values: Array) -> NDArray[Any] | None:
     """Return whole numbers such as 20240331 as dates, None where some number is none."""
-    numbers = np.asarray(values, dtype=float)
-    known = ~np.isnan(numbers)
-    # Years 1700 to 2299: what measured series bear (a convention).
-    if not known.any() or not np.all((numbers[known] >= 17000101) & (numbers[known] <= 22991231)):
+    known = ~np.isnan(values)
+    # Years 1700 to 2261: what measured series bear (a convention), and pandas counts in nanoseconds.
+    if not known.any() or not np.all((values[known] >= 17000101) & (values[known] <= 22611231)):
         return None
-    whole = np.where(known, numbers, 0).astype(np.int64)
-    months, days = whole // 10000 * 12 + whole // 100 % 100 - 1 - 12 * 1970, whole % 100
-    dates = months.astype("M8[M]").astype("M8[D]") + (days - 1)
-    again = dates.astype("M8[M]").astype(np.int64) == months
-    sound = (whole == numbers) & (whole // 100 % 100 <= 12) & (whole // 100 % 100 >= 1) & (days >= 1) & again
-    return np.where(known, dates, np.datetime64("NaT")).astype("M8[s]") if sound[known].all() else None
+    dates = np.full(len(values), np.datetime64("NaT"), dtype="M8[s]")
+    dates[known] = as_dates([f"{value:.9g}" for value in values[known].tolist()])
+    return None if np.isnat(dates[known]).any() else dates
 
 
 def looks_like_dates(values: Array) -> bool:
@@ -136,80 +142,57 @@ def looks_like_dates(values: Array) -> bool:
     return compact_dates(values) is not None or (bool(np.all(hours < 24)) and compact_dates(days) is not None)
 
 
-# Commas and dots in numbers -------------------------------------------------------------------------------------------
-
-
-def notation_of(cell: str) -> str:
-    """Return what the comma or dot in a number tells.
-
-    A comma that can only stand before decimals ("decimal"), only group thousands ("thousands"), or do both ("either");
-    a dot that can only stand before decimals ("point"), or also group thousands ("dots"); a "whole" number; or "".
-    """
-    cell = re.sub(_BLANK, "", cell) if re.fullmatch(SPACED, cell) else cell
-    if WHOLE_NUMBER.fullmatch(cell):
-        return "whole"
-    if re.fullmatch(PLAIN, cell):
-        return "dots" if re.fullmatch(DOTTED, cell) else "point" if "." in cell else ""
-    decimal, grouped = re.fullmatch(DECIMAL_COMMA, cell), re.fullmatch(THOUSANDS, cell)
-    return "either" if decimal and grouped else "decimal" if decimal else "thousands" if grouped else ""
-
-
-def decided(notations: set[str]) -> str | None:
-    """Return what stands before decimals, None where nothing or both can."""
-    comma, point = "decimal" in notations, not notations.isdisjoint({"thousands", "point"})
-    return None if comma == point else "," if comma else "."
-
-
 # Columns --------------------------------------------------------------------------------------------------------------
 
 
 class Column:
     """What was seen of a column that does not hold numbers only, over all blocks."""
 
-    def __init__(self, name: str, numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
-        self.name, self.numbers, self.texts, self._most = name, numbers, 0, most_levels
+    def __init__(self, name: str, n_numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
+        self.name, self._most = name, most_levels
+        self.kinds = Counter({"plain": n_numbers})  # cells by notation, or "signed", or "" for other texts
         self.levels: set[str] = set()
-        self.dates, self.spaced, self.signed, self._n_signed = True, "", "", 0
-        self.tokens: dict[str, None] = {}
-        self.notations: set[str] = set()
-        self._largest_whole = np.nan
+        self.tokens: dict[str, None] = {}  # texts, as they came
+        self.dates, self.spaced, self.signed, self._largest_whole = True, "", "", 0.0
         self.mark: str | None = None  # what stands before decimals, once that is settled
 
-    def add(self, column: Any, na: Iterable[str]) -> None:
+    def add(self, column: Any, empty: Set[str]) -> None:
         """Count the cells of one block."""
-        counts = stripped(column, na).value_counts()
-        if not self.spaced and not is_numeric(column):
-            raw = column.astype("string").str.strip()
-            self.spaced = next(iter(raw[raw.str.fullmatch(SPACED).fillna(False)].head(1)), "")
-        cells = [str(cell) for cell in counts.index]
-        numbers = [cell for cell in cells if ANY_NUMBER.fullmatch(cell)]
-        texts = [cell for cell in cells if not ANY_NUMBER.fullmatch(cell)]
-        signed = [cell for cell in texts if SIGNED.fullmatch(cell)]
-        self.numbers += int(counts[numbers].sum())
-        self.texts += int(counts[texts].sum())
-        self._n_signed += int(counts[signed].sum())
-        self.signed = self.signed or next(iter(signed), "")
+        codes, cells = texts_of(column, empty)
+        kinds = {cell: notation_of(cell) or ("signed" if SIGNED.fullmatch(cell) else "") for cell in cells}
+        for kind, count in zip(kinds.values(), np.bincount(codes[codes >= 0], minlength=len(cells)), strict=True):
+            self.kinds[kind] += int(count)
+        texts = [cell for cell, kind in kinds.items() if kind in ("", "signed")]
+        whole = (abs(float(cell)) for cell, kind in kinds.items() if kind == "whole")
+        self._largest_whole = max(self._largest_whole, *whole, 0.0)
+        self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
-        self.notations.update(map(notation_of, numbers))
-        whole = (abs(float(cell)) for cell in numbers if WHOLE_NUMBER.fullmatch(cell))
-        self._largest_whole = np.fmax(self._largest_whole, max(whole, default=np.nan))
+        if not self.spaced and not is_numeric(column):
+            given = (str(cell).strip() for cell in column.unique())
+            self.spaced = next(filter(SPACED.fullmatch, given), "")
+
+    @property
+    def n_texts(self) -> int:
+        """Number of cells that hold neither a number nor nothing."""
+        return self.kinds[""] + self.kinds["signed"]
 
     @property
     def few_wrong(self) -> bool:
         """Whether so few cells are no numbers that they are slips."""
-        return self.texts <= max(1, FEW * (self.texts + self.numbers))
+        return self.n_texts <= max(1, FEW * self.kinds.total())
 
     @property
     def contents(self) -> str:
         """What the column holds, by most of its cells: one text more than numbers may be a slip."""
-        if self.texts - self.numbers <= 1 and not (self.texts and not self.numbers):
+        texts, cells = self.n_texts, self.kinds.total()
+        if not texts or (texts < cells and 2 * texts - cells <= 1):
             return "numbers"
-        if 2 * self._n_signed > self.texts + self.numbers:
+        if 2 * self.kinds["signed"] > cells:
             return f"numbers with a sign, such as {self.signed!r}: remove the sign"
-        if self.dates and not self.numbers:
+        if self.dates and texts == cells:
             return "dates, not numbers"
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
 
@@ -220,7 +203,7 @@ class Column:
         thousand, since in a column of decimals some would have other than three digits; and else commas stand before
         decimals, unless they also separate the columns.
         """
-        found = self.notations
+        found = self.kinds.keys()
         strict = found & {"decimal", "thousands"}
         if len(strict) == 1:
             mark = "," if "decimal" in strict else "."
@@ -229,12 +212,12 @@ class Column:
         elif of_file or "either" not in found:
             mark = of_file or "."
         else:
-            mark = "." if self._largest_whole < 1000 or separator == "," else ","
+            mark = "." if ("whole" in found and self._largest_whole < 1000) or separator == "," else ","
         self.mark = told or mark
         return self._said(told or of_file)
 
     def _said(self, of_file: str | None) -> list[str]:
-        remarks, found, where = [], self.notations, f"in column {self.name!r}"
+        remarks, found, where = [], self.kinds.keys(), f"in column {self.name!r}"
         if found & {"decimal", "thousands", "either"}:
             doubt = found & {"decimal", "thousands", "either", "point"} == {"either"} and not of_file
             other = f"; if not, give --decimal {'.' if self.mark == ',' else ','}" if doubt else ""
@@ -259,12 +242,12 @@ class Columns:
         levels: dict[str, list[str]] | None = None,
     ) -> None:
         known = set(table.names)
-        if missing := [name for name in used if name not in known]:
+        if missing := [name for name in (*used, *(categorical or ())) if name not in known]:
             raise unknown(missing[0], table.names, f"{table.path} has no column")
         self._table, self.used, self._categorical = table, list(used), categorical
         self._unknown: Counter[tuple[str, str]] = Counter()
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
-        self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or ()}
+        self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
         self.empty = dict.fromkeys(used)
         self.remarks: list[str] = []
@@ -278,7 +261,7 @@ class Columns:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
         self.empty = {name: None for name in self.empty if not frame[name].notna().any()}
         for name, one in self.seen.items():
-            one.add(frame[name], self._table.na)
+            one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
 
     def leave_out(self, names: Sequence[str]) -> None:
@@ -304,15 +287,14 @@ class Columns:
             others = [name for name in self.used if name not in unusable]
             raise TableError(self._table.path, [*unusable.values()], unusable, others)
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
-        strict = {decided(one.notations) for one in numbers} - {None}
+        strict = {decided(one.kinds) for one in numbers} - {None}
         of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)
         for one in numbers:
             self.remarks += one.settle_mark(self._table.told_decimal, of_file, self._table.separator)
 
     def _remark_on_texts(self, name: str) -> None:
         texts, names = self.levels[name], self.names_of(name)
-        shown = ", ".join(names[:5]) + ", …" * (len(names) > 5)
-        encoded = f"holds {len(texts)} texts: encoded as {shown}, against {texts[0]!r}" if names else ""
+        encoded = f"holds {len(texts)} texts: encoded as {shortened(names)}, against {texts[0]!r}" if names else ""
         self.remarks.append(f"column {name!r} {encoded or 'is the same in every row and was left out'}")
 
     def names_of(self, column: str) -> list[str]:
@@ -333,14 +315,12 @@ class Columns:
         for name in self.used:
             column = frame[name]
             if name in self.levels:
-                values, bad = indicators(column, self.levels[name], self._table.na)
+                values, bad = indicators(column, self.levels[name], self._table.empty)
                 self._unknown.update((name, str(cell).strip()) for cell in column[bad])
             else:
-                values, bad = as_numbers(column, self.seen[name].mark if name in self.seen else None, self._table.na)
-                wrong = [
-                    (first + int(row), f"{str(column.iloc[row])!r} is not a number") for row in np.flatnonzero(bad)
-                ]
-                problems += [(row, name, trouble) for row, trouble in wrong]
+                values, bad = as_numbers(column, self.seen[name].mark if name in self.seen else None, self._table.empty)
+                wrong = zip(np.flatnonzero(bad).tolist(), column[bad], strict=True)
+                problems += [(first + row, name, f"{str(cell)!r} is not a number") for row, cell in wrong]
             parts.append(values)
         if problems:
             raise self.wrong(problems)
@@ -366,10 +346,32 @@ class Columns:
         columns = dict.fromkeys(name for _, name, _ in cells)
         listed = self._table.placed(cells)
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            found = self._table.problems([name for name in self.used if name not in self.levels])
+            found = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self.used if name not in columns]
         seen = [self.seen[name] for name in columns if name in self.seen]
         few = len(seen) == len(columns) and all(one.few_wrong for one in seen)
         tokens = dict.fromkeys(token for one in seen for token in one.tokens if few)
         return TableError(self._table.path, listed, columns, others, tokens)
+
+
+def uneven_or_wrong(table: Table, names: Sequence[str]) -> list[str]:
+    """Return all rows of other length, and all cells that are no numbers in columns of numbers, by line.
+
+    The rows are read again, slowly: only when there is something to say.
+    """
+    used = [(table.names.index(name), name) for name in names]
+    found: list[tuple[int, str]] = []
+    texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
+    numbers = dict.fromkeys(names, 0)
+    for line, row in table.numbered_rows():
+        if len(row) != table.width:
+            found.append((line, f"line {line}: {len(row)} columns, but the first line has {table.width}"))
+            continue
+        for j, name in used:
+            if notation_of(row[j]):
+                numbers[name] += 1
+            elif row[j] not in table.empty:
+                texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
+    found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
+    return [said for _, said in sorted(found)]

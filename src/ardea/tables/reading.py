@@ -14,13 +14,13 @@ import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import ANY_NUMBER, DOTTED, WHOLE_NUMBER, decided, empty_tokens, is_missing, notation_of
+from ardea.tables.columns import NOTATIONS, decided, notation_of, uneven_or_wrong
 from ardea.tables.stored import (
     ARRAYS,
     PARQUET,
@@ -31,7 +31,7 @@ from ardea.tables.stored import (
     read_spreadsheet,
     sheet_names,
 )
-from ardea.tables.table import Table, TableError, sound_names
+from ardea.tables.table import Table, TableError, shortened, sound_names
 
 KNOWN = (".csv", ".tsv", ".txt", ".dat", ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
 PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b"\xfd7zXZ", lzma.open)}
@@ -147,27 +147,20 @@ class TextTable(Table):
         text = codecs.getincrementaldecoder(self.encoding)().decode(head).lstrip("\ufeff")
         comments, lines = _sampled(text, path)
         try:
-            self.separator, rows = _separated(lines)
+            self.separator, ends, rows = _separated(lines)
         except csv.Error as error:
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
         if told == "," and self.separator == "," and not any('"' in line for line in lines):
             raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
-        if not rows:
-            raise ValueError(f"{path} is empty.")
         fields, n_rows, said = self._heading(rows, comments, header)
         body = rows[n_rows:]
         self._name(fields, body, said)
-        self.skipped = _lines_of(lines, self.separator, n_rows)
-        self.decimal = told or decided(
-            set(map(notation_of, {cell for row in body for cell in row if "," in cell or "." in cell}))
-        )
+        self.skipped = ends[n_rows - 1] if n_rows else 0
+        self.decimal = told or decided(map(notation_of, {cell for row in body for cell in row}))
         self._blanks = any(f"{self.separator} " in line for line in lines)  # numbers need no such care of the parser
         # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
         self.bytes_per_row = 2.0 * max(map(len, lines)) + 48 * self.width
-        usual = {".csv": ",", ".tsv": "\t"}.get(
-            (path.with_suffix("") if path.suffix in PACKED else path).suffix.lower()
-        )
-        if len(self.names) > 1 and usual not in (None, self.separator):
+        if len(self.names) > 1 and USUAL.get(ending) not in (None, self.separator):
             self.remarks.append(f"columns are separated by {SEPARATORS[self.separator]}")
         if self.decimal == "," and told is None:
             self.remarks.append("commas stand before decimals")
@@ -189,30 +182,30 @@ class TextTable(Table):
         remarks: list[str] = []
         self.headed = header == "yes" or (header == "auto" and not numbers)
         if header == "auto" and numbers:
-            named = [name.strip() for name in next(_fields([comments[-1]], self.separator), [])] if comments else []
+            _, named = next(_fields(comments[-1:], self.separator), (0, []))
             if len(named) == len(first) and not any(map(self._is_data, named)):
                 self.headed = True
                 return named, 0, ["names are taken from the comment before the rows"]
             self.headed = _counts_on(first, body)
-            if self.headed or all(map(WHOLE_NUMBER.fullmatch, first)):
+            if self.headed or all(map(_is_whole, first)):
                 kind = "names (--header no: as data)" if self.headed else "data (--header yes: as names)"
-                remarks.append(f"the first row, {_shortened(first)}, was read as {kind}")
+                remarks.append(f"the first row, {shortened(first)}, was read as {kind}")
         if not self.headed:
             return [f"x{j}" for j in range(len(first))], 0, remarks
         units = bool(body) and self._is_units(body[0], body[1:])
-        remarks += [f"the second row, {_shortened(body[0])}, was read as units"] if units else []
+        remarks += [f"the second row, {shortened(body[0])}, was read as units"] if units else []
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
-        return is_missing(cell, self.na) or ANY_NUMBER.fullmatch(cell) is not None
+        return cell in self.empty or notation_of(cell) != ""
 
     def _is_units(self, row: list[str], below: list[list[str]]) -> bool:
         """Whether the second row holds units: a text, not a number, above columns of numbers alone."""
-        if any(map(ANY_NUMBER.fullmatch, row)):
+        if any(map(notation_of, row)):
             return False
         for j in range(len(row)):
-            cells = [one[j] for one in below if j < len(one) and not is_missing(one[j], self.na)]
-            if not self._is_data(row[j]) and cells and all(map(ANY_NUMBER.fullmatch, cells)):
+            cells = [one[j] for one in below if j < len(one) and one[j] not in self.empty]
+            if not self._is_data(row[j]) and cells and all(map(notation_of, cells)):
                 return True
         return False
 
@@ -282,11 +275,11 @@ class TextTable(Table):
                 gap_at_end |= self.separator is None and bool(frame.iloc[:, -1].isna().any())
                 yield frame if list(names) == list(frame.columns) else frame[list(names)]
         except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, OverflowError) as error:
-            found = [] if isinstance(error, UnicodeDecodeError) else self.problems(names)
+            found = [] if isinstance(error, UnicodeDecodeError) else uneven_or_wrong(self, names)
             said = f"{self.path} cannot be read as text: {' '.join(str(error).split())}"
             raise (TableError(self.path, found) if found else ValueError(said)) from error
         uneven = self.separator and lines.separators != n_read * (self.width - 1)
-        if (gap_at_end or uneven) and (found := self.problems(names)):  # none where quotes hold separators
+        if (gap_at_end or uneven) and (found := uneven_or_wrong(self, names)):  # none where quotes hold separators
             raise TableError(self.path, found)
 
     def _parsed(self, lines: Lines, rows: int) -> Iterator[Any]:
@@ -295,7 +288,7 @@ class TextTable(Table):
 
         names = [*self.names, *(f"\0{j}" for j in range(self.width - len(self.names)))]
         settings = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names, **AS_THEY_ARE}
-        settings |= {"na_values": list(empty_tokens(self.na)), "skipinitialspace": self._blanks}
+        settings |= {"na_values": list(self.empty), "skipinitialspace": self._blanks}
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         try:
@@ -314,7 +307,7 @@ class TextTable(Table):
     # What is wrong with it: read again, slowly, only when there is something to say
 
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows below the names, each with the number of its first line; none of a pipe."""
+        """Yield the rows below the names, each with the number of its first line; of a pipe none."""
         if self.once:
             return
         places, taken = [0], 1
@@ -326,42 +319,10 @@ class TextTable(Table):
                         places.append(number)
                         yield line
 
-            for row in _fields(lines(), self.separator):
+            for end, row in _fields(lines(), self.separator):
                 if taken > self.skipped:
-                    yield places[taken], [cell.strip() for cell in row] or [""]
-                taken = len(places)
-
-    def problems(self, names: Sequence[str]) -> list[str]:
-        """Return all rows of other length, and all cells that are no numbers in columns of numbers, by line."""
-        used = [(self.names.index(name), name) for name in names]
-        found: list[tuple[int, str]] = []
-        texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
-        numbers = dict.fromkeys(names, 0)
-        for line, row in self.numbered_rows():
-            if len(row) != self.width:
-                found.append((line, f"line {line}: {len(row)} columns, but the first line has {self.width}"))
-                continue
-            for j, name in used:
-                if ANY_NUMBER.fullmatch(row[j]):
-                    numbers[name] += 1
-                elif not is_missing(row[j], self.na):
-                    texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
-        found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
-        return [said for _, said in sorted(found)]
-
-    def taken_as_empty(self, names: Sequence[str]) -> list[str]:
-        """Return which texts in columns were taken as empty, and how many cells."""
-        used, found = [self.names.index(name) for name in names], Counter[str]()
-        for _, row in self.numbered_rows():
-            found.update(row[j] for j in used if j < len(row) and row[j] and is_missing(row[j], self.na))
-        counts = {token: f"{count} cell{'s' * (count > 1)}" for token, count in found.most_common(5)}
-        hints = {token: "" if token in self.na else "; --na none: not" for token in counts}
-        return [f"{token!r} was taken as empty ({counts[token]}{hints[token]})" for token in counts]
-
-    def places(self, rows: Sequence[int]) -> list[str]:
-        """Return the lines of rows."""
-        lines = [line for line, _ in islice(self.numbered_rows(), max(rows, default=0) + 1)]
-        return [f"line {lines[row]}" for row in rows] if lines else super().places(rows)
+                    yield places[taken], row or [""]
+                taken = end + 1
 
 
 class Lines:
@@ -434,41 +395,34 @@ def _sampled(text: str, path: Path) -> tuple[list[str], list[str]]:
     return comments, lines
 
 
-def _separated(lines: list[str]) -> tuple[str | None, list[list[str]]]:
-    """Return the separator under which most lines have equally many fields, most of them numbers; and the rows."""
+def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
+    """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows."""
     best: tuple[float, float] = (-1.0, -1.0)
-    found: tuple[str | None, list[list[str]]] = (",", [])
+    found: tuple[str | None, list[int], list[list[str]]] = (",", [], [])
     for separator in SEPARATORS:
-        rows = [[cell.strip() for cell in row] for row in _fields(lines, separator)]
-        rows = [row for row in rows if len(row) > 1 or any(row)]
+        ended = [(end, row) for end, row in _fields(lines, separator) if len(row) > 1 or any(row)]
+        rows = [row for _, row in ended]
         if not rows:
             continue
         width, count = Counter(map(len, rows)).most_common(1)[0]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
-        numbers = sum(bool(ANY_NUMBER.fullmatch(cell)) or cell == "" for cell in cells) / max(1, len(cells))
+        numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
         score = (round(count / len(rows), 1) if width > 1 else -0.5, numbers)
         if score > best:
-            best, found = score, (separator, rows)
+            best, found = score, (separator, [end for end, _ in ended], rows)
     return found
 
 
-def _fields(lines: Iterable[str], separator: str | None) -> Iterator[list[str]]:
-    """Return the fields of every row; quoted fields may go across lines."""
+def _fields(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield how many lines were read so far, and the cells of every row: quoted cells may go across lines."""
     if separator is None:
-        return (line.split() for line in lines)
+        yield from enumerate(map(str.split, lines), 1)
+        return
     csv.field_size_limit(2 * LONGEST_LINE)
-    return csv.reader(lines, delimiter=separator)
-
-
-def _lines_of(lines: list[str], separator: str | None, rows: int) -> int:
-    """Return how many lines so many rows take; more than one each where quoted fields go across lines."""
-    if separator is None:
-        return rows
     reader = csv.reader(lines, delimiter=separator)
-    while rows:
-        rows -= any(cell.strip() for cell in next(reader))
-    return reader.line_num
+    for row in reader:
+        yield reader.line_num, [cell.strip() for cell in row]
 
 
 def _doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
@@ -476,22 +430,22 @@ def _doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
     remarks = []
     for j, name in enumerate(names):
         dots = [row[j] for row in rows if j < len(row) and "." in row[j]]
-        if dots and all(re.fullmatch(DOTTED, cell) for cell in dots):
+        if dots and all(notation_of(cell) == "dots" for cell in dots):
             read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
             remarks.append(f"{read}; if they group thousands, give --decimal ,")
     return remarks
 
 
-def _shortened(row: list[str]) -> str:
-    return ", ".join(row[:5]) + ", …" * (len(row) > 5)
+def _is_whole(cell: str) -> bool:
+    return re.fullmatch(NOTATIONS["whole"], cell) is not None
 
 
 def _counts_on(first: list[str], body: list[list[str]]) -> bool:
     """Whether a row of numbers looks like names: whole numbers in steps of one, above none that are whole."""
-    if not body or not all(map(WHOLE_NUMBER.fullmatch, first)):
+    if not body or not all(map(_is_whole, first)):
         return False
     whole = [int(cell) for cell in first]
     # 0, 1 above two columns may be the first values of a series; three such numbers, or two years, are names.
     if len(whole) < 2 or (len(whole) == 2 and whole[0] < 1000) or any(b - a != 1 for a, b in pairwise(whole)):
         return False
-    return not any(WHOLE_NUMBER.fullmatch(cell) for row in body for cell in row)
+    return not any(_is_whole(cell) for row in body for cell in row)

@@ -111,7 +111,7 @@ class Rows:
     def _forget(self) -> None:
         """Forget what was counted when the rows were last read."""
         self.n_read = self.n_left_out = 0
-        self.gaps: dict[str, int] = {}
+        self.gaps = Counter[str]()
         self._noticed: list[str] = []
 
     def _survey(self, may_leave_out: bool) -> bool:
@@ -158,7 +158,7 @@ class Rows:
             raise ValueError(f"{self.table.path} has no rows.")
         if self.n_left_out == self.n_read:
             problem = f"every row has empty cells, most of them in {self._emptiest()}"
-            raise TableError(self.table.path, [problem], [max(self.gaps, key=lambda name: self.gaps[name])])
+            raise TableError(self.table.path, [problem], [self.gaps.most_common(1)[0][0]])
 
     def _whole_rows(self, block: Array) -> Array:
         """Return the rows without gaps, and count the others; refuse what is no gap and no number either."""
@@ -174,16 +174,14 @@ class Rows:
                 error.tokens = tuple(sorted({str(value) for value in block[bad].tolist()}))
             raise error
         # Columns of one owner are empty together.
-        for name, count in dict(zip(owners, empty.sum(axis=0).tolist(), strict=True)).items():
-            if count:
-                self.gaps[name] = self.gaps.get(name, 0) + count
+        self.gaps += Counter(dict(zip(owners, empty.sum(axis=0).tolist(), strict=True)))
         left_out = empty.any(axis=1)
         self.n_left_out += int(left_out.sum())
         return block[~left_out]
 
     def _emptiest(self) -> str:
         """Return the columns with most gaps, with their numbers, as text."""
-        return ", ".join(f"{name!r} ({count})" for name, count in Counter(self.gaps).most_common(3))
+        return ", ".join(f"{name!r} ({count})" for name, count in self.gaps.most_common(3))
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """Yield (X, y), block by block; y has a second axis where there are several targets.
@@ -215,7 +213,17 @@ class Rows:
         if len(X) > 1 and (same := [self.names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]):
             self._noticed.append(f"the same in every row, so that nothing can be said of it: {', '.join(same[:5])}")
         if self.n_left_out and self.n_read * len(self._columns.used) <= MOST_CELLS:
-            self._noticed += self.table.taken_as_empty(list(self.gaps))
+            self._noticed += self._taken_as_empty()
+
+    def _taken_as_empty(self) -> list[str]:
+        """Return which texts in columns with gaps were taken as empty, and how many cells."""
+        table, found = self.table, Counter[str]()
+        used = [table.names.index(name) for name in self.gaps]
+        for _, row in table.numbered_rows():
+            found.update(row[j] for j in used if j < len(row) and row[j] and row[j] in table.empty)
+        counts = {token: f"{count} cell{'s' * (count > 1)}" for token, count in found.most_common(5)}
+        hints = {token: "" if token in table.na else "; --na none: not" for token in counts}
+        return [f"{token!r} was taken as empty ({counts[token]}{hints[token]})" for token in counts]
 
     def compressed(self, progress: bool | None = None) -> CompressedRows:
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""

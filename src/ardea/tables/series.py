@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, is_numeric, stripped
+from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, is_numeric, texts_of
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
-from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, unknown
+from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, shortened, unknown
 
 TIME_NAMES = re.compile("t|times?|date|datetime|days?|hours?|years?|month|zeit")
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
@@ -58,7 +58,7 @@ class Series:
     def described(self) -> str:
         """Return what was read, in one line."""
         states = self.names[: len(self.names) - self.n_inputs]
-        shown = ", ".join(states[:8]) + (", …" if len(states) > 8 else "")
+        shown = shortened(states, 8)
         if self.space is not None:
             grid = " × ".join(str(points.size) for points in self.space)
             return f"field {shown} on {grid} points at {np.size(self.t)} times"
@@ -110,8 +110,8 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
 
 def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
     """Return the rows of every series, by the texts that tell them apart, in the order of their first rows."""
-    texts = stripped(labels, table.na).to_numpy(dtype=object, na_value="")
-    groups = [np.flatnonzero(texts == one) for one in dict.fromkeys(texts.tolist())]
+    codes, _ = texts_of(labels, table.empty)
+    groups = [np.flatnonzero(codes == one) for one in dict.fromkeys(codes.tolist())]
     return [numbers[rows] for rows in groups], [None if times is None else times[rows] for rows in groups]
 
 
@@ -141,34 +141,34 @@ def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int,
 
 def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
     """Return a column as times: numbers, or dates; and what was inferred."""
-    found, remarks, bad = [], [], []
-    for first, frame in pieces:
-        column = frame[name]
-        times, wrong = _as_times(column, table)
-        if times.dtype.kind == "M" and column.dtype.kind != "M" and is_numeric(column):
-            remarks = [f"column {name!r} was read as dates ({column.iloc[0]:.0f})"]
-        missing = np.isnat(times) if times.dtype.kind in "mM" else np.isnan(times)
-        texts = [(int(row), str(column.iloc[row])) for row in np.flatnonzero(missing | wrong)]
-        bad += [(first + row, name, f"{text!r} is neither a number nor {A_DATE}") for row, text in texts]
-        found.append(times)
+    columns = [frame[name] for _, frame in pieces]
+    found = [_as_times(column, table) for column in columns]
+    bad = [
+        (first + row, name, f"{str(column.iloc[row])!r} is neither a number nor {A_DATE}")
+        for (first, _), column, times in zip(pieces, columns, found, strict=True)
+        for row in np.flatnonzero(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times)).tolist()
+    ]
     if bad:
         raise TableError(table.path, table.placed(bad))
-    return found, remarks
+    compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
+    return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
 
 
-def _as_times(column: Any, table: Table) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    none = np.zeros(len(column), dtype=bool)
-    if str(column.dtype).startswith("datetime64"):
-        zoned = getattr(column.dt, "tz", None) is not None
-        return (column.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else column).to_numpy(), none
+def _as_times(column: Any, table: Table) -> NDArray[Any]:
+    """Return numbers or dates, nothing of either where a cell is neither."""
+    import pandas as pd
+
+    if column.dtype.kind == "M":
+        return np.asarray(pd.to_datetime(column, utc=True).dt.tz_localize(None))
     if is_numeric(column):
-        dates = compact_dates(column.to_numpy(dtype=float))
-        return (column.to_numpy(dtype=float) if dates is None else dates), none
-    texts = stripped(column, table.na)
-    dates = as_dates(texts)
-    if np.isnat(dates).sum() <= len(dates) / 2:
-        return dates, none
-    return as_numbers(column, table.decimal or ".", table.na)
+        numbers = column.to_numpy(dtype=float)
+        dates = compact_dates(numbers)
+        return numbers if dates is None else dates
+    codes, texts = texts_of(column, table.empty)
+    dates = as_dates([*texts, ""])[codes]
+    return (
+        dates if np.isnat(dates).sum() <= len(dates) / 2 else as_numbers(column, table.decimal or ".", table.empty)[0]
+    )
 
 
 def _clocks(states: list[str], x: Array) -> Iterator[str]:

@@ -223,20 +223,15 @@ class ParquetTable(Table):
         """Yield the named columns in frames of at most so many rows; none goes across files."""
         given = [self._given[name] for name in names]
         for file in self._files:
-            with readable(file, "Parquet"):
+            with readable(file, "Parquet"):  # errors of whoever takes the frames do not pass through here
                 reader = self._reader(file)
                 if missing := [name for name in given if name not in reader.schema_arrow.names]:
                     raise ValueError(f"it lacks the columns {', '.join(missing[:MOST_PROBLEMS])}")
-                batches = reader.iter_batches(rows, columns=given)
-            while True:
-                with readable(file, "Parquet"):
-                    batch = next(batches, None)
-                    if batch is None:
-                        break
+                for batch in reader.iter_batches(rows, columns=given):
                     frame = batch.select(given).to_pandas(self_destruct=True).set_axis(list(names), axis=1)
                     del batch
                     package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
-                yield frame
+                    yield frame
 
 
 def read_spreadsheet(path: Path, sheet: str | None) -> bytes:

@@ -8,6 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ DEFAULT_MEMORY = "1 GB"
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 # More is as good as no bound: what a signed 64-bit number of bytes holds, halved.
 MOST_MEMORY = 2**62
+# What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
+# "Na" is not among them: it is sodium.
+MISSING = (
+    *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "nan", "NaN", "NAN", "NULL", "null"),
+    *("Null", "None", "none", "NONE", "#DIV/0!", "#VALUE!", "#REF!"),
+)
 # Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
 BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
 
@@ -88,6 +95,8 @@ class Table(ABC):
 
     def __init__(self, path: Path, names: list[str], remarks: Sequence[str] = (), na: Sequence[str] = ()) -> None:
         self.path, self.names, self.remarks, self.na = path, names, list(remarks), tuple(na)
+        told = {one for one in na if one != "none"}
+        self.empty = {"", *told} if "none" in na else {*MISSING, *told}  # what stands in cells that hold nothing
         self.given, self.width = names, len(names)  # names as in the file, where they may be doubled; fields of a row
         self.bytes_per_row = 16.0 * len(names)  # while it is read
 
@@ -119,23 +128,16 @@ class Table(ABC):
                 raise
             raise ValueError(f"{error} Other sheets (--sheet) are {', '.join(self.other_sheets)}.") from error
 
-    def places(self, rows: Sequence[int]) -> list[str]:
-        """Return how rows are called in messages."""
-        return [f"row {row}" for row in rows]
+    def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows of a text as they are written, each with the number of its first line; of others none."""
+        return iter(())
 
     def placed(self, cells: Sequence[tuple[int, str, str]]) -> list[str]:
         """Return what is wrong with cells (row, column, trouble), each with its place; one more than are shown."""
         shown = sorted(cells)[: MOST_PROBLEMS + 1]
-        places = self.places([row for row, _, _ in shown])
+        lines = [line for line, _ in islice(self.numbered_rows(), max((row + 1 for row, _, _ in shown), default=0))]
+        places = [f"line {lines[row]}" if lines else f"row {row}" for row, _, _ in shown]
         return [f"{place}, column {name!r}: {trouble}" for place, (_, name, trouble) in zip(places, shown, strict=True)]
-
-    def problems(self, names: Sequence[str]) -> list[str]:
-        """Return what is wrong with the rows as they are stored."""
-        return []
-
-    def taken_as_empty(self, names: Sequence[str]) -> list[str]:
-        """Return which texts in columns were taken as empty."""
-        return []
 
 
 # Names ----------------------------------------------------------------------------------------------------------------
@@ -144,6 +146,11 @@ class Table(ABC):
 def safe_name(name: str) -> str:
     """Return a name in one line that a terminal can print: control characters are written as escapes."""
     return printable(" ".join(name.split()))
+
+
+def shortened(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names of a list."""
+    return ", ".join(names[:most]) + ", …" * (len(names) > most)
 
 
 def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -195,8 +202,7 @@ def unknown(name: str | int, known: Iterable[str], where: str) -> ValueError:
     names = list(known)
     close = _closest(str(name), names)
     meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
-    return ValueError(f"{where} {name!r}.{meant} There are {shown or 'none'}.")
+    return ValueError(f"{where} {name!r}.{meant} There are {shortened(names, SHOWN_NAMES) or 'none'}.")
 
 
 def _closest(name: str, names: Sequence[str]) -> list[str]:
