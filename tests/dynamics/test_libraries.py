@@ -290,8 +290,10 @@ def test_values_of_field_terms():
     values = library.evaluate([u, v], derivative, n_axes=2)
     assert values.shape == (u.size, library.n_terms(2, 2))
     for column, term in zip(values.T, library.terms(2, 2), strict=True):
-        factor = 1.0 if term.field is None else table[term.field, term.orders]
-        np.testing.assert_allclose(column, (u ** term.exponents[0] * v ** term.exponents[1] * factor).ravel())
+        jets = [((u, v)[jet.field] if not any(jet.orders) else table[jet], power) for jet, power in term.factors]
+        np.testing.assert_allclose(
+            column, np.prod([values**power for values, power in jets], axis=0).ravel() * np.ones(u.size)
+        )
 
 
 def test_chosen_field_terms_ask_only_for_their_derivatives():

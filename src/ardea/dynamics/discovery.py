@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import Array, require
+from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import FoundStates, Joint, found_states
@@ -25,16 +26,9 @@ from ardea.dynamics.libraries import Library, default_library
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS, Wishes
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
-from ardea.dynamics.search import (
-    FoundRows,
-    Propose,
-    Search,
-    regressor_supports,
-    search_fields,
-    search_given,
-    search_states,
-)
+from ardea.dynamics.search import FoundRows, Propose, Search, regressor_supports
 from ardea.dynamics.series import Series, checked_series
+from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
@@ -287,14 +281,12 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self._check_order(model, x_dot)
         found: Found
         if x_dot is not None:
-            found = FoundRows(search_given(series, library, self._search()), self._propose)
+            found = self._search().found(given_equations(series, library))
         elif self.form_ == "trajectory":
             found = self._pursued(series, library)
         else:
-            stretches = self._stretches(series)
-            found = FoundRows(
-                search_states(stretches, library, self._search(), bool(self.discrete_time)), self._propose
-            )
+            equations = state_equations(self._stretches(series), library, bool(self.discrete_time))
+            found = self._search().found(equations)
         return found, model, unit
 
     @staticmethod
@@ -347,7 +339,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
         data, unit = read_fields(x, t, space, names, time_unit)
         library = FieldTerms() if self.library is None else self.library
-        found = FoundRows(search_fields(data, library, self._search()), self._propose)
+        found = self._search().found([FieldEquation(data, library, field) for field in range(data.n_fields)])
         self.form_ = "weak"
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
         return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from ardea.core.problem import Array
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.simulation import checked_start, checked_times, warn_stopped
+from ardea.dynamics.terms import FieldTerm
 
 Modes = NDArray[np.complex128]
 # Points of the trapezoidal rule on the circle of radius 1; its error falls faster than any power of their number.
@@ -96,7 +97,7 @@ class SpectralEquation:
 
     def __init__(self, library: FieldTerms, coefficients: ArrayLike, n_x: int, length: float) -> None:
         pairs = zip(library.terms(), np.ravel(np.asarray(coefficients, dtype=float)), strict=True)
-        table = {(term.exponents[0], term.orders[0]): float(value) for term, value in pairs if value}
+        table = {_power_and_order(term): float(value) for term, value in pairs if value}
         self.n_x = n_x
         self._symbols = _symbols(n_x, length, max([1, *(order for _, order in table)]))
         self.linear = np.full(n_x // 2 + 1, table.get((1, 0), 0.0), dtype=complex)
@@ -176,6 +177,12 @@ class SpectralEquation:
         """Return u_t for a field of shape (n_x,) or (n_x, n_t)."""
         modes = fft.rfft(np.asarray(u, dtype=float).T)
         return self.field(self.linear * modes + self.nonlinear(modes)).T
+
+
+def _power_and_order(term: FieldTerm) -> tuple[int, int]:
+    """Return p and q of a term u^p ∂^q u."""
+    powers = {jet.orders[0]: power for jet, power in term.factors}
+    return powers.get(0, 0), max(powers, default=0)
 
 
 def _symbols(n_x: int, length: float, highest: int) -> list[Modes]:
