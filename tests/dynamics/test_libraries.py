@@ -12,7 +12,6 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
-from ardea.dynamics.libraries import default_library
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.names import default_names
 
@@ -63,8 +62,8 @@ def test_names_are_those_that_users_of_pysindy_know():
 def test_default_degree_falls_above_ten_states():
     assert Polynomials().n_terms(10) == comb(13, 3)
     assert Polynomials().n_terms(11) == comb(13, 2)
-    assert default_library(10) == Polynomials(3)
-    assert default_library(11) == Polynomials(2)
+    assert Polynomials().degree_for(10) == 3
+    assert Polynomials().degree_for(11) == 2
 
 
 def test_names_are_unique(library):

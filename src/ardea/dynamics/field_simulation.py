@@ -17,12 +17,13 @@ where nothing cancels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy import fft
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
@@ -154,7 +155,7 @@ class SpectralEquation:
         u = self.field(modes)
         total = np.zeros(modes.shape, dtype=complex)
         if self._flux:
-            total = self._symbols[1] * fft.rfft(_horner(self._flux, u))
+            total = self._symbols[1] * fft.rfft(polyval(u, self._flux))
         if self._factors:
             total += fft.rfft(sum(self._product(order, modes, u) for order in self._factors))
         total[..., self._first_aliased :] = 0.0
@@ -162,8 +163,8 @@ class SpectralEquation:
 
     def _product(self, order: int, modes: Modes, u: Array) -> Array:
         """Return P_q(u) ∂^q u on the grid; the second factor is 1 for q = 0."""
-        polynomial = _horner(self._factors[order], u)
-        return polynomial * self.field(self._symbols[order] * modes) if order else polynomial
+        polynomial = polyval(u, self._factors[order])
+        return np.asarray(polynomial * self.field(self._symbols[order] * modes) if order else polynomial)
 
     def field(self, modes: Modes) -> Array:
         """Return the field on the grid."""
@@ -198,16 +199,6 @@ def _symbols(n_x: int, length: float, highest: int) -> list[Modes]:
 def _polynomial(coefficients: Mapping[int, float]) -> list[float]:
     """Return the coefficients of all powers, lowest first."""
     return [coefficients.get(power, 0.0) for power in range(max(coefficients, default=-1) + 1)]
-
-
-def _horner(coefficients: Sequence[float], u: Array) -> Array:
-    """Return Σ coefficients_p u^p."""
-    value = np.full_like(u, coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        value *= u
-        if coefficient:
-            value += coefficient
-    return value
 
 
 def simulate_field(

@@ -195,8 +195,6 @@ class Tournament:
     rows: EquationRows
     propose: Propose
     met: dict[Support, Scored] = field(default_factory=dict)
-    _ranked: dict[Support, list[Model]] = field(default_factory=dict)
-    _problems: dict[Support, tuple[Problem, Array]] = field(default_factory=dict)
 
     def run(self) -> list[Scored]:
         """Return all supports met, best first.
@@ -204,7 +202,8 @@ class Tournament:
         With far too much noise, scores fall for a few passes and then rise: there it stops after a while, and those
         whose passes were taken to the end come first.
         """
-        for one in self.ranked(self.looked_at(())):
+        problem, unit = whitened(self.rows, self.looked_at(()).fit)
+        for one in select(problem, [*self.propose(problem, unit), *wide_supports(problem)]):
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
         expanded: set[Support] = set()
@@ -213,10 +212,10 @@ class Tournament:
             left = [one for one in ranked if one.support not in expanded]
             if not left or (ranked[0].support in expanded and len(expanded) >= LEAST_EXPANDED):
                 break
-            best = self.settled(left[0])
+            best = self.settled(left[0].support, left[0].fit)
             expanded.add(best.support)
             for support in self.near(best):
-                self.looked_at(support)
+                self.settled(support, best.fit)
         ranked = sorted(self.met.values(), key=_by_score)
         at_rest = ranked[0].support in expanded
         return ranked if at_rest else sorted(ranked, key=lambda one: one.support not in expanded)
@@ -227,31 +226,17 @@ class Tournament:
             self.met[support] = scored(self.rows, support, passes=QUICK_PASSES)
         return self.met[support]
 
-    def settled(self, one: Scored) -> Scored:
+    def settled(self, support: Support, start: RowsFit) -> Scored:
         """Return a support with its passes taken to the end."""
-        self.met[one.support] = scored(self.rows, one.support, one.fit)
-        return self.met[one.support]
-
-    def ranked(self, one: Scored) -> list[Model]:
-        """Return the models that the selection on the whitened problem of a support met, best first."""
-        if one.support not in self._ranked:
-            problem, unit = self._whitened(one)
-            proposals = [*self.propose(problem, unit), one.support]
-            if not one.support:
-                proposals += wide_supports(problem)
-            self._ranked[one.support] = select(problem, proposals)
-        return self._ranked[one.support]
-
-    def _whitened(self, one: Scored) -> tuple[Problem, Array]:
-        if one.support not in self._problems:
-            self._problems[one.support] = whitened(self.rows, one.fit)
-        return self._problems[one.support]
+        if support not in self.met or not self.met[support].fit.settled:
+            self.met[support] = scored(self.rows, support, start)
+        return self.met[support]
 
     def near(self, one: Scored) -> list[Support]:
         """Return supports nearby that the whitening of this one does not clearly rule out, closest first."""
-        problem, _ = self._whitened(one)
-        own = model(problem, one.support)
-        tried = [*self.ranked(one)[:2], *neighbours(problem, own)]
+        problem, unit = whitened(self.rows, one.fit)
+        own, proposed = model(problem, one.support), select(problem, [*self.propose(problem, unit), one.support])
+        tried = [*proposed[:2], *neighbours(problem, own)]
         hopeful = sorted((other for other in tried if other.criterion < own.criterion + MARGIN), key=_by_criterion)
         smaller = [other for other in tried if len(other.support) < len(own.support)]
         drops = [other for other in smaller if other.rss < LARGEST_LOSS * own.rss]
@@ -269,28 +254,10 @@ def _by_score(one: Scored) -> float:
 # 3) All equations
 
 
-@dataclass(frozen=True)
-class Search:
-    """How equations are searched: who proposes, in how many processes, and whether progress is shown."""
-
-    propose: Propose
-    n_jobs: int | None = None
-    shown: bool = False
-
-    def found(self, equations: Sequence[EquationRows]) -> FoundRows:
-        """Return what is found for every equation."""
-        from tqdm import tqdm
-
-        tasks = (delayed(searched)(equation, self.propose) for equation in equations)
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
-        shown = tqdm(results, total=len(equations), unit="equations", disable=not self.shown)
-        return FoundRows(list(shown), self.propose)
-
-
 def searched(rows: EquationRows, propose: Propose) -> SearchResult:
-    """Return the winner of an equation's tournament."""
+    """Return the winner of an equation's tournament, fitted afresh: numbers do not depend on the way to it."""
     tournament = Tournament(rows, propose)
-    best = tournament.run()[0]
+    best = scored(rows, tournament.run()[0].support)
     as_good = equivalents(tournament, best) if rows.LISTS_EQUIVALENTS else []
     return SearchResult(rows, best.support, best.fit, tuple(one.support for one in as_good))
 
@@ -325,7 +292,7 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
         models = select(problem, tournament.propose(problem, unit))
         for one in [one for one in models if len(one.support) <= len(best.support) + 1][:TRIED_WITHOUT]:
             support = tuple(others[j] for j in one.support)
-            found[support] = tournament.settled(tournament.looked_at(support))
+            found[support] = tournament.settled(support, tournament.looked_at(support).fit)
     limit = EQUALLY_GOOD * np.sqrt(equation.n_rows)
     close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
     return sorted(close, key=_by_score)
@@ -370,6 +337,18 @@ class FoundRows:
                 problem, unit = posed(A[rows], z[rows], floor=result.fit.floor)
                 chosen[row, list(select(problem, self.propose(problem, unit))[0].support)] += 1
         return np.asarray(chosen / n_resamples)
+
+
+def found_rows(
+    equations: Sequence[EquationRows], propose: Propose, n_jobs: int | None = None, shown: bool = False
+) -> FoundRows:
+    """Return what is found for every equation, in so many processes, with progress shown if wanted."""
+    from tqdm import tqdm
+
+    tasks = (delayed(searched)(equation, propose) for equation in equations)
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    told = tqdm(results, total=len(equations), unit="equations", disable=not shown)
+    return FoundRows(list(told), propose)
 
 
 def _of_rows(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
