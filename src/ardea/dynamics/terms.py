@@ -393,7 +393,7 @@ class CompiledTerms:
 
     All values lie on slots: the states, the constant (`constant` is its slot, if some term needs it), `functions`, then
     `products` degree by degree: slots of a product, of its first factor, and of the rest of it, both on earlier slots,
-    so that a degree is one NumPy call. The terms are on `slots`.
+    so that a degree is one NumPy call. The terms are on `slots`; `arguments` are the states in them.
     """
 
     def __init__(self, terms: Sequence[Term], n_states: int) -> None:
@@ -404,6 +404,7 @@ class CompiledTerms:
         for term in ordered:
             slot_of.setdefault(term, len(slot_of))
         self.n_states, self.n_slots = n_states, len(slot_of)
+        self.arguments = sorted({state for term in terms for state in term.arguments})
         self.slots: Index = np.array([slot_of[term] for term in terms], dtype=np.intp)
         self.constant = slot_of.get(Term())
         single = [(slot_of[term], term.factors[0][0]) for term in ordered if term.degree == 1]

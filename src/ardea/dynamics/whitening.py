@@ -184,14 +184,14 @@ class _WhitenedStretch:
 
     def _terms(self, support: Support | None = None) -> Array:
         """Return Θ(x̂) − ½ Σ_l P_l ∂²Θ/∂x_l², by second differences."""
-        evaluate, left = self.of.library.evaluate, self.left
-        theta: Array = evaluate(self.values, support)
+        compiled = self.of.library.compiled(self.values.shape[1], support)
+        theta: Array = compiled.values(self.values.T)
         bent = np.zeros_like(theta)
-        for state in np.flatnonzero(left):
-            shift = np.zeros(self.values.shape[1])
-            shift[state] = DIFFERENCE * np.sqrt(left[state])
-            bent += evaluate(self.values + shift, support) + evaluate(self.values - shift, support) - 2 * theta
-        return theta - bent / (2 * DIFFERENCE**2)
+        for state in np.intersect1d(compiled.arguments, np.flatnonzero(self.left)).astype(int):
+            shift = np.zeros((self.values.shape[1], 1))
+            shift[state] = DIFFERENCE * np.sqrt(self.left[state])
+            bent += compiled.values(self.values.T + shift) + compiled.values(self.values.T - shift) - 2 * theta
+        return (theta - bent / (2 * DIFFERENCE**2)).T
 
     @property
     def _own(self) -> tuple[Array, float]:
