@@ -2,7 +2,6 @@
 
     python -m benchmarks.discovery run [--systems a,b] [--noises .01,.03] [--draws N] [--seed 1000] [--peers]
     python -m benchmarks.discovery run coverage      # 95 % intervals over 100 draws of Lorenz 63
-    python -m benchmarks.discovery run together      # t of the weakest term, equations alone and together
     python -m benchmarks.discovery table             # Markdown of all that was recorded
     python -m benchmarks.discovery picture           # docs/discovery_noise.png
     python -m benchmarks.discovery page              # output and tables of docs/discovery.md
@@ -40,11 +39,7 @@ from tqdm import tqdm
 
 from ardea.core.subsets import Support, penalty
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
-from ardea.dynamics.field_equation import FieldEquation
-from ardea.dynamics.rows import stretch_rows
-from ardea.dynamics.series import checked_series
 from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES, Pde, System
-from ardea.dynamics.whitening import EquationRows, JointRows
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
 from benchmarks.process import ROOT, Record, cpu_limit, machine, save_json
 from benchmarks.pysindy_page import regenerated
@@ -60,7 +55,7 @@ PICTURE = ROOT / "docs" / "discovery_noise.png"
 ALL_SYSTEMS: dict[str, Callable[[], System]] = {**ALL_ODES, **ALL_MAPS, **ALL_PDES}
 TUNED_ON = ("lorenz63", "lorenz96", "selkov", "cubic_oscillator", "van_der_pol", "hopf", "logistic_map")
 DISCOVERY, DIFFERENCES, WEAK = "Discovery", "STLSQ", "weak STLSQ"
-FIRST_SEED, PEER_DRAWS, COVERAGE_DRAWS, TOGETHER_DRAWS = 1000, 3, 100, 5
+FIRST_SEED, PEER_DRAWS, COVERAGE_DRAWS = 1000, 3, 100
 
 SEARCHING = (
     *("differences", "field_equation", "field_terms", "fields", "libraries", "rows", "search", "series", "terms"),
@@ -75,7 +70,6 @@ PLAN = {
     "lorenz63": {**PLAN_STATES, 0.01: 20, 0.03: 10},
     "lorenz96": {0.01: 1, 0.05: 1, 0.1: 1},
 }
-TOGETHER_NOISES = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1)
 
 
 @dataclass(frozen=True)
@@ -168,41 +162,18 @@ def at_truth(model: Discovery, truth: Array) -> Record:
     supports: list[Support] = [tuple(np.flatnonzero(row).tolist()) for row in truth]
     found = [equation.support for equation in model.equations_]
     statistics, excess = [], 0.0
-    for equations in _distinct(model):
-        if isinstance(equations, FieldEquation):
-            fit = equations.fitted(supports[equations.field])
-            A = equations.system(fit)[0][:, list(fit.support)]
-            variances = np.square(np.linalg.pinv(A)).sum(axis=1) * fit.rss / (equations.n_rows - len(fit.support))
-            statistics.append(np.abs(fit.coefficients) / np.sqrt(variances))
-            other = equations.fitted(found[equations.field])
-            sizes = [(len(supports[equations.field]), len(found[equations.field]))]
-        else:
-            fit = equations.fitted([supports[state] for state in equations.states])
-            statistics.append(_statistics(equations, fit))
-            other = equations.fitted([found[state] for state in equations.states])
-            sizes = [(len(supports[state]), len(found[state])) for state in equations.states]
-        N, d = equations.n_rows, equations.n_terms
+    for result, support, chosen in zip(model.searched_.results, supports, found, strict=True):
+        rows, N, d = result.rows, result.rows.n_rows, result.rows.n_terms
+        fit, other = rows.fitted(support), rows.fitted(chosen)
+        A = rows.system(fit)[0][:, list(support)]
+        variances = np.square(np.linalg.pinv(A)).sum(axis=1) * fit.rss / (N - len(support))
+        statistics.append(np.abs(fit.coefficients) / np.sqrt(variances))
         excess += N * np.log((fit.rss + fit.floor) / (other.rss + other.floor))
-        excess += sum(penalty("ebic2", N, d, true) - penalty("ebic2", N, d, chosen) for true, chosen in sizes)
+        excess += penalty("ebic2", N, d, len(support)) - penalty("ebic2", N, d, len(chosen))
     return {"t": float(np.min(np.concatenate(statistics))), "excess_of_truth": float(excess)}
 
 
-def _distinct(model: Discovery) -> list[Any]:
-    """Return the groups of equations that were fitted together."""
-    groups = [one.rows.joint if isinstance(one.rows, EquationRows) else one.rows for one in model.searched_.results]
-    return list({id(group): group for group in groups}.values())
-
-
-def _statistics(equations: JointRows, fit: Any) -> Array:
-    """Return |coefficient|/standard error of all terms of a fit."""
-    A, z = equations.design(fit)
-    inverse = np.linalg.pinv(A)
-    coefficients = inverse @ z
-    variance = np.sum((z - A @ coefficients) ** 2) / (len(z) - A.shape[1])
-    return np.abs(coefficients) / np.sqrt(variance * np.sum(inverse**2, axis=1))
-
-
-# Coverage, and equations together
+# Coverage
 
 
 def run_coverage(options: argparse.Namespace) -> None:
@@ -219,29 +190,6 @@ def run_coverage(options: argparse.Namespace) -> None:
                 distance = np.abs(equation.coefficients - row[list(equation.support)])
                 held += (distance <= equation.posterior.half_widths(0.95)).tolist()
     _save("coverage", {"draws": draws, "exact": exact, "intervals": len(held), "held": float(np.mean(held))})
-
-
-def run_together(options: argparse.Namespace) -> None:
-    """Measure t of the weakest term of Lorenz 63 at the true support: its equation alone, and all three together."""
-    system, draws = systems.lorenz63(), options.draws or TOGETHER_DRAWS
-    library = Polynomials(5)
-    supports = [tuple(np.flatnonzero(row).tolist()) for row in system.true_coefficients(library)]
-    weakest = supports[1].index(library.names(system.feature_names).index("y"))
-    rows = []
-    for noise in TOGETHER_NOISES:
-        for seed in range(options.seed, options.seed + draws):
-            t, x = system.noisy(noise, seed)
-            stretches = stretch_rows(checked_series(x, t, None, None, None)[0])
-            alone = JointRows(stretches, library, [1], np.ones(3))
-            together = JointRows(stretches, library, [0, 1, 2], np.ones(3))
-            rows.append(
-                {
-                    "noise": noise,
-                    "alone": float(_statistics(alone, alone.fitted([supports[1]]))[weakest]),
-                    "together": float(_statistics(together, together.fitted(supports))[len(supports[0]) + weakest]),
-                }
-            )
-    _save("together", rows)
 
 
 # Records
@@ -292,8 +240,6 @@ def tables() -> str:
     parts += ["### Wrong supports", failure_table(own)]
     if "coverage" in saved:
         parts += ["### Coverage of the intervals", coverage_line(saved["coverage"])]
-    if "together" in saved:
-        parts += ["### Equations alone and together", together_table(saved["together"])]
     return "\n\n".join(parts)
 
 
@@ -426,16 +372,6 @@ def failure_table(own: Sequence[Record]) -> str:
     return markdown(header, rows)
 
 
-def together_table(rows: Sequence[Record]) -> str:
-    """Return mean t by noise."""
-    cells = []
-    for noise in _noises(rows):
-        group = [row for row in rows if row["noise"] == noise]
-        alone, together = (np.mean([row[name] for row in group]) for name in ("alone", "together"))
-        cells.append([f"{100 * noise:g} %", f"{alone:.1f}", f"{together:.1f}"])
-    return markdown(["noise", "t, equation alone", "t, all equations together"], cells)
-
-
 # Picture
 
 STYLES = {
@@ -487,7 +423,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="do the trials that are missing")
-    run.add_argument("what", nargs="?", default="systems", choices=("systems", "coverage", "together"))
+    run.add_argument("what", nargs="?", default="systems", choices=("systems", "coverage"))
     run.add_argument("--systems", help="names, separated by commas (default: all)")
     run.add_argument("--noises", help="fractions of the standard deviation, separated by commas")
     run.add_argument("--draws", type=int, help="draws at every noise")
@@ -505,7 +441,7 @@ def main() -> None:
         elif options.command == "page":
             rewrite_page()
         else:
-            {"systems": run_systems, "coverage": run_coverage, "together": run_together}[options.what](options)
+            {"systems": run_systems, "coverage": run_coverage}[options.what](options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Rows of series: integration by parts, windows, noise levels, and the whitening of several equations together."""
+"""Rows of series: integration by parts, windows, noise levels, and the whitening of an equation."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,14 +10,14 @@ from ardea.dynamics import Polynomials, systems
 from ardea.dynamics.rows import (
     corner_frequency,
     derivative_rows,
-    filled,
     map_rows,
     stretch_rows,
     weak_rows,
     window_radius,
 )
+from ardea.dynamics.search import RowsFit
 from ardea.dynamics.series import Series, noise_levels
-from ardea.dynamics.whitening import JITTER, FirstPass, JointFit, JointRows
+from ardea.dynamics.whitening import JITTER, StateRows
 
 
 def series(t, x):
@@ -60,51 +62,43 @@ def test_noise_levels_are_those_of_the_channels(uneven):
     np.testing.assert_allclose(noise_levels([series(t, x)]), true, rtol=0.06)
 
 
-def test_the_joint_covariance_is_that_of_the_linearised_rows():
-    """C = Σ_l s_l² L_l L_lᵀ with the L_l written out, for all equations at once."""
+@pytest.mark.parametrize("state", [0, 1])
+def test_the_covariance_is_that_of_the_linearised_rows(state):
+    """C = Σ_l s_l² L_l L_lᵀ with the L_l written out."""
     rng = np.random.default_rng(2)
     t = 0.05 * np.arange(60)
     x, noise = rng.normal(size=(60, 2)), np.array([0.3, 1.2])
-    stretch = weak_rows(series(t, x), [0.5])
+    stretch = replace(weak_rows(series(t, x), [0.5]), truncation=np.zeros(2))
     library = Polynomials(2)
-    supports, coefficients = ((1, 4), (2, 3)), (np.array([0.7, -0.4]), np.array([1.1, 0.2]))
+    support, coefficients = [((1, 4), np.array([0.7, -0.4])), ((2, 3), np.array([1.1, 0.2]))][state]
     errors = 0.1 * rng.normal(size=x.shape)
-    rows = JointRows([stretch], library, [0, 1], noise)
-    fit = JointFit(supports, coefficients, 0.0, [errors])
-    loads = []
-    for i in range(2):
-        xi = np.zeros(6)
-        xi[list(supports[i])] = coefficients[i]
-        slopes = library.directional(x - errors, xi)
-        loads.append(np.hstack([noise[j] * ((i == j) * stretch.D - stretch.V * slopes[:, j]) for j in range(2)]))
-    dense = np.vstack(loads)
-    C = dense @ dense.T
+    rows = StateRows([stretch], library, state, noise)
+    fit = RowsFit(support, coefficients, 0.0, [errors])
+    xi = np.zeros(6)
+    xi[list(support)] = coefficients
+    slopes = library.directional(x - errors, xi)
+    loads = np.hstack([noise[j] * ((state == j) * stretch.D - stretch.V * slopes[:, j]) for j in range(2)])
+    C = loads @ loads.T
     C += JITTER * np.trace(C) / len(C) * np.eye(len(C))
-    A, z = rows.design(fit)
     factor = np.linalg.cholesky(C)
-    theta = stretch.V @ library.evaluate(x - errors)
-    expected = np.zeros((2 * stretch.n_rows, 4))
-    expected[: stretch.n_rows, :2], expected[stretch.n_rows :, 2:] = theta[:, [1, 4]], theta[:, [2, 3]]
-    np.testing.assert_allclose(A, np.linalg.solve(factor, expected), rtol=1e-6, atol=1e-8)
-    stacked = np.concatenate([stretch.D @ (x - errors)[:, i] for i in range(2)])
-    stacked += np.concatenate(loads, axis=0) @ np.concatenate([errors[:, j] / noise[j] for j in range(2)])
-    np.testing.assert_allclose(z, np.linalg.solve(factor, stacked), rtol=1e-6, atol=1e-8)
-    partialled, rest = rows.system(fit, 1)
-    others = A[:, :2]
-    projector = np.eye(len(z)) - others @ np.linalg.pinv(others)
-    np.testing.assert_allclose(partialled[:, [2, 3]], projector @ A[:, 2:], atol=1e-8)
-    np.testing.assert_allclose(rest, projector @ z, atol=1e-8)
+    A, z = rows.system(fit)
+    expected = np.linalg.solve(factor, stretch.V @ library.evaluate(x - errors))
+    np.testing.assert_allclose(A, expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(rows.design(fit)[0], expected[:, list(support)], rtol=1e-6, atol=1e-8)
+    target = stretch.D @ (x - errors)[:, state]
+    target += loads @ np.concatenate([errors[:, j] / noise[j] for j in range(2)])
+    np.testing.assert_allclose(z, np.linalg.solve(factor, target), rtol=1e-6, atol=1e-8)
 
 
 def test_estimated_errors_bring_the_states_closer_to_the_truth():
     (t, truth), (_, x) = systems.lorenz63().simulate(), systems.lorenz63().noisy(0.01, seed=5)
     stretch = weak_rows(series(t, x), [0.5, 0.25])
     library = Polynomials(2)
-    true = systems.lorenz63().true_coefficients(library)
-    rows = JointRows([stretch], library, range(3), np.full(3, np.std(x - truth)))
-    fit = rows.fitted([tuple(np.flatnonzero(row).tolist()) for row in true])
-    assert np.std(x - fit.errors[0] - truth) < 0.6 * np.std(x - truth)
-    assert fit.rss / rows.n_rows == pytest.approx(1.0, abs=0.2)
+    for state, row in enumerate(systems.lorenz63().true_coefficients(library)):
+        rows = StateRows([stretch], library, state, np.full(3, np.std(x - truth)))
+        fit = rows.fitted(tuple(np.flatnonzero(row).tolist()))
+        assert np.std(x - fit.errors[0] - truth) < 0.95 * np.std(x - truth)
+        assert fit.rss / rows.n_rows == pytest.approx(1.0, abs=0.3)
 
 
 def test_products_of_noisy_states_have_no_bias_of_second_order():
@@ -119,29 +113,12 @@ def test_products_of_noisy_states_have_no_bias_of_second_order():
     for seed in range(12):
         x = clean + 0.05 * clean.std() * np.random.default_rng(seed).normal(size=clean.shape)
         stretches = stretch_rows([series(t, x)])
-        rows = JointRows(stretches, Polynomials(2), range(3), noise_levels([one.data for one in stretches]))
-        fit = rows.fitted([(8,), (0, 2, 4), (0, 1)])
+        rows = StateRows(stretches, Polynomials(2), 1, noise_levels([one.data for one in stretches]))
+        fit = rows.fitted((0, 2, 4))
         A, z = rows.design(fit)
-        deviation = np.sqrt(np.linalg.inv(A.T @ A)[1, 1] * fit.rss / (len(z) - A.shape[1]))
-        scores.append(fit.coefficients[1][0] / deviation)
+        deviation = np.sqrt(np.linalg.inv(A.T @ A)[0, 0] * fit.rss / (len(z) - A.shape[1]))
+        scores.append(fit.coefficients[0] / deviation)
     assert abs(np.mean(scores)) < 3 / np.sqrt(len(scores))
-
-
-def test_short_gaps_are_filled_with_values_as_unsure_as_they_are():
-    rng = np.random.default_rng(4)
-    t = np.delete(0.3 * np.arange(200), [20, 50, 51, 90, 91, 92])
-    truth = np.column_stack([np.sin(t), np.cos(2 * t)])
-    (part,) = series(t, truth + 0.01 * rng.normal(size=truth.shape)).stretches(bridged=True)
-    whole = filled(part)
-    np.testing.assert_allclose(whole.t, 0.3 * np.arange(200))
-    np.testing.assert_allclose(whole.measured.x, part.x, rtol=1e-12)
-    gaps = np.flatnonzero(whole.unsure[:, 0])
-    assert gaps.tolist() == [20, 50, 51, 90, 91, 92]
-    off = whole.x[gaps] - np.column_stack([np.sin(whole.t), np.cos(2 * whole.t)])[gaps]
-    assert np.all(np.abs(off) < 3 * np.sqrt(whole.unsure[gaps]))
-    (stretch,) = stretch_rows([series(t, truth)])
-    assert stretch.n_samples == 194
-    assert filled(series(np.arange(20.0), np.ones((20, 1)))).unsure is None
 
 
 def test_stretches_too_short_are_left_out():
@@ -170,26 +147,22 @@ def test_narrow_windows_are_exact_integration_by_parts(radius):
     assert np.all(np.mean((stretch.D @ x - stretch.V @ slope) ** 2, axis=0) < stretch.truncation)
 
 
-@pytest.mark.parametrize("form", ["weak", "derivative"])
-@pytest.mark.parametrize("states", [[1], [0, 1, 2]])
-def test_fits_from_the_shared_first_pass_are_those_from_zero(form, states):
+def test_passes_add_up():
     system = systems.lorenz63()
     t, x = system.noisy(0.01, 3)
-    rows = JointRows(stretch_rows([series(t, x)], form), system.library, states, np.ones(3))
-    first = FirstPass(rows)
-    for supports in ([(1, 2)] * len(states), [(0, 1, 5)] * len(states), [()] * len(states)):
-        for passes in (1, 2, 3):
-            ours, plain = (rows.fitted(supports, start, passes) for start in (first, None))
-            np.testing.assert_allclose(ours.rss, plain.rss, rtol=1e-8)
-            for one, other in zip(ours.coefficients, plain.coefficients, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-6)
+    rows = StateRows(stretch_rows([series(t, x)]), system.library, 1, np.ones(3))
+    for support in ((1, 2), (0, 1, 5), ()):
+        once, twice = rows.fitted(support, passes=1), rows.fitted(support, passes=2)
+        np.testing.assert_array_equal(rows.fitted(support, once, 1).coefficients, twice.coefficients)
+        A, z = rows.system(RowsFit((), np.empty(0), np.inf))
+        np.testing.assert_allclose(once.coefficients, np.linalg.lstsq(A[:, support], z)[0], rtol=1e-6)
 
 
 def test_a_fit_that_has_settled_is_returned_as_it_is():
     system = systems.lorenz63()
     t, x = system.noisy(0.01, 3)
-    rows = JointRows(stretch_rows([series(t, x)]), system.library, [0], 0.01 * x.std(axis=0))
-    fit = rows.fitted([(1, 2)])
+    rows = StateRows(stretch_rows([series(t, x)]), system.library, 0, 0.01 * x.std(axis=0))
+    fit = rows.fitted((1, 2))
     assert fit.settled
-    assert rows.fitted([(1, 2)], fit) is fit
-    assert rows.fitted([(1, 2)], passes=1).settled is False
+    assert rows.fitted((1, 2), fit) is fit
+    assert rows.fitted((1, 2), passes=1).settled is False

@@ -78,7 +78,7 @@ def features(
 def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callable[..., da.Array]) -> da.Array:
     n_axes, n_fields = fields[0].ndim - 1, len(fields)
     terms = library.terms(n_fields, n_axes)
-    factors = list(dict.fromkeys((term.field, term.orders) for term in terms if term.field is not None))
+    factors = list(dict.fromkeys(jet for term in terms for jet, _ in term.factors if any(jet.orders)))
 
     def columns(*parts: Array) -> Any:
         """Return the terms at the grid points of a block, from the values of its fields and of their derivatives."""

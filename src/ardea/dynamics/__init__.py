@@ -1,8 +1,9 @@
 """Equations of motion from data.
 
-Libraries list candidate terms (`libraries`, of `terms`). `Discovery` checks the data (`series`; `fields`),
-makes rows of them (`rows`; `field_equation`), whitens them and corrects for noise in the terms (`whitening`), searches
-supports (`search`) and runs what it found (`models`, `simulation`). Differences and splines estimate derivatives
+Libraries list candidate terms (`libraries`, `field_terms`, of `terms`). `Discovery` checks the data (`series`;
+`fields`). States are found on the likelihood of their trajectory (`trajectory`, `pursuit`), or from rows (`rows`) that
+are whitened and corrected for noise in the terms (`whitening`; of fields `field_equation`), whose supports are searched
+(`search`). What was found is run (`models`, `simulation`). Differences and splines estimate derivatives
 (`differences`), and `systems` holds equations whose truth is known (fields solved by `field_simulation`).
 """
 

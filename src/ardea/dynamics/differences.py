@@ -21,9 +21,6 @@ from scipy.interpolate import BSpline
 
 from ardea.core.problem import Array, Index
 
-# Rows, columns and weights, each of shape (stencils, points).
-Stencils = tuple[Index, Index, Array]
-
 # Convention: steps that differ by less than this share are equal.
 UNIFORM = 1e-8
 # Derived: the fourth derivative of a field, the highest in a library, is still a cubic spline.
@@ -141,14 +138,29 @@ def difference_matrix(
     uneven = points.ndim > 0 and np.ptp(np.diff(points)) > UNIFORM * np.mean(np.diff(points))
     if uneven and periodic:
         raise ValueError("periodic differences need a uniform step; leave periodic=False for uneven points")
-    half = _half_width(derivative, order)
-    needed = 2 * half + 1 if periodic else derivative + order
+    # Offsets −h … h; symmetry gives one order for even derivatives.
+    half, width = (derivative + order - (derivative + 1) % 2) // 2, derivative + order
+    needed = 2 * half + 1 if periodic else width
     if n < needed:
         raise ValueError(f"derivative {derivative} of order {order} needs at least {needed} points, got {n}")
+    rows, central = np.arange(n), np.arange(-half, half + 1)
+    inside = (periodic | ((rows >= half) & (rows < n - half))) & ~np.full(n, uneven)
+    middle, others = rows[inside], rows[~inside]
+    # The others have one stencil each, as central as the ends allow.
+    columns = np.clip(others - width // 2, 0, n - width)[:, None] + np.arange(width)
     if uneven:
-        return _matrix(n, _uneven_stencils(points, derivative, order))
+        return _matrix(n, others, columns, _lagrange_weights(points[columns] - points[:, None], derivative))
+    at_ends = [difference_weights(tuple(offsets), derivative) for offsets in columns - others[:, None]]
+    weights = np.tile(difference_weights(tuple(central), derivative), (len(middle), 1))
+    unit = _matrix(n, middle, (middle[:, None] + central) % n, weights) + _matrix(n, others, columns, at_ends)
     step = float(points[-1] - points[0]) / (n - 1) if points.ndim else float(points)
-    return _matrix(n, *_uniform_stencils(n, derivative, order, periodic)) * step**-derivative
+    return unit * step**-derivative
+
+
+def _matrix(n: int, rows: Index, columns: Index, weights: ArrayLike) -> sparse.csr_array:
+    """Return the matrix with one stencil per row."""
+    entries = np.ravel(weights), (np.repeat(rows, columns.shape[1]), columns.ravel())
+    return sparse.csr_array(entries, shape=(n, n))
 
 
 def _check_points(points: Array, n: int) -> None:
@@ -156,43 +168,6 @@ def _check_points(points: Array, n: int) -> None:
         raise ValueError("points must be one-dimensional, at least two, and strictly ascending")
     if len(points) != n:
         raise ValueError(f"{len(points)} points for {n} values")
-
-
-def _half_width(derivative: int, order: int) -> int:
-    """Return h such that the central stencil −h … h has the order; symmetry gives one order for even derivatives."""
-    return (derivative + order - (derivative + 1) % 2) // 2
-
-
-def _matrix(n: int, *stencils: Stencils) -> sparse.csr_array:
-    rows, columns, weights = (np.concatenate([part.ravel() for part in parts]) for parts in zip(*stencils, strict=True))
-    return sparse.csr_array((weights, (rows, columns)), shape=(n, n))
-
-
-def _uniform_stencils(n: int, derivative: int, order: int, periodic: bool) -> tuple[Stencils, Stencils]:
-    """Return central stencils inside and one-sided ones at the ends, at unit step."""
-    half, width = _half_width(derivative, order), derivative + order
-    inside = np.arange(n) if periodic else np.arange(half, max(half, n - half))
-    ends = np.setdiff1d(np.arange(n), inside)
-    central = np.arange(-half, half + 1)
-    columns = np.where(ends < half, 0, n - width)[:, None] + np.arange(width)
-    one_sided = [difference_weights(tuple(offsets), derivative) for offsets in columns - ends[:, None]]
-    return (
-        _stencils(inside, (inside[:, None] + central) % n, difference_weights(tuple(central), derivative)),
-        _stencils(ends, columns, np.reshape(one_sided, columns.shape)),
-    )
-
-
-def _uneven_stencils(points: Array, derivative: int, order: int) -> Stencils:
-    """Return one stencil per row, as central as the ends allow."""
-    n, width = len(points), derivative + order
-    starts = np.clip(np.arange(n) - width // 2, 0, n - width)
-    columns = starts[:, None] + np.arange(width)
-    return _stencils(np.arange(n), columns, _lagrange_weights(points[columns] - points[:, None], derivative))
-
-
-def _stencils(rows: Index, columns: Index, weights: Array) -> Stencils:
-    """Return rows, columns and weights of one shape (stencils, points)."""
-    return np.broadcast_to(rows[:, None], columns.shape), columns, np.broadcast_to(weights, columns.shape)
 
 
 def spectral_derivative(values: Array, length: float, derivative: int = 1) -> Array:

@@ -18,23 +18,17 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import Array, require
+from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import FoundStates, Joint, found_states
-from ardea.dynamics.libraries import Library, default_library
+from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS, Wishes
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
-from ardea.dynamics.search import (
-    FoundRows,
-    Propose,
-    Search,
-    regressor_supports,
-    search_fields,
-    search_given,
-    search_states,
-)
+from ardea.dynamics.search import EquationRows, FoundRows, Propose, found_rows, regressor_supports
 from ardea.dynamics.series import Series, checked_series
+from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
@@ -259,8 +253,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _propose(self) -> Propose:
         return ard_supports if self.regressor is None else partial(regressor_supports, self.regressor)
 
-    def _search(self) -> Search:
-        return Search(self._propose, self.n_jobs, bool(self.verbose))
+    def _searched_rows(self, equations: Sequence[EquationRows]) -> FoundRows:
+        return found_rows(equations, self._propose, self.n_jobs, bool(self.verbose))
 
     def _stretches(self, series: Sequence[Series]) -> list[Stretch]:
         form = "derivative" if self.form == "derivative" else "weak"
@@ -273,7 +267,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         series, all_names, unit = checked_series(x, t, x_dot, u, names, time_unit)
         n, order = series[0].x.shape[1], self.derivative_order
         n_states = n * order + series[0].inputs.shape[1]
-        library: Library = default_library(n_states) if self.library is None else self.library
+        library: Library = self.library or Polynomials(Polynomials().degree_for(n_states))
         rows, d = sum(len(one.x) for one in series), library.n_terms(n_states)
         # What stretches hold of every row, about 800 bytes as measured, and the columns.
         require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
@@ -287,14 +281,12 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self._check_order(model, x_dot)
         found: Found
         if x_dot is not None:
-            found = FoundRows(search_given(series, library, self._search()), self._propose)
+            found = self._searched_rows(given_equations(series, library))
         elif self.form_ == "trajectory":
             found = self._pursued(series, library)
         else:
-            stretches = self._stretches(series)
-            found = FoundRows(
-                search_states(stretches, library, self._search(), bool(self.discrete_time)), self._propose
-            )
+            equations = state_equations(self._stretches(series), library, bool(self.discrete_time))
+            found = self._searched_rows(equations)
         return found, model, unit
 
     @staticmethod
@@ -347,7 +339,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
         data, unit = read_fields(x, t, space, names, time_unit)
         library = FieldTerms() if self.library is None else self.library
-        found = FoundRows(search_fields(data, library, self._search()), self._propose)
+        found = self._searched_rows([FieldEquation(data, library, field) for field in range(data.n_fields)])
         self.form_ = "weak"
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
         return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit

@@ -20,27 +20,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Support
-from ardea.dynamics.field_terms import FieldTerms, Monomial, Orders, WeakSum, noise_weights, weak_form
+from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, weak_form
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
+from ardea.dynamics.search import EquationRows, RowsFit
+from ardea.dynamics.terms import FieldTerm, Jet, Orders
 
 # From orders j of the test function to A_j on the thinned grid.
 Weights = dict[Orders, Array]
 # Per field, ê as spline coefficients.
 Errors = dict[int, Array]
 
-# Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and where
-# N ln RSS still falls by more than this in a pass, it goes on falling.
-MAX_PASSES, STILL_FALLING = 8, 5.0
 # Convention: fitted values that move by less than this share have settled; it is far below their standard errors.
 SETTLED = 1e-3
 # Convention: C gets this share of its diagonal added, against rounding; far below any noise that is known.
@@ -53,7 +51,7 @@ TRUNCATION = 1e-5
 
 def columns_of(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> Array:
     """Return the columns Σ c ⟨∂^α φ, monomial⟩ of several terms; every monomial is tested once."""
-    wanted: dict[Monomial, dict[Orders, list[tuple[int, float]]]] = {}
+    wanted: dict[FieldTerm, dict[Orders, list[tuple[int, float]]]] = {}
     for column, form in enumerate(forms):
         for (orders, monomial), coefficient in form.items():
             wanted.setdefault(monomial, {}).setdefault(orders, []).append((column, coefficient))
@@ -157,23 +155,8 @@ class NoiseCovariance:
         return first, second, products
 
 
-@dataclass(frozen=True, eq=False)
-class FieldFit:
-    """An equation at one support, with ξ on it."""
-
-    support: Support
-    coefficients: Array
-    # ‖z − Aξ‖² where that is above its expectation N − k at the noise level s that smoothing found. Below, it counts on
-    # the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms that
-    # amplify noise (C grows with their coefficients), not better ones.
-    rss: float
-    errors: Errors  # on the thinned grid
-    floor: float = 0.0  # RSS that the truncation error of sums and splines alone may leave, if there is no noise
-    settled: bool = False  # whether another pass would hardly change it
-
-
-class FieldEquation:
-    """The equation of ∂_t u_g over all test functions; what `Tournament` searches.
+class FieldEquation(EquationRows):
+    """The equation of ∂_t u_g over all test functions.
 
     `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g. There are
     `n_terms` candidates and `n_rows` test functions.
@@ -193,6 +176,12 @@ class FieldEquation:
     [-1.0, 0.1]
     """
 
+    # Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and
+    # where N ln RSS still falls by more than this in a pass, it goes on falling.
+    MOST_PASSES: ClassVar[int] = 8
+    STILL_FALLING: ClassVar[float] = 5.0
+    LISTS_EQUIVALENTS: ClassVar[bool] = True
+
     def __init__(self, data: Fields, library: FieldTerms, field: int = 0) -> None:
         if library.derivatives > HIGHEST_ORDER:
             raise ValueError(
@@ -201,12 +190,13 @@ class FieldEquation:
         self.data, self.library, self.field = data, library, field
         terms = library.terms(data.n_fields, len(data.space))
         self.n_terms, self.n_rows = len(terms), data.windows.n_functions
-        self._forms = [weak_form(term) for term in terms]
+        self.noise_unit, self.excitation = float(data.noise[field]), float(data.excitation[field])
+        self._forms = [weak_form(term, len(data.space)) for term in terms]
         self._weights = [noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
         jets = data.jets()
         self._columns = columns_of(data.windows, self._forms, jets)
-        in_time = data.windows.tested_in_time(jets((field, self._plain)), order=1)
+        in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order=1)
         self._target = -data.windows.tested_in_space(in_time, self._plain)
 
     @cached_property
@@ -219,37 +209,7 @@ class FieldEquation:
         """One per field."""
         return [NoiseCovariance(self.data.thinned, splines) for splines in self.data.errors]
 
-    def beginning(self) -> None:
-        """Return nothing: fits start from ξ = 0, ê = 0."""
-
-    def fitted(self, support: Support, start: FieldFit | None = None, passes: int | None = None) -> FieldFit:
-        """Return the fit at a support, its passes repeated from `start` (default ξ = 0, ê = 0) until ξ settles.
-
-        They stop after `passes`, unless N ln(RSS) still falls by more than `STILL_FALLING` per pass: with much noise
-        the correction of the fields takes longer, and a fit that has not come to rest says nothing of its support.
-        """
-        current, done, gain = self._start(support, start), 0, np.inf
-        while not current.settled and done < MAX_PASSES and (passes is None or done < passes or gain > STILL_FALLING):
-            try:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    following = self._pass(current)
-            except np.linalg.LinAlgError:  # the coefficients, and C with them, have run away
-                break
-            if not np.isfinite(following.rss):
-                break
-            gain = self.n_rows * np.log(current.rss / following.rss)
-            current, done = following, done + 1
-        return current
-
-    def _start(self, support: Support, start: FieldFit | None) -> FieldFit:
-        """Return ξ = 0, ê = 0, or what an earlier fit knows."""
-        if start is not None and start.support == support:
-            return start
-        known = {} if start is None else dict(zip(start.support, start.coefficients, strict=True))
-        coefficients = np.array([known.get(term, 0.0) for term in support])
-        return FieldFit(support, coefficients, np.inf, {} if start is None else start.errors)
-
-    def system(self, fit: FieldFit) -> tuple[Array, Array]:
+    def system(self, fit: RowsFit) -> tuple[Array, Array]:
         """Return A and z of all candidate terms, whitened at a fit."""
         A, z, _, _ = self._whitened(fit, range(self.n_terms))
         return A, z
@@ -261,8 +221,13 @@ class FieldEquation:
         whitened = linalg.solve_triangular(factor, self._target, lower=True, check_finite=False)
         return TRUNCATION**2 * float(whitened @ whitened)
 
-    def _pass(self, fit: FieldFit) -> FieldFit:
-        """Run one pass; it has settled where the fitted values moved by less than `SETTLED`."""
+    def passed(self, fit: RowsFit) -> RowsFit:
+        """Return the fit after one more pass; it has settled where the fitted values moved by less than `SETTLED`.
+
+        RSS above its expectation N − k at the noise level s that smoothing found counts as it is. Below, it counts on
+        the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms that
+        amplify noise (C grows with their coefficients), not better ones.
+        """
         A, z, factor, weights = self._whitened(fit, fit.support)
         norms = np.linalg.norm(A, axis=0)
         norms = np.where(norms > 0, norms, 1.0)
@@ -274,9 +239,9 @@ class FieldEquation:
         errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
         rss, expected = float(residual @ residual), self.n_rows - len(fit.support)
         rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
-        return FieldFit(fit.support, coefficients, rss, errors, self._floor, settled)
+        return RowsFit(fit.support, coefficients, rss, errors, self._floor, settled)
 
-    def _whitened(self, fit: FieldFit, terms: Iterable[int]) -> tuple[Array, Array, Array, dict[int, Weights]]:
+    def _whitened(self, fit: RowsFit, terms: Iterable[int]) -> tuple[Array, Array, Array, dict[int, Weights]]:
         """Return A of some terms, z, R, and the weights of the noise in every field."""
         data, chosen = self.data, list(terms)
         jets = data.corrected_jets(fit.errors)
@@ -299,9 +264,9 @@ class FieldEquation:
         upper.flat[:: self.n_rows + 1] *= 1 + JITTER
         return linalg.cholesky(upper.T, lower=True, overwrite_a=True, check_finite=False)
 
-    def _noise_weights(self, fit: FieldFit, jets: Jets) -> dict[int, Weights]:
+    def _noise_weights(self, fit: RowsFit, jets: Jets) -> dict[int, Weights]:
         """Return A_fj of the equation, Σ_i ξ_i times those of the terms, per field on the thinned grid."""
-        total: dict[tuple[int, Orders], dict[Monomial, float]] = defaultdict(lambda: defaultdict(float))
+        total: dict[tuple[int, Orders], dict[FieldTerm, float]] = defaultdict(lambda: defaultdict(float))
         for term, coefficient in zip(fit.support, fit.coefficients, strict=True):
             for key, polynomial in self._weights[term].items():
                 for monomial, factor in polynomial.items():

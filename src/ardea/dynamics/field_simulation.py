@@ -17,17 +17,19 @@ where nothing cancels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy import fft
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.simulation import checked_start, checked_times, warn_stopped
+from ardea.dynamics.terms import FieldTerm
 
 Modes = NDArray[np.complex128]
 # Points of the trapezoidal rule on the circle of radius 1; its error falls faster than any power of their number.
@@ -96,7 +98,7 @@ class SpectralEquation:
 
     def __init__(self, library: FieldTerms, coefficients: ArrayLike, n_x: int, length: float) -> None:
         pairs = zip(library.terms(), np.ravel(np.asarray(coefficients, dtype=float)), strict=True)
-        table = {(term.exponents[0], term.orders[0]): float(value) for term, value in pairs if value}
+        table = {_power_and_order(term): float(value) for term, value in pairs if value}
         self.n_x = n_x
         self._symbols = _symbols(n_x, length, max([1, *(order for _, order in table)]))
         self.linear = np.full(n_x // 2 + 1, table.get((1, 0), 0.0), dtype=complex)
@@ -153,7 +155,7 @@ class SpectralEquation:
         u = self.field(modes)
         total = np.zeros(modes.shape, dtype=complex)
         if self._flux:
-            total = self._symbols[1] * fft.rfft(_horner(self._flux, u))
+            total = self._symbols[1] * fft.rfft(polyval(u, self._flux))
         if self._factors:
             total += fft.rfft(sum(self._product(order, modes, u) for order in self._factors))
         total[..., self._first_aliased :] = 0.0
@@ -161,8 +163,8 @@ class SpectralEquation:
 
     def _product(self, order: int, modes: Modes, u: Array) -> Array:
         """Return P_q(u) ∂^q u on the grid; the second factor is 1 for q = 0."""
-        polynomial = _horner(self._factors[order], u)
-        return polynomial * self.field(self._symbols[order] * modes) if order else polynomial
+        polynomial = polyval(u, self._factors[order])
+        return np.asarray(polynomial * self.field(self._symbols[order] * modes) if order else polynomial)
 
     def field(self, modes: Modes) -> Array:
         """Return the field on the grid."""
@@ -178,6 +180,12 @@ class SpectralEquation:
         return self.field(self.linear * modes + self.nonlinear(modes)).T
 
 
+def _power_and_order(term: FieldTerm) -> tuple[int, int]:
+    """Return p and q of a term u^p ∂^q u."""
+    powers = {jet.orders[0]: power for jet, power in term.factors}
+    return powers.get(0, 0), max(powers, default=0)
+
+
 def _symbols(n_x: int, length: float, highest: int) -> list[Modes]:
     """Return (ik)^q, q = 0, 1, …; the highest mode of an even n has no odd derivative."""
     ik = np.asarray(2j * np.pi / length * np.arange(n_x // 2 + 1), dtype=complex)
@@ -191,16 +199,6 @@ def _symbols(n_x: int, length: float, highest: int) -> list[Modes]:
 def _polynomial(coefficients: Mapping[int, float]) -> list[float]:
     """Return the coefficients of all powers, lowest first."""
     return [coefficients.get(power, 0.0) for power in range(max(coefficients, default=-1) + 1)]
-
-
-def _horner(coefficients: Sequence[float], u: Array) -> Array:
-    """Return Σ coefficients_p u^p."""
-    value = np.full_like(u, coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        value *= u
-        if coefficient:
-            value += coefficient
-    return value
 
 
 def simulate_field(

@@ -10,8 +10,8 @@ jets, for instance u² u_x³. Two sums of them are derived here for a term θ = 
 
   It stops where M holds other jets of the order of v, since ∂_a M would then bring back the order of w. For u^p ∂^q u
   with q ≤ 4 at most u_xx is left.
-- `noise_weights`: to first order in errors e_g of the fields, the error of ⟨φ, θ⟩ is Σ_g Σ_j ⟨A_gj ∂^j φ, e_g⟩ with
-  A_fj = (−1)^|β| C(β, j) ∂^{β−j} m for j ≤ β, and at j = 0 in addition ∂m/∂u_g ∂^β u_f.
+- `noise_weights`: to first order in errors e_g of the fields, the error of ⟨φ, θ⟩ is Σ_g Σ_j ⟨A_gj ∂^j φ, e_g⟩, where
+  every jet w = ∂^β u_g of θ adds (−1)^|β| C(β, j) ∂^{β−j}(∂θ/∂w) to A_gj, j ≤ β.
 """
 
 from __future__ import annotations
@@ -23,86 +23,22 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, prod
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
-from ardea.dynamics.terms import CompiledTerms, Term, Values
-from ardea.names import Wording, checked_names, default_names, import_sympy, latex_name
-
-Orders = tuple[int, ...]
-# A derivative of a field: which field, and the orders along the space axes.
-Jet = tuple[int, Orders]
-# Sorted jets with their powers.
-Monomial = tuple[tuple[Jet, int], ...]
-Polynomial = dict[Monomial, float]
-# Coefficients of ⟨∂^orders φ, monomial⟩.
-WeakSum = dict[tuple[Orders, Monomial], float]
-# Per field and orders of the test function, the weight of an error of that field.
-NoiseWeights = dict[tuple[int, Orders], Polynomial]
+from ardea.dynamics.terms import CompiledTerms, FieldTerm, Jet, Orders, Term, Values
+from ardea.names import Wording, checked_names, default_names
 
 Key = TypeVar("Key")
 
 
-@dataclass(frozen=True)
-class FieldTerm:
-    """A monomial of the fields times one derivative of one field."""
-
-    exponents: tuple[int, ...]  # of every field in the monomial
-    field: int | None  # the one differentiated; None: the factor is 1
-    orders: Orders  # of the derivative along every space axis; zeros when `field` is None
-
-    def name(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
-        """Return `1`, `u^2`, `u u_x`, `v u_xy`."""
-        return " ".join(self._parts(field_names, self._derivative(field_names, axis_names), "{}^{}")) or "1"
-
-    def latex(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
-        """Return the LaTeX form, `u^{2} u_{xx}`."""
-        symbols = [latex_name(name) for name in field_names]
-        bases = [f"{{{symbol}}}" if "_" in symbol else symbol for symbol in symbols]
-        derivative = None if self.field is None else f"{bases[self.field]}_{{{self._axes(axis_names)}}}"
-        return " ".join(self._parts(symbols, derivative, "{}^{{{}}}")) or "1"
-
-    def sympy(self, field_names: Sequence[str], axis_names: Sequence[str]) -> Any:
-        """Return the SymPy expression of functions u(x, …, t)."""
-        sympy = import_sympy()
-        space = [sympy.Symbol(name) for name in axis_names]
-        fields = [sympy.Function(name)(*space, sympy.Symbol("t")) for name in field_names]
-        product: Any = sympy.Integer(1)
-        for function, exponent in zip(fields, self.exponents, strict=True):
-            product = product * function**exponent
-        if self.field is not None:
-            order = [(axis, n) for axis, n in zip(space, self.orders, strict=True) if n]
-            product = product * sympy.Derivative(fields[self.field], *order)
-        return product
-
-    def python(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str:
-        """Return the product in Python, derivatives as variables: `u**2 * u_xx`."""
-        return " * ".join(self._parts(field_names, self._derivative(field_names, axis_names), "{}**{}")) or "1.0"
-
-    def variables(self, field_names: Sequence[str], axis_names: Sequence[str]) -> list[str]:
-        """Return the names that stand in the Python expression."""
-        fields = [name for name, exponent in zip(field_names, self.exponents, strict=True) if exponent]
-        derivative = self._derivative(field_names, axis_names)
-        return fields if derivative is None else [*fields, derivative]
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether this is the term 1."""
-        return self.field is None and not any(self.exponents)
-
-    def _parts(self, fields: Sequence[str], derivative: str | None, power: str) -> list[str]:
-        pairs = zip(fields, self.exponents, strict=True)
-        factors = [power.format(name, exponent) if exponent > 1 else name for name, exponent in pairs if exponent]
-        return factors if derivative is None else [*factors, derivative]
-
-    def _derivative(self, field_names: Sequence[str], axis_names: Sequence[str]) -> str | None:
-        return None if self.field is None else f"{field_names[self.field]}_{self._axes(axis_names)}"
-
-    def _axes(self, axis_names: Sequence[str]) -> str:
-        return "".join(axis * order for axis, order in zip(axis_names, self.orders, strict=True))
+# Coefficients of ⟨∂^orders φ, monomial⟩.
+WeakSum = dict[tuple[Orders, FieldTerm], float]
+# Per field and orders of the test function, the weight of an error of that field.
+NoiseWeights = dict[tuple[int, Orders], dict[FieldTerm, float]]
 
 
 @dataclass(frozen=True)
@@ -184,20 +120,15 @@ class FieldTerms:
         array of shape (grid points, n_terms) or (grid points, len(terms))
             Grid points in C order; columns are contiguous in memory.
         """
-        columns = np.stack([np.asarray(field, dtype=float).ravel() for field in fields])
-        listed = self.terms(len(columns), n_axes)
+        listed = self.terms(len(fields), n_axes)
         chosen = listed if terms is None else [listed[i] for i in terms]
-        monomials = _monomial_values(columns, [term.exponents for term in chosen])
-        derivatives = {
-            (index, orders): np.ravel(derivative(index, orders))
-            for index, orders in dict.fromkeys((term.field, term.orders) for term in chosen)
-            if index is not None
-        }
-        values = np.empty((len(chosen), columns.shape[1]))
-        for row, term in zip(values, chosen, strict=True):
-            factor = 1.0 if term.field is None else derivatives[term.field, term.orders]
-            np.multiply(monomials[term.exponents], factor, out=row)
-        return values.T
+        place: dict[Jet, int] = {}
+        for jet, _ in (factor for term in chosen for factor in term.factors):
+            place.setdefault(jet, len(place))
+        given = [derivative(*jet) if any(jet.orders) else fields[jet.field] for jet in place]
+        columns = np.array([np.ravel(values) for values in given], dtype=float).reshape(len(place), np.size(fields[0]))
+        powers = [sorted(place[jet] for jet, power in one.factors for _ in range(power)) for one in chosen]
+        return CompiledTerms([Term.monomial(one) for one in powers], len(place)).values(columns).T
 
 
 def default_field_names(n_fields: int) -> list[str]:
@@ -214,12 +145,13 @@ def default_axis_names(n_axes: int) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _field_terms(library: FieldTerms, n_fields: int, n_axes: int) -> tuple[FieldTerm, ...]:
-    none = (0,) * n_axes
-    factors: list[tuple[int | None, tuple[int, ...]]] = [(None, none)]
+    factors = [FieldTerm()]
     for order in range(1, library.derivatives + 1):
-        factors += [(i, orders) for i in range(n_fields) for orders in _exponents(n_axes, order)]
-    monomials = [e for degree in range(library.powers + 1) for e in _exponents(n_fields, degree)]
-    return tuple(FieldTerm(exponents, index, orders) for index, orders in factors for exponents in monomials)
+        factors += [FieldTerm.of(Jet(i, orders)) for i in range(n_fields) for orders in _exponents(n_axes, order)]
+    fields = [Jet(i, (0,) * n_axes) for i in range(n_fields)]
+    exponents = [e for degree in range(library.powers + 1) for e in _exponents(n_fields, degree)]
+    monomials = [FieldTerm(tuple((jet, n) for jet, n in zip(fields, e, strict=True) if n)) for e in exponents]
+    return tuple(monomial * factor for factor in factors for monomial in monomials)
 
 
 def _exponents(n: int, total: int) -> list[tuple[int, ...]]:
@@ -227,41 +159,21 @@ def _exponents(n: int, total: int) -> list[tuple[int, ...]]:
     return [tuple(chosen.count(i) for i in range(n)) for chosen in combinations_with_replacement(range(n), total)]
 
 
-def _monomial_values(columns: Values, exponents: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], Values]:
-    """Return every monomial wanted, shape (points,)."""
-    wanted = list(dict.fromkeys(exponents))
-    terms = [Term.monomial(i for i, exponent in enumerate(e) for _ in range(exponent)) for e in wanted]
-    return dict(zip(wanted, CompiledTerms(terms, len(columns)).values(columns), strict=True))
-
-
 # Weak form and noise
 
 
-def term_monomial(term: FieldTerm) -> Monomial:
-    """Return a term of a library as a differential monomial.
-
-    Examples
-    --------
-    >>> term_monomial(FieldTerm((2,), 0, (3,)))
-    (((0, (0,)), 2), ((0, (3,)), 1))
-    """
-    factors = _powers_of_fields(term)
-    if term.field is not None:
-        factors[term.field, term.orders] = factors.get((term.field, term.orders), 0) + 1
-    return _monomial(factors)
-
-
-def weak_form(term: FieldTerm) -> WeakSum:
-    """Return the sum Σ c ⟨∂^α φ, monomial⟩ that equals ⟨φ, θ⟩.
+def weak_form(term: FieldTerm, n_axes: int = 1) -> WeakSum:
+    """Return the sum Σ c ⟨∂^α φ, monomial⟩ that equals ⟨φ, θ⟩, with so many space axes.
 
     Examples
     --------
     u u_x is −⟨φ_x, u²⟩/2:
 
-    >>> weak_form(FieldTerm((1,), 0, (1,)))
-    {((1,), (((0, (0,)), 2),)): -0.5}
+    >>> ((orders, monomial), number), = weak_form(FieldTerms(1, 1).terms()[3]).items()
+    >>> orders, monomial.name("u", "x"), number
+    ((1,), 'u^2', -0.5)
     """
-    return _collected(_by_parts(term_monomial(term), (0,) * len(term.orders)))
+    return _collected(_by_parts(term, (0,) * n_axes))
 
 
 def noise_weights(term: FieldTerm) -> NoiseWeights:
@@ -269,25 +181,19 @@ def noise_weights(term: FieldTerm) -> NoiseWeights:
 
     Examples
     --------
-    For u_xx it is φ_xx with weight 1, and for u u_x it is φ_x with weight −u (the rest cancels):
+    For u u_x it is φ_x with weight −u (the rest cancels):
 
-    >>> noise_weights(FieldTerm((0,), 0, (2,)))
-    {(0, (2,)): {(): 1.0}}
-    >>> noise_weights(FieldTerm((1,), 0, (1,)))
-    {(0, (1,)): {(((0, (0,)), 1),): -1.0}}
+    >>> (key, weight), = noise_weights(FieldTerms(1, 1).terms()[3]).items()
+    >>> key, {monomial.name("u", "x"): number for monomial, number in weight.items()}
+    ((0, (1,)), {'u': -1.0})
     """
-    powers, none = _powers_of_fields(term), (0,) * len(term.orders)
     parts = []
-    if term.field is not None:
-        for orders in product(*(range(order + 1) for order in term.orders)):
-            left = tuple(order - j for order, j in zip(term.orders, orders, strict=True))
-            factor = (-1.0) ** sum(term.orders) * prod(map(comb, term.orders, orders))
-            derived = _derivatives(_monomial(powers), left)
-            parts += [(((term.field, orders), monomial), factor * c) for monomial, c in derived.items()]
-    differentiated = () if term.field is None else (((term.field, term.orders), 1),)
-    for jet, power in powers.items():
-        rest = _monomial({**powers, jet: power - 1})
-        parts.append((((jet[0], none), _product(rest, differentiated)), float(power)))
+    for position, (jet, power) in enumerate(term.factors):
+        rest = term.without_one(position)
+        for orders in product(*(range(order + 1) for order in jet.orders)):
+            factor = power * (-1.0) ** sum(jet.orders) * prod(map(comb, jet.orders, orders))
+            left = tuple(order - j for order, j in zip(jet.orders, orders, strict=True))
+            parts += [(((jet.field, orders), one), factor * c) for one, c in _derivatives(rest, left).items()]
     weights: NoiseWeights = {}
     for (key, monomial), coefficient in _collected(parts).items():
         weights.setdefault(key, {})[monomial] = coefficient
@@ -302,47 +208,16 @@ def _collected(parts: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     return {key: value for key, value in total.items() if value}
 
 
-def _powers_of_fields(term: FieldTerm) -> dict[Jet, int]:
-    none = (0,) * len(term.orders)
-    return {(field, none): power for field, power in enumerate(term.exponents) if power}
-
-
-def _monomial(factors: dict[Jet, int]) -> Monomial:
-    return tuple(sorted((jet, power) for jet, power in factors.items() if power))
-
-
-def _product(left: Monomial, right: Monomial) -> Monomial:
-    factors = dict(left)
-    for jet, power in right:
-        factors[jet] = factors.get(jet, 0) + power
-    return _monomial(factors)
-
-
-def _raised(jet: Jet, axis: int, by: int) -> Jet:
-    """Return the jet with its order along an axis changed."""
-    field, orders = jet
-    return field, (*orders[:axis], orders[axis] + by, *orders[axis + 1 :])
-
-
 @lru_cache(maxsize=4096)
-def _derivative(monomial: Monomial, axis: int) -> Polynomial:
-    """Return ∂_a of a monomial by the product rule."""
-    return _collected(
-        (_product(_monomial({**dict(monomial), jet: power - 1}), ((_raised(jet, axis, 1), 1),)), float(power))
-        for jet, power in monomial
-    )
-
-
-def _derivatives(monomial: Monomial, orders: Orders) -> Polynomial:
+def _derivatives(monomial: FieldTerm, orders: Orders) -> dict[FieldTerm, float]:
     """Return a mixed derivative of a monomial."""
-    total: Polynomial = {monomial: 1.0}
+    total = {monomial: 1.0}
     for axis in (axis for axis, order in enumerate(orders) for _ in range(order)):
-        derived = [(_derivative(member, axis), c) for member, c in total.items()]
-        total = _collected((one, c * factor) for polynomial, c in derived for one, factor in polynomial.items())
+        total = _collected((one, c * factor) for member, c in total.items() for factor, one in member.derivative(axis))
     return total
 
 
-def _by_parts(monomial: Monomial, test: Orders) -> Iterator[tuple[tuple[Orders, Monomial], float]]:
+def _by_parts(monomial: FieldTerm, test: Orders) -> Iterator[tuple[tuple[Orders, FieldTerm], float]]:
     """Yield the parts of ⟨∂^test φ, monomial⟩ after all integrations."""
     found = _integrable(monomial)
     if found is None:
@@ -350,26 +225,25 @@ def _by_parts(monomial: Monomial, test: Orders) -> Iterator[tuple[tuple[Orders, 
         return
     axis, power, raised, rest = found
     more = (*test[:axis], test[axis] + 1, *test[axis + 1 :])
-    pieces = [(more, _product(raised, rest), 1.0)]
-    pieces += [(test, _product(raised, derived), factor) for derived, factor in _derivative(rest, axis).items()]
+    pieces = [(more, rest, 1.0), *((test, derived, factor) for factor, derived in rest.derivative(axis))]
     for orders, piece, factor in pieces:
-        for key, coefficient in _by_parts(piece, orders):
+        for key, coefficient in _by_parts(raised * piece, orders):
             yield key, -factor * coefficient / power
 
 
-def _integrable(monomial: Monomial) -> tuple[int, int, Monomial, Monomial] | None:
+def _integrable(monomial: FieldTerm) -> tuple[int, int, FieldTerm, FieldTerm] | None:
     """Return axis, k + 1, v^{k+1} and M where the monomial is v^k ∂_a v M with M of lower order than v."""
-    highest = max((sum(orders) for (_, orders), _ in monomial), default=0)
-    top = [(jet, power) for jet, power in monomial if sum(jet[1]) == highest]
+    highest = max((sum(jet.orders) for jet, _ in monomial.factors), default=0)
+    top = [(jet, power) for jet, power in monomial.factors if sum(jet.orders) == highest]
     if highest == 0 or len(top) > 1 or top[0][1] > 1:
         return None
     jet = top[0][0]
-    for axis, order in enumerate(jet[1]):
+    for axis, order in enumerate(jet.orders):
         if not order:
             continue
-        lower = _raised(jet, axis, -1)
-        rest = {other: power for other, power in monomial if other not in (jet, lower)}
-        if all(sum(orders) < highest - 1 for _, orders in rest):
-            power = dict(monomial).get(lower, 0) + 1
-            return axis, power, ((lower, power),), _monomial(rest)
+        lower = jet.raised(axis, -1)
+        rest = FieldTerm(tuple(one for one in monomial.factors if one[0] not in (jet, lower)))
+        if all(sum(other.orders) < highest - 1 for other, _ in rest.factors):
+            power = dict(monomial.factors).get(lower, 0) + 1
+            return axis, power, FieldTerm(((lower, power),)), rest
     return None

@@ -23,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, bend_of
-from ardea.dynamics.field_terms import Jet, Monomial, Orders, default_axis_names, default_field_names
+from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.series import as_numbers
+from ardea.dynamics.terms import FieldTerm, Jet, Orders
 
 # Convention: the test function that trajectories have too.
 POWER = 8
@@ -226,10 +227,10 @@ class Jets:
             self._values[jet, power] = self._jet(jet) if power == 1 else self(jet, power - 1) * self(jet)
         return self._values[jet, power]
 
-    def monomial(self, monomial: Monomial) -> Array | float:
+    def monomial(self, monomial: FieldTerm) -> Array | float:
         """Return a product of powers of jets; 1 for the empty one."""
         total: Array | float = 1.0
-        for jet, power in monomial:
+        for jet, power in monomial.factors:
             total = self(jet, power) * total
         return total
 
@@ -274,7 +275,7 @@ class Fields:
         self.splines = [TensorSplines.fit(u, points) for u in fields]
         self._coefficients = [splines.coefficients(u) for splines, u in zip(self.splines, fields, strict=True)]
         plain = self.jets()
-        smooth = [plain((i, (0,) * len(self.space))) for i in range(self.n_fields)]
+        smooth = [plain(Jet(i, (0,) * len(self.space))) for i in range(self.n_fields)]
         levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, smooth, strict=True)]
         self.noise = np.maximum(levels, [LEAST_NOISE * u.std() for u in fields])
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
@@ -285,7 +286,7 @@ class Fields:
 
     def jets(self, factors: Sequence[int] | None = None) -> Jets:
         """Return the derivatives of û on the grid, or at every d-th sample; they live as long as what is returned."""
-        return Jets(lambda jet: self.splines[jet[0]].derivative(self._coefficients[jet[0]], jet[1], factors))
+        return Jets(lambda jet: self.splines[jet.field].derivative(self._coefficients[jet.field], jet.orders, factors))
 
     @cached_property
     def thinned_jets(self) -> Jets:

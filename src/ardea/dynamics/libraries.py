@@ -354,17 +354,6 @@ class RightHandSide:
         return sums
 
 
-def default_library(n_states: int) -> Polynomials:
-    """Return the library that stands in for none: polynomials of degree 3, above 10 states of degree 2.
-
-    Examples
-    --------
-    >>> default_library(40)
-    Polynomials(degree=2, include_constant=True)
-    """
-    return Polynomials(Polynomials().degree_for(n_states))
-
-
 @lru_cache(maxsize=256)
 def _terms(library: Library, n_states: int) -> tuple[Term, ...]:
     """Return the terms of the library, the first of each name."""

@@ -58,34 +58,22 @@ GAUSS_POINTS = (2 * POWER + SPLINE_DEGREE) // 2 + 1
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """A stretch of a series, its short gaps filled in, m samples, and its N rows D x = VΘ(x)ξ."""
+    """A stretch of a series without gaps, m samples, and its N rows D x = VΘ(x)ξ."""
 
     data: Series
     V: Array
     D: Array
-    # Per state, the variance of the rows' own error, which noise in the states does not explain.
-    truncation: Array | None = None
+    truncation: Array  # per state, the variance of the rows' own error, which noise in the states does not explain
 
     @property
     def n_rows(self) -> int:
         """Number of equations N."""
         return self.V.shape[0]
 
-    @property
-    def n_samples(self) -> int:
-        """Number of rows of the data in use, without those that were filled in."""
-        return self.data.measured.t.size
-
     @cached_property
     def gram_of_D(self) -> Array:
         """DDᵀ."""
         return self.D @ self.D.T
-
-    @cached_property
-    def grams_of_unsure(self) -> list[Array | float]:
-        """D diag(u_l)Dᵀ of every state, u_l the variance of what was filled in."""
-        unsure = self.data.unsure
-        return [0.0] * self.data.x.shape[1] if unsure is None else [(self.D * one) @ self.D.T for one in unsure.T]
 
 
 def corner_frequency(parts: Sequence[Series]) -> float:
@@ -122,9 +110,8 @@ def stretch_rows(
     differentiation: Differentiation = "finite",
     order: int = 6,
 ) -> list[Stretch]:
-    """Cut series at their gaps, fill in the short ones, and make the rows of every stretch that is long enough."""
-    even = discrete_time or (form == "derivative" and differentiation == "spectral")
-    parts = [filled(part) for one in series for part in one.stretches(bridged=not even)]
+    """Cut series at their gaps, and make the rows of every stretch that is long enough."""
+    parts = [part for one in series for part in one.stretches()]
     if discrete_time:
         built = [map_rows(part) for part in parts]
     elif form == "derivative":
@@ -140,33 +127,6 @@ def stretch_rows(
         radius = window_radius(long_enough)
         built = [weak_rows(part, [radius * share for share in RELATIVE_RADII]) for part in long_enough]
     return [one for one in built if one is not None]
-
-
-def filled(part: Series) -> Series:
-    """Fill gaps of k samples with a cubic spline, which hardly amplifies noise, and say how wrong it may be.
-
-    Namely as wrong as a spline through every (k + 1)-th sample is at the others. What is filled in counts as samples
-    with so much noise, which a fit removes like that of all others.
-    """
-    t, steps = part.t, np.diff(part.t)
-    missing = np.maximum(np.rint(steps / np.median(steps)).astype(int) - 1, 0) if t.size >= FEWEST_ROWS else None
-    if missing is None or not np.any(missing):
-        return part
-    inside = [np.linspace(a, b, k + 1, endpoint=False) for a, b, k in zip(t[:-1], t[1:], missing, strict=True)]
-    times = np.append(np.concatenate(inside), t[-1])
-    gap = np.append(np.repeat(missing, missing + 1), 0)
-    gap[np.append(0, np.cumsum(missing + 1))] = 0
-    unsure = np.zeros((times.size, part.x.shape[1]))
-    for k in np.unique(missing[missing > 0]):
-        coarse = t[:: k + 1]
-        others = ~np.isin(t, coarse) & (t < coarse[-1])
-        unsure[gap == k] = np.mean((_interpolated(coarse, part.x[:: k + 1], t[others]) - part.x[others]) ** 2, axis=0)
-    inputs = np.reshape([np.interp(times, t, one) for one in part.inputs.T], (-1, times.size)).T
-    return Series(times, _interpolated(t, part.x, times), inputs, unsure=unsure)
-
-
-def _interpolated(t: Array, x: Array, times: Array) -> Array:
-    return np.asarray(make_interp_spline(t, x, k=min(3, t.size - 1))(times))
 
 
 def weak_rows(data: Series, radii: Sequence[float]) -> Stretch | None:
@@ -238,7 +198,7 @@ def map_rows(data: Series) -> Stretch | None:
     if data.t.size < 2:
         return None
     identity = np.eye(data.t.size)
-    return Stretch(data, identity[:-1], identity[1:])
+    return Stretch(data, identity[:-1], identity[1:], np.zeros(data.x.shape[1]))
 
 
 def truncation(data: Series, V: Array, D: Array, *, integrated: bool) -> Array:

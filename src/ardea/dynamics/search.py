@@ -5,20 +5,19 @@ Every support S is fitted with its own whitening (passes until ξ settles) and s
 whereas with ln|C| overfitted supports win.
 
 1) *Proposals.* On a whitened problem, ARD and backward elimination propose supports (`methods.task`), or an estimator.
-2) *Tournament.* From S the selection on its whitened problem proposes the next support; a fixed point proposes itself.
-   Starts: the empty model, and all sparse models on the backward paths of its problem. Results are kept by support, so
-   that starts which meet share the rest of the way.
-3) *All equations.* Those of states are found alone and then revised together; of those of fields, models are listed
-   between which the data do not decide.
+2) *Tournament.* Starts are all sparse models on the backward paths of the problem of the empty model. Around the best
+   support, what the selection on its own whitened problem proposes, and its neighbours there, are fitted too, until
+   nothing near the best is better.
+3) *All equations*, each alone. Of those of fields, models are listed between which the data do not decide.
 """
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -28,53 +27,31 @@ from sklearn.exceptions import ConvergenceWarning
 from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Model, Support, misfit, model, neighbours, penalty, posed, select
-from ardea.dynamics.field_equation import FieldEquation
-from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.fields import Fields
-from ardea.dynamics.libraries import Library
-from ardea.dynamics.rows import Stretch
-from ardea.dynamics.series import Series, noise_levels, spread
-from ardea.dynamics.whitening import EquationRows, GivenRows, JointRows
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms, Left, Rival
 from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import wide_supports
 from ardea.names import Vocabulary
 
-# Rows of one equation that can be whitened, and fitted, at any support.
-Rows = EquationRows | GivenRows | FieldEquation
 # From a whitened problem, and what one unit of each of its coefficients is worth, to supports worth a look.
 Propose = Callable[[Problem, Array], list[Support]]
 
 # "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
-# noise), of which 52 supports are exact.
+# noise), of which 52 supports were exact while equations of states were still revised together in the end.
 
-# Bounds on the work of one tournament: terms of a start, starts looked at twice and pursued, supports on one way, and
-# supports whose surroundings are searched. Measured: twice and half of all lead to the same 54 supports.
-LARGEST_START = 8
-LOOKED_AT, PURSUED = 8, 4
-LONGEST_WAY, MOST_REFINED = 8, 6
-# Passes of a first and a second look. Measured: with one less, and with one and two more, one support of 54 is lost.
-GLANCE_PASSES, QUICK_PASSES = 2, 3
+# Bounds on the work of one tournament: terms of a start (measured: 4 and 16 lead to the same 54 supports), and supports
+# whose surroundings are searched (a convention).
+LARGEST_START, MOST_EXPANDED = 8, 8
+# The surroundings of so many are, even where nothing near the best is better. Measured on all systems at 5 % noise, two
+# draws each: with 1, one more support is lost.
+LEAST_EXPANDED = 3
+# Passes of a first look. Measured: with one less, and with one and two more, one support of 54 is lost.
+QUICK_PASSES = 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this (odds of 400 to 1) are not
 # tried themselves, and at most so many are. Measured: 6 and 24, and 3 and 12 of them, lead to the same 54 supports.
 MARGIN, NEIGHBOURS = 12.0, 6
 # The whitening of a model with a false term favours that term: removals are tried unless they raise RSS more than this.
 # Measured: 1.25 and 5 lead to the same 54 supports.
 LARGEST_LOSS = 2.5
-# Supports of the first tournament that the joint search looks at too. Measured: none and 6 lead to the same 54.
-RUNNERS_UP = 3
-# Equations whose noise, in units of s, exceeds that of the median one so many times lack a term: they would spoil the
-# others, and stay alone. Measured: 1.5 and 6 lead to the same 54 supports.
-MISFIT = 3.0
-# Largest joint covariance (rows of all equations of a stretch). Measured: its Cholesky factor takes half a second.
-LARGEST_JOINT = 2500
-# Above this share of the noise of the rows, truncation error makes a joint fit overconfident (a convention). Measured:
-# with four times more and four times less as many of the 54 supports are exact.
-LARGEST_TRUNCATION = 0.02
-# Rounds of revisions per equation, a bound on work. Measured: 1 and 6 lead to the same 54 supports.
-LARGEST_REVISIONS = 3
-# Twelve independent rows carry the three terms that a quarter of them allows (`core.problem.LARGEST_SHARE`).
-FEWEST_EQUATION_ROWS = 12
 # Two models of a field cannot be told apart when their N ln RSS differ by less than this times √N. Derived: with
 # whitenings of their own, the difference of two equally good models has a standard deviation of up to 2√N.
 EQUALLY_GOOD = 3.0
@@ -82,39 +59,108 @@ EQUALLY_GOOD = 3.0
 TRIED_WITHOUT = 2
 
 
+# 0) Rows of one equation
+
+
+@dataclass(frozen=True, eq=False)
+class RowsFit:
+    """An equation at one support, with ξ on it."""
+
+    support: Support
+    coefficients: Array
+    rss: float  # ‖z − Aξ‖²
+    errors: Any = ()  # ê, held as the equation likes; empty before the first pass
+    floor: float = 0.0  # RSS that truncation error alone leaves
+    settled: bool = False  # whether another pass would hardly change it
+
+
+class EquationRows(ABC):
+    """N rows of one equation with d candidate terms, which can be fitted, each time with its own whitening."""
+
+    n_rows: int
+    n_terms: int
+    # What one unit of noise in the whitened rows is worth in the units of the state, and how much the state varies in
+    # units of its noise.
+    noise_unit: float = 1.0
+    excitation: float = np.inf
+    # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
+    # same 54 supports.
+    MOST_PASSES: ClassVar[int] = 12
+    # Where N ln RSS falls by more than this in a pass, another follows, however many were asked for.
+    STILL_FALLING: ClassVar[float] = np.inf
+    # Whether models are listed between which the data do not decide.
+    LISTS_EQUIVALENTS: ClassVar[bool] = False
+
+    @abstractmethod
+    def system(self, fit: RowsFit) -> tuple[Array, Array]:
+        """Return A and z of all candidate terms, whitened at a fit."""
+
+    @abstractmethod
+    def passed(self, fit: RowsFit) -> RowsFit:
+        """Return the fit after one more pass."""
+
+    def fitted(self, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
+        """Return the fit at a support, its passes repeated from `start` (default ξ = 0, ê = 0) until ξ settles.
+
+        They stop after `passes`, unless RSS is still falling: a fit that has not come to rest says nothing of its
+        support.
+        """
+        current, done, gain = _started(support, start), 0, np.inf
+        asked = self.MOST_PASSES if passes is None else passes
+        while not current.settled and done < self.MOST_PASSES and (done < asked or gain > self.STILL_FALLING):
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    following = self.passed(current)
+            except np.linalg.LinAlgError:  # the coefficients, and C with them, have run away
+                break
+            if not np.isfinite(following.rss):
+                break
+            gain = self.n_rows * log_fall(current, following)
+            current, done = following, done + 1
+        return current
+
+
+def _started(support: Support, start: RowsFit | None) -> RowsFit:
+    """Return ξ = 0, ê = 0, or what an earlier fit knows."""
+    if start is None:
+        return RowsFit(support, np.zeros(len(support)), np.inf)
+    if start.support == support:
+        return start
+    known = dict(zip(start.support, start.coefficients.tolist(), strict=True))
+    return RowsFit(support, np.array([known.get(term, 0.0) for term in support]), np.inf, start.errors)
+
+
+def log_fall(before: RowsFit, after: RowsFit) -> float:
+    """Return by how much ln RSS falls."""
+    tiny = np.finfo(float).tiny
+    return float(np.log(max(before.rss, tiny) / max(after.rss, tiny)))
+
+
 @dataclass(frozen=True, eq=False)
 class Scored:
     """A support, its fit with a whitening of its own, and its score."""
 
     support: Support
-    fit: Any
+    fit: RowsFit
     score: float
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The support that won the search for one equation."""
+    """The support that won the search for one equation, and those without one of its terms that explain it as well."""
 
-    rows: Rows
+    rows: EquationRows
     support: Support
-    fit: Any
-    # Coefficients estimated together with these.
-    n_parameters: int
-    # The next best supports of its own tournament, and those without one of its terms that explain the data as well.
-    runners_up: tuple[Support, ...] = ()
+    fit: RowsFit
     equivalents: tuple[Support, ...] = ()
-    # What one unit of noise in the whitened rows is worth in the units of the state, and how much the state varies in
-    # units of its noise.
-    noise_unit: float = 1.0
-    excitation: float = np.inf
 
 
-def whitened(rows: Rows, fit: Any) -> tuple[Problem, Array]:
+def whitened(rows: EquationRows, fit: RowsFit) -> tuple[Problem, Array]:
     """Return the problem of all candidate terms, whitened at a fit, and what one unit of each coefficient is worth."""
     return posed(*rows.system(fit), rows.n_rows, fit.floor)
 
 
-def scored(rows: Rows, support: Support, start: Any, passes: int | None = None) -> Scored:
+def scored(rows: EquationRows, support: Support, start: RowsFit | None = None, passes: int | None = None) -> Scored:
     """Fit a support with a whitening of its own and score it."""
     fit, n_rows = rows.fitted(support, start, passes), rows.n_rows
     known = misfit(fit.rss, n_rows, fit.floor) if np.isfinite(fit.rss) else np.inf
@@ -146,89 +192,51 @@ def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Su
 class Tournament:
     """All supports of one equation met so far, with their scores."""
 
-    rows: Rows
+    rows: EquationRows
     propose: Propose
     met: dict[Support, Scored] = field(default_factory=dict)
-    _ranked: dict[Support, list[Model]] = field(default_factory=dict)
-    _problems: dict[Support, tuple[Problem, Array]] = field(default_factory=dict)
-
-    @cached_property
-    def beginning(self) -> Any:
-        """What fits start from."""
-        return self.rows.beginning()
 
     def run(self) -> list[Scored]:
-        """Return all supports met, best first."""
-        empty = self.looked_at(())
-        starts = [one.support for one in self.ranked(empty) if 0 < len(one.support) <= LARGEST_START]
-        glances = sorted((scored(self.rows, one, self.beginning, GLANCE_PASSES) for one in starts), key=_by_score)
-        for glance in glances[:LOOKED_AT]:
-            self.met[glance.support] = scored(self.rows, glance.support, glance.fit, QUICK_PASSES - GLANCE_PASSES)
-        for start in (empty, *sorted(self.met.values(), key=_by_score)[:PURSUED]):
-            self.pursue(start)
-        return self.refined(min(self.met.values(), key=_by_score))
-
-    def around(self, supports: Sequence[Support]) -> list[Scored]:
-        """Return the supports met on the way from the best of some good ones, best first."""
-        self.pursue(min((self.looked_at(support) for support in supports), key=_by_score))
-        return self.refined(min(self.met.values(), key=_by_score))
-
-    def refined(self, best: Scored) -> list[Scored]:
-        """Look around the best until nothing near it is better; return all supports met, best first.
+        """Return all supports met, best first.
 
         With far too much noise, scores fall for a few passes and then rise: there it stops after a while, and those
         whose passes were taken to the end come first.
         """
-        finished: set[Support] = set()
-        while best.support not in finished and len(finished) < MOST_REFINED:
-            best = self.settled(best)
-            finished.add(best.support)
+        problem, unit = whitened(self.rows, self.looked_at(()).fit)
+        for one in select(problem, [*self.propose(problem, unit), *wide_supports(problem)]):
+            if len(one.support) <= LARGEST_START:
+                self.looked_at(one.support)
+        expanded: set[Support] = set()
+        while len(expanded) < MOST_EXPANDED:
+            ranked = sorted(self.met.values(), key=_by_score)
+            left = [one for one in ranked if one.support not in expanded]
+            if not left or (ranked[0].support in expanded and len(expanded) >= LEAST_EXPANDED):
+                break
+            best = self.settled(left[0].support, left[0].fit)
+            expanded.add(best.support)
             for support in self.near(best):
-                self.looked_at(support)
-            best = min(self.met.values(), key=_by_score)
+                self.settled(support, best.fit)
         ranked = sorted(self.met.values(), key=_by_score)
-        at_rest = best.support in finished
-        return ranked if at_rest else sorted(ranked, key=lambda one: one.support not in finished)
+        at_rest = ranked[0].support in expanded
+        return ranked if at_rest else sorted(ranked, key=lambda one: one.support not in expanded)
 
     def looked_at(self, support: Support) -> Scored:
         """Return the support with its fit and score after a few passes, computed once."""
         if support not in self.met:
-            self.met[support] = scored(self.rows, support, self.beginning, QUICK_PASSES)
+            self.met[support] = scored(self.rows, support, passes=QUICK_PASSES)
         return self.met[support]
 
-    def settled(self, one: Scored) -> Scored:
+    def settled(self, support: Support, start: RowsFit) -> Scored:
         """Return a support with its passes taken to the end."""
-        self.met[one.support] = scored(self.rows, one.support, one.fit)
-        return self.met[one.support]
-
-    def ranked(self, one: Scored) -> list[Model]:
-        """Return the models that the selection on the whitened problem of a support met, best first."""
-        if one.support not in self._ranked:
-            problem, unit = self._whitened(one)
-            proposals = [*self.propose(problem, unit), one.support]
-            if not one.support:
-                proposals += wide_supports(problem)
-            self._ranked[one.support] = select(problem, proposals)
-        return self._ranked[one.support]
-
-    def _whitened(self, one: Scored) -> tuple[Problem, Array]:
-        if one.support not in self._problems:
-            self._problems[one.support] = whitened(self.rows, one.fit)
-        return self._problems[one.support]
-
-    def pursue(self, one: Scored) -> None:
-        """Follow proposals until one repeats."""
-        for _ in range(LONGEST_WAY):
-            support = self.ranked(one)[0].support
-            if support in self.met:
-                return
-            one = self.looked_at(support)
+        if support not in self.met or not self.met[support].fit.settled:
+            self.met[support] = scored(self.rows, support, start)
+        return self.met[support]
 
     def near(self, one: Scored) -> list[Support]:
         """Return supports nearby that the whitening of this one does not clearly rule out, closest first."""
-        problem, _ = self._whitened(one)
-        own = model(problem, one.support)
-        tried = [*self.ranked(one)[:2], *neighbours(problem, own)]
+        problem, unit = whitened(self.rows, one.fit)
+        own, proposed = model(problem, one.support), select(problem, [*self.propose(problem, unit), one.support])
+        tried = [*proposed[:2], *neighbours(problem, own)]
         hopeful = sorted((other for other in tried if other.criterion < own.criterion + MARGIN), key=_by_criterion)
         smaller = [other for other in tried if len(other.support) < len(own.support)]
         drops = [other for other in smaller if other.rss < LARGEST_LOSS * own.rss]
@@ -246,109 +254,12 @@ def _by_score(one: Scored) -> float:
 # 3) All equations
 
 
-@dataclass(frozen=True)
-class Search:
-    """How equations are searched: who proposes, in how many processes, and whether progress is shown."""
-
-    propose: Propose
-    n_jobs: int | None = None
-    shown: bool = False
-
-    def each(self, function: Callable[[Any, Propose], SearchResult], equations: Sequence[Rows]) -> list[SearchResult]:
-        """Return function(equation, propose) of every equation."""
-        from tqdm import tqdm
-
-        tasks = (delayed(function)(equation, self.propose) for equation in equations)
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
-        return list(tqdm(results, total=len(equations), unit="equations", disable=not self.shown))
-
-
-def _search_alone(rows: Rows, propose: Propose) -> SearchResult:
-    """Return the winner of an equation's own tournament."""
-    ranked = Tournament(rows, propose).run()[: 1 + RUNNERS_UP]
-    best = ranked[0]
-    close = tuple(one.support for one in ranked[1:] if one.score < best.score + MARGIN)
-    return SearchResult(rows, best.support, rows.fitted(best.support, best.fit), len(best.support), close)
-
-
-def search_given(series: Sequence[Series], library: Library, search: Search) -> list[SearchResult]:
-    """Find every equation alone where derivatives were given."""
-    values = np.vstack([one.values for one in series])
-    slopes = np.vstack([one.x_dot for one in series if one.x_dot is not None])
-    sound = np.all(np.isfinite(values), axis=1) & np.all(np.isfinite(slopes), axis=1)
-    theta = library.evaluate(values[sound])
-    return search.each(_search_alone, [GivenRows(theta, slope) for slope in slopes[sound].T])
-
-
-def search_states(
-    stretches: Sequence[Stretch], library: Library, search: Search, discrete_time: bool = False
-) -> list[SearchResult]:
-    """Find the equations of all states alone, then together those that fit, where the covariance is affordable."""
-    n_rows = sum(stretch.n_rows for stretch in stretches)
-    if n_rows < FEWEST_EQUATION_ROWS:
-        raise ValueError(
-            f"The data give {n_rows} independent rows, too few to find an equation (at least {FEWEST_EQUATION_ROWS}): "
-            "take more samples or longer series."
-        )
-    parts = [stretch.data.measured for stretch in stretches]
-    deviation = spread(parts)
-    # Differences say nothing of the noise of a map.
-    noise = np.where(deviation > 0, deviation, 1.0) if discrete_time else noise_levels(parts)
-    results = _alone_then_together(stretches, library, noise, search)
-    excitation = np.full(len(noise), np.inf) if discrete_time else deviation / noise
-    return [
-        replace(result, noise_unit=float(unit), excitation=float(ratio))
-        for result, unit, ratio in zip(results, noise, excitation, strict=True)
-    ]
-
-
-def _alone_then_together(
-    stretches: Sequence[Stretch], library: Library, noise: Array, search: Search
-) -> list[SearchResult]:
-    every = range(len(noise))
-    results = search.each(_search_alone, [EquationRows(JointRows(stretches, library, [one], noise)) for one in every])
-    level = np.sqrt([result.fit.rss / result.rows.n_rows for result in results])
-    states = [state for state in every if level[state] <= MISFIT * np.median(level)]
-    affordable = len(states) * max(stretch.n_rows for stretch in stretches) <= LARGEST_JOINT
-    if len(states) < 2 or not affordable or _truncated(stretches, noise):
-        return results
-    choices = [(results[state].support, *results[state].runners_up) for state in states]
-    together = _revised(JointRows(stretches, library, states, noise), choices, search.propose)
-    n_parameters = sum(len(rows.support) for rows in together)
-    for state, rows in zip(states, together, strict=True):
-        results[state] = SearchResult(rows, rows.support, rows.start, n_parameters)
-    return results
-
-
-def _revised(joint: JointRows, choices: Sequence[Sequence[Support]], propose: Propose) -> list[EquationRows]:
-    """Change one support at a time, always the one whose change lowers the joint score most, until none does.
-
-    Revising them in a fixed order would let a right equation make up for the fault of a wrong one. For every equation
-    the choices are the support to begin with, then others worth a look.
-    """
-    current = joint.each(joint.fitted([first for first, *_ in choices]))
-    for _ in range(LARGEST_REVISIONS * len(current)):
-        best, changed, gain = None, current[0], 0.0
-        for rows, others in zip(current, choices, strict=True):
-            tournament = Tournament(rows, propose)
-            winner = tournament.around([rows.support, *others])[0]
-            lowered = tournament.looked_at(rows.support).score - winner.score
-            if lowered > gain:
-                best, changed, gain = winner, rows, lowered
-        if best is None:
-            break
-        current = joint.each(changed.fitted(best.support, best.fit))
-    return current
-
-
-def _truncated(stretches: Sequence[Stretch], noise: Array) -> bool:
-    """Whether truncation error, which the equations share in ways unknown, is of the order of the noise of the rows."""
-    for stretch in stretches:
-        if stretch.truncation is not None:
-            rows = noise**2 * np.trace(stretch.gram_of_D) / stretch.n_rows
-            if np.any(stretch.truncation > LARGEST_TRUNCATION * rows):
-                return True
-    return False
+def searched(rows: EquationRows, propose: Propose) -> SearchResult:
+    """Return the winner of an equation's tournament, fitted afresh: numbers do not depend on the way to it."""
+    tournament = Tournament(rows, propose)
+    best = scored(rows, tournament.run()[0].support)
+    as_good = equivalents(tournament, best) if rows.LISTS_EQUIVALENTS else []
+    return SearchResult(rows, best.support, best.fit, tuple(one.support for one in as_good))
 
 
 def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
@@ -362,6 +273,7 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
     --------
     A single soliton moves, u_t = −u_x, and solves u_t = −u u_x − u_xxx as well:
 
+    >>> from ardea.dynamics.field_equation import FieldEquation, FieldTerms, Fields
     >>> from ardea.methods.task import ard_supports
     >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
     >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
@@ -380,26 +292,10 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
         models = select(problem, tournament.propose(problem, unit))
         for one in [one for one in models if len(one.support) <= len(best.support) + 1][:TRIED_WITHOUT]:
             support = tuple(others[j] for j in one.support)
-            found[support] = tournament.settled(tournament.looked_at(support))
+            found[support] = tournament.settled(support, tournament.looked_at(support).fit)
     limit = EQUALLY_GOOD * np.sqrt(equation.n_rows)
     close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
     return sorted(close, key=_by_score)
-
-
-def search_fields(data: Fields, library: FieldTerms, search: Search) -> list[SearchResult]:
-    """Find the equation of every field."""
-    results = search.each(_search_field, [FieldEquation(data, library, field) for field in range(data.n_fields)])
-    return [
-        replace(result, noise_unit=float(noise), excitation=float(ratio))
-        for result, noise, ratio in zip(results, data.noise, data.excitation, strict=True)
-    ]
-
-
-def _search_field(equation: FieldEquation, propose: Propose) -> SearchResult:
-    tournament = Tournament(equation, propose)
-    best = tournament.run()[0]
-    as_good = tuple(one.support for one in equivalents(tournament, best))
-    return SearchResult(equation, best.support, best.fit, len(best.support), equivalents=as_good)
 
 
 # 4) What was found
@@ -415,7 +311,7 @@ class FoundRows:
     @property
     def excitation(self) -> list[float]:
         """How much every state varies in units of its noise."""
-        return [result.excitation for result in self.results]
+        return [result.rows.excitation for result in self.results]
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations: least squares on their whitened terms, and their rivals."""
@@ -443,9 +339,21 @@ class FoundRows:
         return np.asarray(chosen / n_resamples)
 
 
+def found_rows(
+    equations: Sequence[EquationRows], propose: Propose, n_jobs: int | None = None, shown: bool = False
+) -> FoundRows:
+    """Return what is found for every equation, in so many processes, with progress shown if wanted."""
+    from tqdm import tqdm
+
+    tasks = (delayed(searched)(equation, propose) for equation in equations)
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    told = tqdm(results, total=len(equations), unit="equations", disable=not shown)
+    return FoundRows(list(told), propose)
+
+
 def _of_rows(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
     support, (problem, unit) = np.array(result.support, dtype=np.intp), whitened(result.rows, result.fit)
-    kept = KeptTerms.of_rows(support, problem.restrict(support), unit[support], result.noise_unit, result.n_parameters)
+    kept = KeptTerms.of_rows(support, problem.restrict(support), unit[support], result.rows.noise_unit, support.size)
 
     def named(terms: Support) -> tuple[str, ...]:
         return tuple(vocabulary.names[j] for j in terms)

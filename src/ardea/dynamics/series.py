@@ -38,25 +38,14 @@ class Series:
     x: Array
     inputs: Array
     x_dot: Array | None = None
-    unsure: Array | None = None  # of every value, how wrong it may be if it was filled in (a variance), else zero
 
     @property
     def values(self) -> Array:
         """States and inputs side by side."""
         return np.hstack([self.x, self.inputs]) if self.inputs.shape[1] else self.x
 
-    @property
-    def measured(self) -> Series:
-        """The rows that were not filled in."""
-        if self.unsure is None:
-            return self
-        rows = ~np.any(self.unsure, axis=1)
-        return Series(self.t[rows], self.x[rows], self.inputs[rows])
-
-    def stretches(self, bridged: bool = False) -> list[Series]:
+    def stretches(self) -> list[Series]:
         """Cut the series where values are missing or time jumps, and long stretches into parts.
-
-        If `bridged`, gaps of up to four median steps do not cut it.
 
         Examples
         --------
@@ -64,16 +53,16 @@ class Series:
         >>> x = np.sin(t)[:, None]
         >>> x[20] = np.nan
         >>> series = Series(t, x, np.empty((40, 0)))
-        >>> [len(part.t) for part in series.stretches()], [len(part.t) for part in series.stretches(bridged=True)]
-        ([20, 19], [39])
+        >>> [len(part.t) for part in series.stretches()]
+        [20, 19]
         """
         place = np.flatnonzero(np.isfinite(self.t) & np.all(np.isfinite(self.values), axis=1))
         t, x, inputs = self.t[place], self.x[place], self.inputs[place]
         steps = np.diff(t)
         usual = float(np.median(steps)) if steps.size else 1.0
         near_uniform = np.mean(np.abs(steps - usual) < NEAR * usual) > 0.5 if steps.size else True
-        jump = steps > (UNEVEN_GAP if bridged or not near_uniform else GAP) * usual
-        broken = np.flatnonzero(jump if bridged else jump | (np.diff(place) > 1)) + 1
+        jump = steps > (GAP if near_uniform else UNEVEN_GAP) * usual
+        broken = np.flatnonzero(jump | (np.diff(place) > 1)) + 1
         parts: list[Any] = []
         for rows in np.split(np.arange(t.size), broken):
             parts += np.array_split(rows, -(-rows.size // LONGEST_STRETCH)) if rows.size else []

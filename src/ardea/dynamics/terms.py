@@ -1,9 +1,10 @@
 """A candidate term is a product of powers of factors; its name, its derivative and its values follow from that alone.
 
 A factor is a state x_l or a function of states such as sin(x_l). It has the states it depends on, `arguments`; it is
-`written` as text, in LaTeX, or as Python with NumPy as `np`, given the names of all states, and in `sympy`, given their
-symbols; and its `derivative` by a state is a sum of numbers times terms, so that Jacobians are values of other terms.
-Functions have `values` at states of shape (n_states, rows). `CompiledTerms` computes values.
+`written` as text, in LaTeX, or as Python with NumPy as `np`, and in `sympy`, given the names of all states; and its
+`derivative` by a state is a sum of numbers times terms, so that Jacobians are values of other terms. Functions have
+`values` at states of shape (n_states, rows). `CompiledTerms` computes values. Terms of fields have
+jets, derivatives of fields, as factors.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from ardea.names import default_names, import_sympy, is_plain_name, latex_name
 # Values may be complex, so that a complex step through a library gives a derivative to all digits.
 Values = NDArray[Any]
 Style = Literal["name", "latex", "python"]
+Orders = tuple[int, ...]
 # Values computed at once, so that they and their copies stay in the cache (measured: fastest of 2¹³ to 2¹⁷, with 56 and
 # with 861 terms).
 BLOCK_VALUES = 2**16
@@ -45,9 +47,9 @@ class State:
         """Return x, in LaTeX x_{0} for x0."""
         return latex_name(names[self.index]) if style == "latex" else names[self.index]
 
-    def sympy(self, symbols: Sequence[Any]) -> Any:
+    def sympy(self, names: Sequence[str]) -> Any:
         """Return its symbol."""
-        return symbols[self.index]
+        return import_sympy().Symbol(names[self.index])
 
     def derivative(self, state: int) -> list[tuple[float, Term]]:
         """Return 1 by itself, nothing by others."""
@@ -74,9 +76,9 @@ class Wave:
         angle = State(self.index).written(style, names)
         return call.format(self.kind, angle if self.frequency == 1 else f"{self.frequency}{times}{angle}")
 
-    def sympy(self, symbols: Sequence[Any]) -> Any:
+    def sympy(self, names: Sequence[str]) -> Any:
         """Return SymPy's sine or cosine."""
-        return getattr(import_sympy(), self.kind)(self.frequency * symbols[self.index])
+        return getattr(import_sympy(), self.kind)(self.frequency * State(self.index).sympy(names))
 
     def values(self, columns: Values) -> Values:
         """Return sin(kx) or cos(kx)."""
@@ -112,9 +114,9 @@ class OwnFunction:
         head = f"\\{call[1]}" if call[1] in LATEX_FUNCTIONS else "\\operatorname{" + call[1].replace("_", "\\_") + "}"
         return f"{head}\\left({call[2]}\\right)"
 
-    def sympy(self, symbols: Sequence[Any]) -> Any:
+    def sympy(self, names: Sequence[str]) -> Any:
         """Return SymPy's function of that name if there is one, else an undefined function."""
-        sympy, arguments = import_sympy(), [symbols[state] for state in self.arguments]
+        sympy, arguments = import_sympy(), [State(state).sympy(names) for state in self.arguments]
         head = self._generic_name.partition("(")[0]
         known = {"abs": "Abs", "absolute": "Abs"}.get(head, head)
         if known in SYMPY_FUNCTIONS and len(arguments) == 1:
@@ -182,16 +184,6 @@ class NumericalPartial:
         return np.broadcast_to(np.asarray(self.function(*moved)), columns[0].shape)
 
 
-# What a term is a product of.
-Factor = State | Wave | OwnFunction
-
-
-def _sort_key(factor: Factor) -> tuple[bool, tuple[int, ...], str]:
-    """States first, then functions, each in the order of the states they hold."""
-    names = default_names(max(factor.arguments) + 1)
-    return not isinstance(factor, State), factor.arguments, factor.written("name", names)
-
-
 @dataclass(frozen=True)
 class Term:
     """Product of factors with positive integer exponents; the empty product is the constant 1.
@@ -210,12 +202,20 @@ class Term:
     [(2.0, 'x y')]
     """
 
-    factors: tuple[tuple[Factor, int], ...] = ()
+    factors: tuple[tuple[Any, int], ...] = ()
+    # How LaTeX parts the factors.
+    SPACE: ClassVar[str] = "\\, "
 
     @classmethod
-    def of(cls, factor: Factor) -> Term:
+    def of(cls, factor: Any) -> Self:
         """Return the term of one factor."""
         return cls(((factor, 1),))
+
+    @staticmethod
+    def sort_key(factor: Any) -> Any:
+        """States first, then functions, each in the order of the states they hold."""
+        names = default_names(max(factor.arguments) + 1)
+        return not isinstance(factor, State), factor.arguments, factor.written("name", names)
 
     @classmethod
     def monomial(cls, states: Iterable[int]) -> Term:
@@ -240,23 +240,23 @@ class Term:
         """The states in it, in ascending order."""
         return sorted({state for factor, _ in self.factors for state in factor.arguments})
 
-    def __mul__(self, other: Term) -> Term:
+    def __mul__(self, other: Self) -> Self:
         exponents = dict(self.factors)
         for factor, exponent in other.factors:
             exponents[factor] = exponents.get(factor, 0) + exponent
-        return Term(tuple(sorted(exponents.items(), key=lambda item: _sort_key(item[0]))))
+        return type(self)(tuple(sorted(exponents.items(), key=lambda item: self.sort_key(item[0]))))
 
-    def without_one(self, position: int) -> Term:
+    def without_one(self, position: int) -> Self:
         """Return the term without one of the factors at that position."""
         factor, exponent = self.factors[position]
         left = ((factor, exponent - 1),) if exponent > 1 else ()
-        return Term(self.factors[:position] + left + self.factors[position + 1 :])
+        return type(self)(self.factors[:position] + left + self.factors[position + 1 :])
 
-    def split(self) -> tuple[Term, Term]:
+    def split(self) -> tuple[Self, Self]:
         """Return the first factor and the rest."""
-        return Term.of(self.factors[0][0]), self.without_one(0)
+        return self.of(self.factors[0][0]), self.without_one(0)
 
-    def derivative(self, state: int) -> list[tuple[float, Term]]:
+    def derivative(self, state: int) -> list[tuple[float, Self]]:
         """Return ∂/∂x_state as a sum of coefficient times term (product and chain rule)."""
         return [
             (exponent * number, self.without_one(position) * inner)
@@ -264,33 +264,79 @@ class Term:
             for number, inner in factor.derivative(state)
         ]
 
-    def name(self, names: Sequence[str]) -> str:
-        """Return the name that users of PySINDy know: `1`, `x`, `x^2 y`, `x sin(y)`."""
-        return " ".join(factor.written("name", names) + (f"^{e}" if e > 1 else "") for factor, e in self.factors) or "1"
+    # Writing: given are the names of the states, or those of the fields and of the axes.
 
-    def latex(self, names: Sequence[str]) -> str:
+    def name(self, *names: Sequence[str]) -> str:
+        """Return the name that users of PySINDy know: `1`, `x`, `x^2 y`, `x sin(y)`."""
+        parts = [factor.written("name", *names) + (f"^{e}" if e > 1 else "") for factor, e in self.factors]
+        return " ".join(parts) or "1"
+
+    def latex(self, *names: Sequence[str]) -> str:
         """Return the LaTeX form."""
         parts = []
         for factor, exponent in self.factors:
-            base = factor.written("latex", names)
+            base = factor.written("latex", *names)
             call = f"\\left({base}\\right)" if "\\left" in base and exponent > 1 else base
             parts.append(f"{call}^{{{exponent}}}" if exponent > 1 else base)
-        return "\\, ".join(parts) or "1"
+        return self.SPACE.join(parts) or "1"
 
-    def sympy(self, names: Sequence[str]) -> Any:
-        """Return the SymPy expression of symbols with these names."""
-        sympy = import_sympy()
-        symbols = [sympy.Symbol(name) for name in names]
-        return sympy.Mul(*(factor.sympy(symbols) ** exponent for factor, exponent in self.factors))
+    def sympy(self, *names: Sequence[str]) -> Any:
+        """Return the SymPy expression."""
+        return import_sympy().Mul(*(factor.sympy(*names) ** exponent for factor, exponent in self.factors))
 
-    def python(self, names: Sequence[str]) -> str:
+    def python(self, *names: Sequence[str]) -> str:
         """Return the product in Python: `1.0`, `x**2 * np.sin(y)`."""
-        parts = [factor.written("python", names) + (f"**{e}" if e > 1 else "") for factor, e in self.factors]
+        parts = [factor.written("python", *names) + (f"**{e}" if e > 1 else "") for factor, e in self.factors]
         return " * ".join(parts) or "1.0"
 
-    def variables(self, names: Sequence[str]) -> list[str]:
-        """Return the names that stand in the Python expression."""
-        return [names[state] for state in self.arguments]
+    def variables(self, *names: Sequence[str]) -> list[str]:
+        """Return how the factors are written in Python."""
+        return [factor.written("python", *names) for factor, _ in self.factors]
+
+
+class Jet(NamedTuple):
+    """A derivative ∂^orders u_field, its orders along the space axes; the field itself has orders zero."""
+
+    field: int
+    orders: Orders
+
+    def raised(self, axis: int, by: int = 1) -> Jet:
+        """Return the jet with its order along an axis changed."""
+        return Jet(self.field, (*self.orders[:axis], self.orders[axis] + by, *self.orders[axis + 1 :]))
+
+    def written(self, style: Style, fields: Sequence[str], axes: Sequence[str]) -> str:
+        """Return u, u_xx, in LaTeX u_{xx}; in Python derivatives are variables of such names."""
+        along = "".join(axis * order for axis, order in zip(axes, self.orders, strict=True))
+        name = fields[self.field] if style != "latex" else latex_name(fields[self.field])
+        if not along:
+            return name
+        if style != "latex":
+            return f"{name}_{along}"
+        return f"{{{name}}}_{{{along}}}" if "_" in name else f"{name}_{{{along}}}"
+
+    def sympy(self, fields: Sequence[str], axes: Sequence[str]) -> Any:
+        """Return the function u(x, …, t), or its derivative."""
+        sympy = import_sympy()
+        space = [sympy.Symbol(name) for name in axes]
+        function = sympy.Function(fields[self.field])(*space, sympy.Symbol("t"))
+        orders = [(axis, n) for axis, n in zip(space, self.orders, strict=True) if n]
+        return sympy.Derivative(function, *orders) if orders else function
+
+    def derivative(self, axis: int) -> list[tuple[float, FieldTerm]]:
+        """Return ∂_a of the jet."""
+        return [(1.0, FieldTerm.of(self.raised(axis)))]
+
+
+@dataclass(frozen=True)
+class FieldTerm(Term):
+    """A differential monomial: a product of powers of jets, such as `u^2 u_xx`. Fields stand first."""
+
+    SPACE: ClassVar[str] = " "
+
+    @staticmethod
+    def sort_key(factor: Jet) -> Any:
+        """By the order of the derivative, then by field."""
+        return sum(factor.orders), factor
 
 
 class Expansion(dict[Term, float]):
@@ -347,7 +393,7 @@ class CompiledTerms:
 
     All values lie on slots: the states, the constant (`constant` is its slot, if some term needs it), `functions`, then
     `products` degree by degree: slots of a product, of its first factor, and of the rest of it, both on earlier slots,
-    so that a degree is one NumPy call. The terms are on `slots`.
+    so that a degree is one NumPy call. The terms are on `slots`; `arguments` are the states in them.
     """
 
     def __init__(self, terms: Sequence[Term], n_states: int) -> None:
@@ -358,6 +404,7 @@ class CompiledTerms:
         for term in ordered:
             slot_of.setdefault(term, len(slot_of))
         self.n_states, self.n_slots = n_states, len(slot_of)
+        self.arguments = sorted({state for term in terms for state in term.arguments})
         self.slots: Index = np.array([slot_of[term] for term in terms], dtype=np.intp)
         self.constant = slot_of.get(Term())
         single = [(slot_of[term], term.factors[0][0]) for term in ordered if term.degree == 1]
