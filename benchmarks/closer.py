@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from ardea import ARD, SparseARD, rates
 from ardea.core.evidence import posterior, slopes_and_scores
-from ardea.core.result import Fit
+from ardea.core.loop import Fit
 from ardea.estimators.inputs import CheckedRows
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.thresholds import SEARCHES, Rule

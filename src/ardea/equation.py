@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ardea.core.evidence import Estimate, Posterior, posterior, sharpened
+from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
-from ardea.core.result import Fit
 from ardea.names import Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
 
 if TYPE_CHECKING:

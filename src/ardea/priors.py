@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ardea.core.evidence import Flat, Prior
 from ardea.core.problem import Array
-from ardea.core.result import Flat, Prior
 
 __all__ = [
     "Both",

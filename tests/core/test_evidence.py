@@ -6,8 +6,7 @@ from scipy import optimize
 
 import dense_twin as twin
 from ardea.core.compression import CompressedRows
-from ardea.core.evidence import posterior, slopes_and_scores
-from ardea.core.result import NoiseRule
+from ardea.core.evidence import NoiseRule, posterior, slopes_and_scores
 
 SHAPES = [(40, 6), (12, 12), (10, 25)]
 

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 import dense_twin as twin
 from ardea.core.compression import CompressedRows
+from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule, Setting
 from ardea.core.lasso import penalised_step
-from ardea.core.loop import loop_in_use, solve
-from ardea.core.result import FLOOR_TALL, FLOOR_WIDE, NoiseRule, Setting, Status
+from ardea.core.loop import Status, loop_in_use, solve
 from ardea.priors import Bounds, CappedLinear, Concave, Convex, Flat, Gamma, Linear, Log, Tanh
 
 TIGHT = 1e-9

@@ -6,9 +6,9 @@ from scipy import sparse
 
 from ardea import ARDvi, SparseARD
 from ardea.core import loop
+from ardea.core.evidence import NoiseRule, Setting
 from ardea.core.loop import solve, solve_wide
 from ardea.core.problem import DenseColumns, Problem
-from ardea.core.result import NoiseRule, Setting
 from ardea.priors import Flat
 
 M, D, TERMS = 60, 2500, [3, 700, 2400]

@@ -83,9 +83,7 @@ def test_compiled_steps_are_those_of_numpy():
     rng = np.random.default_rng(2)
     for n in (1, 2, 5):
         J, J_m, h = rng.normal(size=(9, n, n)), rng.normal(size=(8, n, n)), rng.uniform(0.1, 1.0, 8)
-        for one, other in zip(
-            NumpyLoops.step_blocks(J, J_m, h), chain.compiled.step_blocks(J, J_m, h), strict=True
-        ):
+        for one, other in zip(NumpyLoops.step_blocks(J, J_m, h), chain.compiled.step_blocks(J, J_m, h), strict=True):
             np.testing.assert_allclose(one, other, atol=1e-14)
 
 

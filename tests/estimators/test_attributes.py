@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD, priors
-from ardea.core.result import Trace
+from ardea.core.loop import Trace
 from conftest import (
     FAMILY,
     assert_same_fit,

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import dense_twin as twin
+from ardea.core.evidence import NoiseRule, Setting
 from ardea.core.lasso import penalised_step
-from ardea.core.loop import solve
-from ardea.core.result import NoiseRule, Setting, Status
+from ardea.core.loop import Status, solve
 from ardea.priors import (
     Bounds,
     CappedLinear,

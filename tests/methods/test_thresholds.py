@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dense_twin as twin
 from ardea import rates
 from ardea.core.evidence import posterior
-from ardea.core.result import Status
+from ardea.core.loop import Status
 from ardea.methods.task import Task
 from ardea.methods.thresholds import (
     SEARCHES,

@@ -111,7 +111,7 @@ def functions():
 
 
 def test_the_reader_of_imports_sees_what_is_there():
-    assert "ardea.core.problem" in LOADED["ardea.core.result"]
+    assert "ardea.core.problem" in LOADED["ardea.core.loop"]
     assert "numpy" in LOADED["ardea.rates"]
     assert "pandas" in EVER["ardea.equation"] - LOADED["ardea.equation"]
 

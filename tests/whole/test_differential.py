@@ -24,11 +24,19 @@ import dense_twin as twin
 from ardea import ARD, MAPSTSBL, ARDr, ARDvi, SparseARD, rates
 from ardea.core import subsets
 from ardea.core.compression import GRAM_CONDITION_LIMIT, CompressedRows
-from ardea.core.evidence import LOST_DIGITS, SAFE_CONDITION, SHARP_CONDITION, posterior, sharpened, slopes_and_scores
+from ardea.core.evidence import (
+    LOST_DIGITS,
+    SAFE_CONDITION,
+    SHARP_CONDITION,
+    NoiseRule,
+    Setting,
+    posterior,
+    sharpened,
+    slopes_and_scores,
+)
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import compiled, compiled_steps
 from ardea.core.problem import EPS
-from ardea.core.result import NoiseRule, Setting
 from ardea.core.reweighted import State
 from ardea.methods.task import ard_supports, wide_supports
 from ardea.methods.thresholds import SEARCHES, Rule

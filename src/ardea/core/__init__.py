@@ -2,6 +2,6 @@
 
 Data flow: rows → :mod:`~ardea.core.compression` (or :mod:`~ardea.core.implicit`, for a Θ that is never made dense) →
 :mod:`~ardea.core.problem` → :mod:`~ardea.core.loop`, the one outer loop, whose steps are compiled (``_compiled.pyx``)
-or in NumPy (:mod:`~ardea.core.reweighted`) → :mod:`~ardea.core.result`. The steps ask :mod:`~ardea.core.evidence` for
+or in NumPy (:mod:`~ardea.core.reweighted`), to a fit. The steps ask :mod:`~ardea.core.evidence` for
 tangent weights and :mod:`~ardea.core.lasso` for the next coefficients.
 """

@@ -1,4 +1,4 @@
-"""The evidence at (γ, σ²): the posterior behind it, and its slopes in γ.
+"""The evidence at (γ, σ²): what is assumed of both (prior, noise rule, setting), the posterior, and slopes in γ.
 
 The posterior is one factorisation of the active block. With Z = Θ_a Γ_a^{1/2} over the k active columns (γ > 0) and
 B = ZᵀZ + σ²I (k × k),
@@ -17,7 +17,7 @@ A fixed point of Alg. 1 has q² = M where γ > 0 and q² ≤ M where γ = 0: the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,11 @@ SAFE_CONDITION = 1e9
 SAFE_EXPLAINED = 1e-6
 LOST_DIGITS = 1e7
 COLUMNS_AT_ONCE = 1024
+# Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
+FLOOR_TALL = 1e-16
+FLOOR_WIDE = 1e-6
+# σ² of a target that is zero (others have ‖y‖² near 1): ρ/σ² and multiples of it must stay numbers.
+LEAST_NOISE = 1e-100
 
 
 @dataclass(frozen=True)
@@ -278,3 +283,121 @@ class Estimate:
         half = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn: Array = self.mean + generator.standard_normal((n, values.size)) @ half.T * self.std
         return drawn
+
+
+# What a fit assumes
+
+
+class Prior:
+    """Prior p(γ) ∝ exp(−(g + f)/2) with g concave and f convex (Eq. gamma_prior); subclasses define g and f.
+
+    `value` and `slope` are those of g; `curvature` is taken by differences where it is not given. The noise variance is
+    passed along for priors that scale with it.
+    """
+
+    convex: Any = None  # the convex part f (see `ardea.priors.Convex`), or None where it is zero
+    scales_with_noise: Any = False  # whether g depends on σ²
+    capped_linear: Any = None  # (lam, eta, over_noise) where the whole prior is lam·min(γ, eta): for the compiled loop
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """Smallest and largest γ allowed."""
+        return (0.0, np.inf) if self.convex is None else self.convex.bounds
+
+    def value(self, gamma: Array, noise: float) -> Array:
+        """Return g(γ), elementwise."""
+        return np.zeros_like(gamma)
+
+    def slope(self, gamma: Array, noise: float) -> Array:
+        """Return g′(γ), elementwise."""
+        return np.zeros_like(gamma)
+
+    def curvature(self, gamma: Array, noise: float) -> Array:
+        """Return g″(γ), elementwise, by differences."""
+        step = 1e-6 * gamma + np.finfo(float).tiny
+        with np.errstate(invalid="ignore", over="ignore"):
+            rise = (self.slope(gamma + step, noise) - self.slope(gamma, noise)) / step
+        return np.where(gamma > 0, rise, 0.0)
+
+
+class Flat(Prior):
+    """No prior: plain ARD."""
+
+    capped_linear = (0.0, np.inf, False)
+
+
+@dataclass(frozen=True)
+class NoiseRule:
+    """σ² is `known`, or learned: σ² ← ‖y − Θμ‖²/(m − k + Σ_j Σ_jj/γ_j) over the k active columns.
+
+    That is the stationary point of L in σ². `initial` (None: ‖y‖²/m) starts it, e.g. where an earlier fit of the same y
+    ended. Where d ≥ m the floor is high, because the joint optimum may collapse; `low_floor` says that it has been seen
+    not to.
+    """
+
+    known: float | None = None
+    initial: float | None = None
+    low_floor: bool = False
+
+    @property
+    def learned(self) -> bool:
+        """Whether σ² is not known."""
+        return self.known is None
+
+    def start(self, problem: Problem) -> float:
+        """Return the known value, `initial`, or ‖y‖²/m: as if no column explained anything."""
+        if self.known is not None:
+            return self.known
+        start = problem.total / problem.n_rows if self.initial is None else self.initial
+        return max(start, self.floor(problem))
+
+    def update(self, problem: Problem, post: Posterior) -> float:
+        """Return the next σ², where it is learned not below the floor."""
+        if self.known is not None:
+            return self.known
+        degrees = problem.n_rows - post.active.size + post.n_undetermined
+        floor = self.floor(problem)
+        return max(post.rss / degrees, floor) if degrees > 0 else floor
+
+    def floor(self, problem: Problem) -> float:
+        """Return the smallest σ² that may be learned."""
+        share = FLOOR_TALL if self.low_floor or not problem.wide else FLOOR_WIDE
+        return max(share * problem.total / problem.n_rows, LEAST_NOISE)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays fixed during the loop.
+
+    The noise rule sees the posterior at γ = αδ, or (`rule_inflated`) at δ, which puts it at the inflated noise: the
+    remedy for a collapse when d > m.
+    """
+
+    problem: Problem
+    prior: Prior  # g and f
+    noise_rule: NoiseRule
+    inflation: Array  # α for every column; all ones but for ARDvi
+    rule_inflated: bool = False
+    newton: bool = True  # whether Newton steps may be taken
+
+    @property
+    def noise_factors(self) -> Array:
+        """What δ is multiplied by before the noise rule sees it."""
+        return np.ones_like(self.inflation) if self.rule_inflated else self.inflation
+
+    @property
+    def uniform_inflation(self) -> bool:
+        """Whether one α serves all columns, so that a common objective exists."""
+        return bool(np.all(self.inflation == self.inflation[:1]))
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
+        if not self.noise_rule.learned:
+            return self.uniform_inflation
+        return bool(np.all(self.inflation == 1)) and not self.prior.scales_with_noise
+
+    def restrict(self, index: Index) -> Setting:
+        """Return the setting with the chosen columns only."""
+        part = replace(self.problem, columns=self.problem.columns.restrict(index))
+        return replace(self, problem=part, inflation=self.inflation[index])

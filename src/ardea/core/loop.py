@@ -8,15 +8,15 @@ give the same numbers (tested).
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ardea.core.evidence import Posterior, posterior, sharpened
+from ardea.core.evidence import Posterior, Setting, posterior, sharpened
 from ardea.core.problem import Array, DenseColumns, Index
-from ardea.core.result import Fit, Setting, Status, Trace
 from ardea.core.reweighted import NumpySteps, State
 
 compiled: Any
@@ -37,6 +37,138 @@ LEAST_RATIO = 3
 # It begins with this many times the rows.
 FIRST_RATIO = 1
 MAX_ROUNDS = 20
+
+
+# What a fit returns
+
+
+class Status(Enum):
+    """How a fit ended, the gravest last."""
+
+    EMPTY_TARGET = "empty target"
+    CONVERGED = "converged"
+    OVERSHRUNK = "noise inflated by shrinkage"
+    RESCUED = "rescued from a collapse"
+    STALLED = "stalled at rounding error"
+    MAX_ITER = "max_iter reached"
+    COLLAPSED = "collapsed"
+
+
+def worst(*statuses: Status) -> Status:
+    """Return the status of several stages that the user most needs to hear of."""
+    return max(statuses, key=list(Status).index)
+
+
+# What to do where a warning is due, with fields max_iter, gap, tol, k, rows to fill in.
+STATUS_ADVICE = {
+    Status.MAX_ITER: (
+        "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
+        "(kkt_gap_={gap:.1e}). Raise max_iter, or tol if that is close enough for you (docs/warnings/convergence)."
+    ),
+    Status.STALLED: (
+        "The fit can no longer be improved (kkt_gap_={gap:.1e}, tol={tol:.1e}): the columns are so nearly dependent "
+        "that what is left is rounding error. Remove columns that repeat others, give noise_variance, or raise tol "
+        "(docs/warnings/convergence)."
+    ),
+    Status.COLLAPSED: (
+        "The fit keeps {k} terms on {rows}: the model is close to interpolating the data, and its noise variance "
+        "cannot be trusted. Give noise_variance, ask for fewer terms (SparseARD, or a larger strength), or add rows "
+        "(docs/warnings/collapse)."
+    ),
+    Status.RESCUED: (
+        "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
+        "be learned from the data alone. The model returned keeps {k} terms on {rows}; its noise variance errs on "
+        "the high side. Give noise_variance if you know it, or add rows (docs/warnings/collapse)."
+    ),
+    Status.OVERSHRUNK: (
+        "The prior shrinks the coefficients so much that the learned noise variance is more than four times that of "
+        "least squares on the same terms. Give eta (beyond which γ is not penalised), another prior, or "
+        "noise_variance (docs/warnings/convergence)."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """One column that a threshold removed: in which round, its statistic, and the threshold it failed."""
+
+    column: int
+    round: int
+    statistic: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened on the way.
+
+    Attributes
+    ----------
+    cost : ndarray
+        Objective at every step of the loop (all rounds one after another), at the noise used in the loop.
+    noise_variance : ndarray
+        σ² at every step.
+    n_terms : ndarray
+        Number of active columns at every step.
+    dropped : tuple of Dropped
+        For thresholding: every column removed, in order.
+    """
+
+    cost: Array = field(default_factory=lambda: np.empty(0))
+    noise_variance: Array = field(default_factory=lambda: np.empty(0))
+    n_terms: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    dropped: tuple[Dropped, ...] = ()
+
+    def in_units(self, n_rows: float, unit: Array, target_unit: float) -> Trace:
+        """Return the trace in the user's units, given those of the target and of the statistic of every column."""
+        dropped = tuple(
+            replace(
+                one,
+                statistic=float(one.statistic * unit[one.column]),
+                threshold=float(one.threshold * unit[one.column]),
+            )
+            for one in self.dropped
+        )
+        cost = self.cost + 2 * n_rows * np.log(target_unit)
+        return replace(self, cost=cost, noise_variance=self.noise_variance * target_unit**2, dropped=dropped)
+
+    def then(self, later: Trace) -> Trace:
+        """Return this trace followed by a later one."""
+        return Trace(
+            np.concatenate([self.cost, later.cost]),
+            np.concatenate([self.noise_variance, later.noise_variance]),
+            np.concatenate([self.n_terms, later.n_terms]),
+            self.dropped + later.dropped,
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """End of one run of the outer loop, in the problem's own coordinates."""
+
+    gamma: Array  # prior variances, exactly zero off the support
+    noise: float  # σ², un-inflated
+    posterior: Posterior  # at γ and the un-inflated σ²
+    kkt_gap: float  # certificate, at the noise used in the loop
+    n_iter: int  # steps of the outer loop
+    status: Status
+    trace: Trace
+
+    def after(self, earlier: Fit) -> Fit:
+        """Return this fit with the steps of an earlier one, from which it went on, before its own."""
+        return replace(self, trace=earlier.trace.then(self.trace), n_iter=earlier.n_iter + self.n_iter)
+
+    def on(self, n_columns: int, columns: Index) -> Fit:
+        """Return a fit on some columns of a problem as a fit on all of them, the others exactly zero.
+
+        The residual of its posterior stays in the rows of the smaller problem.
+        """
+        gamma = np.zeros(n_columns)
+        gamma[columns] = self.gamma
+        return replace(self, gamma=gamma, posterior=replace(self.posterior, active=columns[self.posterior.active]))
+
+
+# The loop
 
 
 def loop_in_use() -> str:

@@ -31,10 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.evidence import Posterior, posterior, slopes_and_scores
+from ardea.core.evidence import Posterior, Setting, posterior, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
 from ardea.core.problem import EPS, Array
-from ardea.core.result import Setting
 
 MAX_NEWTON_STEPS = 20
 # A majorisation step that moves no γ by more than this, in units of σ²/ρ + γ, may be followed by Newton at once.

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.core.result import STATUS_ADVICE, Fit, Status
 from ardea.core.subsets import moves
 
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.

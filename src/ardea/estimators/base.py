@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
+from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.core.result import Fit, Trace
 from ardea.equation import Equation, IntervalKind, Left, Summary, kept_terms, python_function
 from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice, fit_advice
 from ardea.estimators.inputs import (

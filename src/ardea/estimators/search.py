@@ -40,8 +40,8 @@ from sklearn.utils.validation import check_is_fitted
 from ardea import rates
 from ardea.core.compression import CompressedRows
 from ardea.core.implicit import Operator
+from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, Problem
-from ardea.core.result import Fit
 from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD, predicted

@@ -23,10 +23,9 @@ import numpy as np
 from scipy import special
 
 from ardea import rates
-from ardea.core.evidence import posterior, slopes_and_scores
-from ardea.core.loop import at_floor, solve_wide
+from ardea.core.evidence import Flat, NoiseRule, Prior, Setting, posterior, slopes_and_scores
+from ardea.core.loop import Dropped, Fit, Status, Trace, at_floor, solve_wide, worst
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.core.result import Dropped, Fit, Flat, NoiseRule, Prior, Setting, Status, Trace, worst
 from ardea.core.subsets import Support, forward_path
 from ardea.methods.thresholds import SEARCHES, Calibrated, Rule, Search, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates

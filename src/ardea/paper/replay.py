@@ -24,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.evidence import posterior, slopes_and_scores
+from ardea.core.evidence import NoiseRule, Setting, posterior, slopes_and_scores
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import solve
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.result import NoiseRule, Setting
 from ardea.dynamics.differences import difference_weights, finite_difference
 from ardea.priors import Flat
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ardea import priors
 from ardea.core.compression import CompressedRows
+from ardea.core.loop import Dropped, Trace
 from ardea.core.problem import Array, Columns, DenseColumns, FlatColumns, Problem
-from ardea.core.result import Dropped, Trace
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.found import Joint
