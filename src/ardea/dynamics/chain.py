@@ -67,7 +67,12 @@ class NumpyLoops:
     @staticmethod
     def forward(factor: Array, rows: Array) -> Array:
         """Return L⁻¹ rows."""
-        return np.asarray(lapack.dtbtrs(factor.T, rows, uplo="L")[0])
+        return _by_lapack(lapack.dtbtrs, factor, rows, uplo="L")
+
+
+def _by_lapack(solver: Any, factor: Array, rows: Array, **options: Any) -> Array:
+    """Return what a solver of LAPACK makes of some columns; of none it would write past its memory."""
+    return np.asarray(solver(factor.T, rows, **options)[0]) if rows.shape[1] else rows
 
 
 def loops() -> Any:
@@ -136,11 +141,11 @@ class Factor:
 
     def backward(self, rows: Array) -> Array:
         """Return L⁻ᵀ rows."""
-        return np.asarray(lapack.dtbtrs(self.band.T, rows, uplo="L", trans="T")[0])
+        return _by_lapack(lapack.dtbtrs, self.band, rows, uplo="L", trans="T")
 
     def solved(self, rows: Array) -> Array:
         """Return H⁻¹ rows."""
-        return np.asarray(lapack.dpbtrs(self.band.T, rows, lower=1)[0])
+        return _by_lapack(lapack.dpbtrs, self.band, rows, lower=1)
 
     def covariances(self) -> tuple[Array, Array]:
         """Return the blocks V_ii and V_{i+1,i} of H⁻¹, the covariance of the states.

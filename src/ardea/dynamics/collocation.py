@@ -37,6 +37,9 @@ LONGEST_GAP = 30
 BROKEN_MAP = 1.5
 # Fewer samples than this are interpolated: cross-validation of splines of degree seven needs more.
 FEWEST_SMOOTHED = 24
+# Squared correlations of residuals, added up over so many lags, above which they are not noise. Measured on 82 flows at
+# 1 to 20 % noise: up to 0.1 where smoothing works, 0.3 to 0.5 where samples are too few for it.
+LAGS, MEMORY = 20, 0.2
 # Steps that differ by less than this share are even.
 UNEVEN = 1e-3
 # A convention: three terms and a start leave as many rows again to judge them by.
@@ -173,6 +176,20 @@ def _spline(t: Array, values: Array, n_smoothed: int) -> Callable[..., Array]:
         if t.size > 1
         else (lambda times, derivative=0: np.full(len(times), 0.0 if derivative else values[0]))
     )
+
+
+def undersampled(nodes: Nodes, states: Array, size: Array) -> bool:
+    """Return whether smoothing leaves more than some size of a state, and what it leaves has a memory.
+
+    Noise has none: the squares of its first L correlations add up to about L/N. An oscillation of few samples a period
+    has.
+    """
+    left = np.where(nodes.seen, nodes.y - states, 0.0)
+    variance = np.sum(left**2, axis=0) / np.maximum(nodes.counts, 1.0)
+    lags = range(1, min(LAGS, len(left) - 1) + 1)
+    products = np.array([np.mean(left[lag:] * left[:-lag], axis=0) for lag in lags])
+    memory = np.sum((products / np.maximum(variance, np.finfo(float).tiny)) ** 2, axis=0)
+    return bool(np.any((variance > size**2) & (memory > MEMORY + 2 * LAGS / len(left))))
 
 
 def band_limited(nodes: Nodes) -> Array | None:

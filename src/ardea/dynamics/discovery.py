@@ -101,8 +101,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         The form that was used.
     rows_used_ : int
         Number of rows that the equations rest on.
-    misfit_ : ndarray of shape (states,)
-        Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit.
+    misfit_ : ndarray of shape (states,) or None
+        Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. None for maps,
+        whose samples do not tell their noise.
     process_noise_ : ndarray of shape (states,)
         Deviation of noise that moves the system itself, over a unit of time; zero where the data need none.
     states_ : list of DataFrame
@@ -318,7 +319,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         """Set what is known of rows, noise and misfit, and return what is to be warned of."""
         if isinstance(found, FoundRows):
             return []
-        self.misfit_, self.process_noise_ = found.misfit, found.process_noise
+        self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_ = found.n_rows
         if np.any(found.process_noise > 0):
             return [

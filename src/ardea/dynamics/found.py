@@ -195,7 +195,9 @@ class FoundStates:
             if len(changed) == 1:
                 (equation,) = changed
                 terms = tuple(j % d for j in support if j // d == equation)
-                found[equation - first].setdefault(terms, float(excess))
+                if np.isfinite(excess):
+                    # Where samples are few, the simplest of models that tie is taken, even if another is a bit better.
+                    found[equation - first].setdefault(terms, max(excess, 0.0) if self.pursuit.few else float(excess))
         return [sorted(one.items(), key=lambda item: item[1])[:N_RIVALS] for one in found]
 
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:
@@ -223,5 +225,6 @@ def found_states(series: Sequence[Series], library: Library, propose: Propose, w
     measured = len(noise)
     floor = np.maximum(noise, LEAST_NOISE * pursuit.best.point.states[:, :measured].std(axis=0))
     rows = int(np.sum(np.any(pursuit.of.nodes.seen, axis=1)))
-    misfit = exact[:measured] / np.maximum(floor, TINY)
+    # The samples of a map jump: their differences say nothing of noise.
+    misfit = np.full(measured, np.nan) if wishes.discrete_time else exact[:measured] / np.maximum(floor, TINY)
     return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series])

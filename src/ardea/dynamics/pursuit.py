@@ -18,11 +18,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import special
-from scipy.interpolate import CubicHermiteSpline
 
 from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Model, Support, model, neighbours, select, small_models
-from ardea.dynamics.collocation import Nodes, band_limited, nodes_of, sample_noise, smoothed
+from ardea.dynamics.collocation import Nodes, band_limited, nodes_of, sample_noise, smoothed, undersampled
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
@@ -43,16 +42,17 @@ SMALL_MODELS = 2
 # Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
 # the best supports are fitted again.
 LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
-# Where differences have noise above this share of a state's deviation, samples may be few for every period. A second
-# search then starts from states between them, with steps so many times shorter and noise of this share (conventions).
+# Where smoothing leaves more than this share of a state's deviation, and it is not noise, samples are few for every
+# period. A search then starts from states between them, with steps so many times shorter and noise of this share
+# (conventions).
 LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
 # A convention: noise in shares of the deviation that the search for a map begins with.
 NOISE_OF_MAPS = 0.03
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
 # How much deviance noise of the process, or proportional noise, must save to be believed in (odds of 400 to 1). Up to
-# so many samples, which cannot save that much, odds of 4 to 1 are enough, and noise of the process is tried even where
-# no level of q is likelier than the last.
+# so many samples, which cannot save that much, odds of 4 to 1 are enough, noise of the process is tried even where no
+# level of q is likelier than the last, and of models within these odds the one with the lowest degrees is taken.
 CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
 # Proportional noise is not tried where, at the states found, it is less likely by this: a fit of its own hardly gains
 # so much (a convention).
@@ -90,9 +90,25 @@ class Pursuit:
         return fit.deviance + self.price * len(fit.support)
 
     @property
+    def few(self) -> bool:
+        """Whether samples are so few that chance often decides between models."""
+        return self.of.n_samples <= FEW_SAMPLES
+
+    @property
     def best(self) -> Fit:
         """The best support met."""
-        return min(self.met.values(), key=self.score)
+        return self.chosen(list(self.met.values()))
+
+    def chosen(self, fits: Sequence[Fit]) -> Fit:
+        """Return the best of some fits; where samples are few, the simplest of those that they hardly tell apart."""
+        first = min(fits, key=self.score)
+        tied = [fit for fit in fits if self.few and self.score(fit) < self.score(first) + SLIGHT_GAIN]
+        return min(tied, key=lambda fit: (self.degree(fit), self.score(fit)), default=first)
+
+    def degree(self, fit: Fit) -> int:
+        """Return the degrees of all terms together."""
+        terms = self.of.library.terms(self.of.n + self.of.n_inputs)
+        return sum(terms[j % self.of.d].degree for j in fit.support)
 
     @property
     def ranking(self) -> list[Fit]:
@@ -138,13 +154,14 @@ class Pursuit:
             support += tuple(own[j] for j in best.support)
         return [(support, coefficients, 0.0)]
 
-    def search(self) -> Fit:
+    def search(self, thorough: bool = True) -> Fit:
         """Look around the best fit until nothing near it is better.
 
         1) Its neighbours, as the linearisation there sees them. 2) Its closest rivals, fitted again from its states.
-        3) What looks better at larger q, where the states are freer and the linearisation reaches further.
+        3) What looks better at larger q, where the states are freer and the linearisation reaches further. The last two
+        are left out where a search on other steps has been thorough.
         """
-        looks = (self._neighbours, self._rivals_again, self._loosened)
+        looks = (self._neighbours, self._rivals_again, self._loosened)[: 3 if thorough else 1]
         expanded: set[Support] = set()
         while len(expanded) < MOST_EXPANDED and self.best.support not in expanded:
             fit = self.best
@@ -285,12 +302,13 @@ def pursued(
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:
         of, sampled = on(1, wishes.noise == "proportional"), sample_noise(series)
-        starts = [(of, smoothed(of.nodes, hidden, wishes.discrete_time), sampled)]
+        states = smoothed(of.nodes, hidden, wishes.discrete_time)
+        starts = [(of, states, sampled)]
         spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
-        if np.any(sampled > LOUD * spread) and not (wishes.discrete_time or hidden):
+        if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
             finer = on(SUBSTEPS_BETWEEN, of.proportional)
-            states = band_limited(finer.nodes)
-            starts += [] if states is None else [(finer, states, QUIET * spread)]
+            between = band_limited(finer.nodes)
+            starts += [] if between is None else [(finer, between, QUIET * spread)]
         found = []
         for start in reversed(starts):
             pursuit, point = _beginning(*start, hidden, propose, wishes)
@@ -327,6 +345,11 @@ def _exact(pursuit: Pursuit, point: Point) -> bool:
     """Return whether q falls next to nothing, and not only to the error of the steps."""
     last = pursuit.of.ladder(point.states, point.noise)[-1]
     return bool(np.all(pursuit.levels[-1] < LEVEL_FACTOR * last))
+
+
+def _is_step_error(of: Likelihood, point: Point) -> bool:
+    """Return whether what looks like noise of the process is the error of the steps."""
+    return bool(np.all(_step_error(of, point) > point.process / 2))
 
 
 def _step_error(of: Likelihood, point: Point) -> Array:
@@ -386,24 +409,15 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
         return pursuit
     new = of if finer == substeps else on(finer, of.proportional)
     ranked = pursuit.ranking[:MOST_REFINED]
-    starts = [replace(one.point, states=_between(of, one.point, new.nodes)) for one in ranked]
+    starts = [replace(one.point, states=of.between(one.point, new.nodes)) for one in ranked]
     # What error is left where steps cannot be shorter counts as noise of the process.
     error = _step_error(new, starts[0]) * (bias * (substeps / finer) ** 4 > 2 * largest)
     levels = new.ladder(starts[0].states, fit.point.noise, error)
     after = replace(pursuit, of=new, levels=levels, met={})
     for one, start in zip(ranked, starts, strict=True):
         after.fit(one.support, start, levels[-3:])
-    after.search()
+    after.search(thorough=False)
     return refined(after, on)
-
-
-def _between(of: Likelihood, point: Point, nodes: Nodes) -> Array:
-    """Return the states at other nodes, with the slopes of the equations at the old ones."""
-    slopes = of.steps(point).right.values(np.vstack([point.states.T, of.nodes.inputs.T])).T
-    out = np.empty((len(nodes.t), of.n))
-    for old, new in zip(of.nodes.stretches, nodes.stretches, strict=True):
-        out[new] = CubicHermiteSpline(of.nodes.t[old], point.states[old], slopes[old])(nodes.t[new])
-    return out
 
 
 def with_proportional(pursuit: Pursuit) -> Pursuit:
@@ -429,17 +443,20 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
 
     Supports are compared at the same s and q, which are learned for the best of them, again while that changes.
     """
-    of, ranked = pursuit.of, pursuit.ranking
-    few, point = of.n_samples <= FEW_SAMPLES, ranked[0].point
-    if of.noiseless(point):  # none of the process either
+    of, few = pursuit.of, pursuit.few
+    ranked = [pursuit.best, *(one for one in pursuit.ranking if one is not pursuit.best)]
+    if of.noiseless(ranked[0].point):  # none of the process either
         return pursuit
     likely = _likeliest(pursuit, ranked[0])
-    if not few and likely is ranked[0]:
+    if not few if likely is ranked[0] else _is_step_error(of, likely.point):
         return pursuit
     others = ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
     learned = [_learned(pursuit, one) for one in (likely, *(_likeliest(pursuit, other) for other in others))]
-    best = min(learned, key=pursuit.score)
-    if pursuit.score(best) > pursuit.score(ranked[0]) - (min(gain, SLIGHT_GAIN) if few else gain):
+    best = pursuit.chosen(learned)
+    needed = min(gain, SLIGHT_GAIN) if few else gain
+    if few and pursuit.degree(best) < pursuit.degree(ranked[0]):
+        needed = -SLIGHT_GAIN
+    if pursuit.score(best) > pursuit.score(ranked[0]) - needed:
         return pursuit
     for _ in range(MOST_RELEARNED):
         after = replace(pursuit, with_process=True, met={})
@@ -450,8 +467,8 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
         if best.support == before.support:
             break
         learned = [best]
-    if np.any(_step_error(of, best.point) > best.point.process / 2):
-        return pursuit  # what looks like noise of the process is the error of the steps
+    if _is_step_error(of, best.point):
+        return pursuit
     # Rivals are compared at the q of the best, and so is it: its own place stays what it was there.
     after.met[best.support] = replace(best, deviance=after.met[best.support].deviance)
     return after

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 from scipy.linalg import lapack
 
 from ardea.core.problem import Array, DenseColumns, Index, Problem
@@ -110,6 +111,14 @@ class Likelihood:
         """Return the steps at a point."""
         right = RightSide(self.library, point.coefficients, self.n_inputs, self.fixed)
         return Steps(self.nodes, self.library, right, point.states, self.discrete_time)
+
+    def between(self, point: Point, nodes: Nodes) -> Array:
+        """Return the states at other nodes, with the slopes of the equations at the own ones."""
+        slopes = self.steps(point).right.values(np.vstack([point.states.T, self.nodes.inputs.T])).T
+        out = np.empty((len(nodes.t), self.n))
+        for old, new in zip(self.nodes.stretches, nodes.stretches, strict=True):
+            out[new] = CubicHermiteSpline(self.nodes.t[old], point.states[old], slopes[old])(nodes.t[new])
+        return out
 
     def sizes(self, states: Array) -> Array:
         """Return what the noise is a share of, (points, n)."""
