@@ -317,6 +317,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
 
     def _misfits(self, found: Found, equations: Sequence[Equation]) -> list[str]:
         """Set what is known of rows, noise and misfit, and return what is to be warned of."""
+        self.misfit_ = self.process_noise_ = self.rows_used_ = None
         if isinstance(found, FoundRows):
             return []
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise

@@ -43,7 +43,7 @@ from ardea.tables.archive import ModelFileError, opened_archive, require, write_
 
 __all__ = ["ModelFileError", "load", "save"]
 
-# What a discovery says of itself besides its equations; it may lack some of it.
+# What a discovery says of itself besides its equations; None where it cannot tell.
 SAID = ("joint_", "time_unit_", "form_", "rows_used_", "misfit_", "process_noise_", "warnings_")
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
 PATH_COLUMNS: dict[str, str] = {
@@ -262,7 +262,7 @@ def _path(columns: dict[str, Any], n_features: int) -> Path:
 def _motion_of(found: Discovery) -> Motion:
     """Return the candidate terms, and the kept ones of every equation with its rivals."""
     equations = found.equations_
-    said: dict[str, Any] = {name: getattr(found, name, None) for name in SAID}
+    said: dict[str, Any] = {name: getattr(found, name) for name in SAID}
     return Motion(
         model=replace(found.model_, coefficients=_support(equations)),
         kept=[one.kept for one in equations],
@@ -284,10 +284,8 @@ def _adopt_motion(found: Discovery, content: Motion) -> None:
     require(named <= set(model.vocabulary.names), "the model", "one of candidate terms")
     _check_joint(content, equations)
     found._adopt(model, equations, content.time_unit_, content.warnings_)
-    found.joint_ = None
     for name in SAID:
-        if getattr(content, name) is not None:
-            setattr(found, name, getattr(content, name))
+        setattr(found, name, getattr(content, name))
 
 
 def _check_joint(content: Motion, equations: list[Equation]) -> None:
