@@ -33,7 +33,7 @@ def tables(records: Sequence[Record], *, wrong: bool = False) -> str:
         for form, tuning in dict.fromkeys((record["form"], record["seed"] < FIRST_FRESH) for record in of_case):
             chosen = [r for r in of_case if (r["form"], r["seed"] < FIRST_FRESH) == (form, tuning)]
             parts += [
-                f"### {case}, form {form}, {'tuning' if tuning else 'fresh'} seeds",
+                f"## {case}, form {form}, {'tuning' if tuning else 'fresh'} seeds",
                 *_section(case, chosen, wrong),
             ]
     return "\n\n".join(part for part in parts if part) + "\n"

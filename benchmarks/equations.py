@@ -3,6 +3,7 @@
     python -m benchmarks.equations run CASE [--names A,B] [--noises .01,.1] [--draws N] [--seed N] [--told]
                                         [--form weak|derivative|trajectory|default] [--jobs 2] [--limit SECONDS]
     python -m benchmarks.equations table [--wrong]      # Markdown of all that was recorded; with what went wrong
+    python -m benchmarks.equations page                 # the same of fresh seeds, in docs/equations_table.md
     python -m benchmarks.equations compare A B          # which trials one file of records has right and the other wrong
 
 Cases are those of `benchmarks.equation_cases`, `quick` (a few minutes), or `all`. Draw i has the seed `--seed` + i.
@@ -40,14 +41,17 @@ from tqdm import tqdm
 
 from ardea.dynamics import Discovery
 from benchmarks.equation_cases import CASES, Bound, Sample, Trial, trials_of
-from benchmarks.equation_tables import compared, tables
+from benchmarks.equation_tables import FIRST_FRESH, compared, tables
 from benchmarks.process import ROOT, Record, cpu_limit
 
 RECORDS = ROOT / "benchmarks" / "results" / "equations.jsonl.gz"
+PAGE = ROOT / "docs" / "equations_table.md"
 SOURCES = ("core", "dynamics", "equation.py")
 KEY = ("case", "name", "variant", "noise", "seed", "form")
 # What a model says of itself beyond its equations.
 REPORTED = ("misfit_", "rows_used_", "process_noise_")
+# What no table reads, and packed records do without.
+UNREAD = ("z", "warnings", "raised", "noise_found", "misfit", "rows_used", "process_noise")
 LIMIT, TUNING_SEED, LONGEST_WARNING = 120.0, 1, 300
 
 
@@ -228,6 +232,17 @@ def recorded(path: Path) -> list[Record]:
         return list({_key(record): record for record in map(json.loads, file)}.values())
 
 
+def rewrite_page(path: Path) -> None:
+    """Write the tables of fresh seeds into the page; the records are packed in one piece."""
+    records = recorded(path)
+    kept = [{name: value for name, value in record.items() if name not in UNREAD} for record in records]
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in kept)
+    path.write_bytes(gzip.compress(lines.encode(), mtime=0))
+    written = tables([record for record in records if record["seed"] >= FIRST_FRESH], wrong=True)
+    head = PAGE.read_text(encoding="utf-8").partition("<!-- tables -->")[0]
+    PAGE.write_text(f"{head}<!-- tables -->\n\n{written}", encoding="utf-8")
+
+
 def main(arguments: Iterable[str] | None = None) -> None:
     """Run, show or compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -244,7 +259,8 @@ def main(arguments: Iterable[str] | None = None) -> None:
     runs.add_argument("--told", action="store_true", help="also trials that tell the size or the kind of the noise")
     shows = parts.add_parser("table", help="print Markdown")
     shows.add_argument("--wrong", action="store_true", help="list the trials that went wrong")
-    for part in (runs, shows):
+    pages = parts.add_parser("page", help="write the page of the documentation")
+    for part in (runs, shows, pages):
         part.add_argument("--records", type=Path, default=RECORDS)
     both = parts.add_parser("compare", help="compare two files of records")
     both.add_argument("before", type=Path)
@@ -254,6 +270,8 @@ def main(arguments: Iterable[str] | None = None) -> None:
         run(options)
     elif options.command == "table":
         print(tables(recorded(options.records), wrong=options.wrong))
+    elif options.command == "page":
+        rewrite_page(options.records)
     else:
         print(compared(recorded(options.before), recorded(options.after)))
 
