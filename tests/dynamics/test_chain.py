@@ -82,8 +82,10 @@ def test_a_hessian_that_is_not_positive_has_no_factor():
 def test_compiled_steps_are_those_of_numpy():
     rng = np.random.default_rng(2)
     for n in (1, 2, 5):
-        J, J_m, h = rng.normal(size=(9, n, n)), rng.normal(size=(8, n, n)), rng.uniform(0.1, 1.0, 8)
-        for one, other in zip(NumpyLoops.step_blocks(J, J_m, h), chain.compiled.step_blocks(J, J_m, h), strict=True):
+        (J, J_m, J_b), h = rng.normal(size=(3, 8, n, n)), rng.uniform(0.1, 1.0, 8)
+        for one, other in zip(
+            NumpyLoops.step_blocks(J, J_m, J_b, h), chain.compiled.step_blocks(J, J_m, J_b, h), strict=True
+        ):
             np.testing.assert_allclose(one, other, atol=1e-14)
 
 

@@ -793,3 +793,30 @@ def test_a_dozen_short_experiments(seed):
 def test_a_state_that_is_zero_is_said_to_be_a_fixed_point():
     with pytest.warns(AmbiguityWarning, match="fixed point"):
         Discovery().fit(np.zeros((50, 1)), 0.1)
+
+
+def test_an_input_that_switches_is_held_between_samples():
+    """x' = −x + u with u of zeros and ones is known in closed form; so are its coefficients, within their intervals."""
+    rng, h, rows = RNG(3), 0.1, 200
+    t, u = h * np.arange(rows), np.repeat(rng.integers(0, 2, rows // 10), 10).astype(float)
+    x = np.empty((rows, 1))
+    x[0] = 0.5
+    for i in range(rows - 1):
+        x[i + 1] = u[i] + (x[i] - u[i]) * np.exp(-h)
+    y = x + 0.002 * rng.normal(size=x.shape)
+    with pytest.warns(AmbiguityWarning, match="u"):  # u is its own square
+        model = Discovery(Polynomials(2)).fit(y, t, u=u[:, None], feature_names=["x", "u"])
+    assert terms_of(model) == [{"x", "u"}]
+    low, high = model.equations_[0].interval(0.95).T
+    np.testing.assert_array_less(low, [-1.0, 1.0])
+    np.testing.assert_array_less([-1.0, 1.0], high)
+    np.testing.assert_allclose(model.simulate(x[0], t, u=u[:, None]), x, atol=0.005)
+
+
+def test_samples_few_for_every_period_are_no_noise():
+    """An oscillation of 2.4 samples a period: smoothing takes it for noise, the search does not."""
+    t = 1.0 * np.arange(300)
+    x = np.column_stack([np.cos(2.6 * t), -np.sin(2.6 * t)])
+    model = Discovery(Polynomials(1)).fit(x + 0.02 * RNG(1).normal(size=x.shape), t, feature_names=["x", "y"])
+    assert terms_of(model) == [{"y"}, {"x"}]
+    assert np.abs(distances_of(model, np.array([[0.0, 0.0, 2.6], [0.0, -2.6, 0.0]]))).max() < 3.5

@@ -4,7 +4,9 @@
 import numpy as np
 
 
-def step_blocks(const double[:, :, :] J, const double[:, :, :] J_m, const double[:] h):
+def step_blocks(
+    const double[:, :, :] J_a, const double[:, :, :] J_m, const double[:, :, :] J_b, const double[:] h
+):
     """Return ∂r/∂x_a and ∂r/∂x_b of every step."""
     cdef Py_ssize_t steps = J_m.shape[0], n = J_m.shape[1], i, k, l, m
     before, after = np.empty((steps, n, n)), np.empty((steps, n, n))
@@ -16,11 +18,11 @@ def step_blocks(const double[:, :, :] J, const double[:, :, :] J_m, const double
                 for l in range(n):
                     to_a = to_b = 0.0
                     for m in range(n):
-                        to_a += J_m[i, k, m] * J[i, m, l]
-                        to_b += J_m[i, k, m] * J[i + 1, m, l]
+                        to_a += J_m[i, k, m] * J_a[i, m, l]
+                        to_b += J_m[i, k, m] * J_b[i, m, l]
                     one = 1.0 if k == l else 0.0
-                    a[i, k, l] = -one - h[i] / 6 * (J[i, k, l] + 2 * J_m[i, k, l] + h[i] / 2 * to_a)
-                    b[i, k, l] = one - h[i] / 6 * (J[i + 1, k, l] + 2 * J_m[i, k, l] - h[i] / 2 * to_b)
+                    a[i, k, l] = -one - h[i] / 6 * (J_a[i, k, l] + 2 * J_m[i, k, l] + h[i] / 2 * to_a)
+                    b[i, k, l] = one - h[i] / 6 * (J_b[i, k, l] + 2 * J_m[i, k, l] - h[i] / 2 * to_b)
     return before, after
 
 

@@ -34,11 +34,11 @@ class NumpyLoops:
     """The loops in NumPy."""
 
     @staticmethod
-    def step_blocks(J: Array, J_m: Array, h: Array) -> tuple[Array, Array]:
-        """Return ∂r/∂x_a and ∂r/∂x_b of every step, from ∂f/∂x at the nodes and between them."""
-        one, h = np.eye(J.shape[1]), h[:, None, None]
-        before = -one - h / 6 * (J[:-1] + 2 * J_m + h / 2 * (J_m @ J[:-1]))
-        return before, one - h / 6 * (J[1:] + 2 * J_m - h / 2 * (J_m @ J[1:]))
+    def step_blocks(J_a: Array, J_m: Array, J_b: Array, h: Array) -> tuple[Array, Array]:
+        """Return ∂r/∂x_a and ∂r/∂x_b of every step, from ∂f/∂x at its start, in its middle and at its end."""
+        one, h = np.eye(J_m.shape[1]), h[:, None, None]
+        before = -one - h / 6 * (J_a + 2 * J_m + h / 2 * (J_m @ J_a))
+        return before, one - h / 6 * (J_b + 2 * J_m - h / 2 * (J_m @ J_b))
 
     @staticmethod
     def pulled(before: Array, after: Array, precisions: Array, rows: Array) -> Array:

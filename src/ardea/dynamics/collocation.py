@@ -22,14 +22,14 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline, make_interp_spline
+from scipy.interpolate import make_interp_spline
 from scipy.signal import resample
 
 from ardea.core.problem import Array, Index
 from ardea.dynamics.chain import loops
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.series import NOISE_ORDERS, Series, noise_levels
+from ardea.dynamics.series import NOISE_ORDERS, Series, input_curve, noise_levels
 
 # A convention: a gap of more usual steps than this is not bridged; a chaotic flow forgets more than that anyway.
 LONGEST_GAP = 30
@@ -56,6 +56,7 @@ class Nodes:
     joined: NDArray[np.bool_]  # (points − 1,), whether a step leads from a point to the next
     inputs: Array  # (points, inputs)
     middle_inputs: Array  # (points − 1, inputs)
+    end_inputs: Array  # (points − 1, inputs), those of the next point but where they jump there
     series: Index  # (points,), which series each belongs to
     substeps: int = 1  # into which every usual step is cut
 
@@ -68,6 +69,11 @@ class Nodes:
     def steps(self) -> Array:
         """Lengths of the steps, 1 where there is none."""
         return np.where(self.joined, np.diff(self.t), 1.0)
+
+    @cached_property
+    def jumps(self) -> bool:
+        """Whether inputs jump at points where a step ends and another begins."""
+        return not np.array_equal(self.end_inputs[self.joined], self.inputs[1:][self.joined])
 
     @cached_property
     def usual_step(self) -> float:
@@ -107,22 +113,20 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
     owners = np.repeat(np.arange(len(cut)), [sum(len(part[0]) for part in several) for several in cut])
     joined = np.ones(len(t), dtype=bool)
     joined[ends - 1] = False
-    middle = np.concatenate([part[3] for part in parts])
+    middle, end = (np.concatenate([part[i] for part in parts])[:-1] for i in (3, 4))
     seen = np.isfinite(y)
-    return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle[:-1], owners, substeps)
+    return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle, end, owners, substeps)
 
 
 def _sampled(one: Series) -> Index:
     return np.flatnonzero(np.isfinite(one.t) & np.any(np.isfinite(one.x), axis=1))
 
 
-def _parts(
-    one: Series, usual: float, longest: float, substeps: int, hidden: int
-) -> list[tuple[Array, Array, Array, Array]]:
-    """Return t, y, inputs and inputs half a step later of every stretch between long gaps."""
+def _parts(one: Series, usual: float, longest: float, substeps: int, hidden: int) -> list[tuple[Array, ...]]:
+    """Return t, y, and inputs at the start, the middle and the end of the steps, of every stretch between long gaps."""
     rows = _sampled(one)
     control = _interpolated(one.t, one.inputs)
-    parts = []
+    parts: list[tuple[Array, ...]] = []
     for stretch in np.split(rows, np.flatnonzero(np.diff(one.t[rows]) > longest) + 1):
         if stretch.size < 2:
             continue
@@ -133,18 +137,19 @@ def _parts(
         t = np.append(times[start] + np.diff(times)[start] * within / counts[start], times[-1])
         y = np.full((len(t), one.x.shape[1] + hidden), np.nan)
         y[np.append(np.cumsum(counts) - counts, counts.sum()), : one.x.shape[1]] = one.x[stretch]
-        parts.append((t, y, control(t), control(t + np.append(np.diff(t), 0.0) / 2)))
+        following = np.append(t[1:], t[-1])
+        parts.append((t, y, control(t), control((t + following) / 2), control(following, before=True)))
     return parts
 
 
-def _interpolated(t: Array, values: Array) -> Callable[[Array], Array]:
-    """Return known inputs as a function of time: a cubic spline through what was given."""
+def _interpolated(t: Array, values: Array) -> Callable[..., Array]:
+    """Return known inputs as a function of time."""
     if not values.shape[1]:
-        return lambda times: np.empty((len(times), 0))
+        return lambda times, before=False: np.empty((len(times), 0))
     known = np.isfinite(t) & np.all(np.isfinite(values), axis=1)
     if known.sum() < 2:
         raise ValueError("u must have at least two rows without NaN.")
-    return CubicSpline(t[known], values[known])
+    return input_curve(t[known], values[known])
 
 
 def smoothed(nodes: Nodes, hidden: int = 0, discrete_time: bool = False) -> Array:
@@ -241,7 +246,7 @@ def noise_degrees(n_samples: float) -> float:
 
 
 class RightSide:
-    """f(x, u) = Fx + ξΘ(x, u) at many points, shape (n, points), and its derivative by x, shape (points, n, n)."""
+    """f(x, u) = Fx + ξΘ(x, u) at many points, shape (n, points), and its derivative by x, (n, n, points)."""
 
     def __init__(self, library: Library, coefficients: Array, n_inputs: int = 0, fixed: Array | None = None) -> None:
         self.n, self.fixed = len(coefficients), fixed
@@ -261,8 +266,8 @@ class RightSide:
     def jacobians(self, columns: Array) -> Array:
         """Return ∂f/∂x."""
         flat = self._slope_weights @ self._slopes.values(columns)
-        out = flat.reshape(self.n, self.n, columns.shape[1]).transpose(2, 0, 1)
-        return np.asarray(out if self.fixed is None else out + self.fixed)
+        out = flat.reshape(self.n, self.n, columns.shape[1])
+        return np.asarray(out if self.fixed is None else out + self.fixed[:, :, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,14 +286,24 @@ class Steps:
         return np.vstack([self.states.T, self.nodes.inputs.T])
 
     @cached_property
-    def _values(self) -> Array:
-        return self.right.values(self.columns)
+    def ends(self) -> Array:
+        """States and inputs where the steps end."""
+        return np.vstack([self.states[1:].T, self.nodes.end_inputs.T])
+
+    def at_both(self, function: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """Return what a function says of the start and of the end of every step; its last axis has the points."""
+        values = function(self.columns)
+        return values[..., :-1], function(self.ends) if self.nodes.jumps else values[..., 1:]
+
+    @cached_property
+    def _values(self) -> tuple[Array, Array]:
+        return self.at_both(self.right.values)
 
     @cached_property
     def middles(self) -> Array:
         """States and inputs between the nodes."""
-        x, f = self.states.T, self._values
-        inner = (x[:, :-1] + x[:, 1:]) / 2 + self.nodes.steps / 8 * (f[:, :-1] - f[:, 1:])
+        x, (f_a, f_b) = self.states.T, self._values
+        inner = (x[:, :-1] + x[:, 1:]) / 2 + self.nodes.steps / 8 * (f_a - f_b)
         return np.vstack([inner, self.nodes.middle_inputs.T])
 
     @cached_property
@@ -298,39 +313,36 @@ class Steps:
     @cached_property
     def residual(self) -> Array:
         """What every step leaves, r of shape (steps, n)."""
-        x, f = self.states.T, self._values
+        x, (f_a, f_b) = self.states.T, self._values
         if self.discrete_time:
-            return np.asarray((x[:, 1:] - f[:, :-1]).T)
-        simpson = f[:, :-1] + 4 * self._middle_values + f[:, 1:]
+            return np.asarray((x[:, 1:] - f_a).T)
+        simpson = f_a + 4 * self._middle_values + f_b
         return np.asarray((x[:, 1:] - x[:, :-1] - self.nodes.steps / 6 * simpson).T)
 
     @cached_property
     def middle_jacobians(self) -> Array:
-        """J_m."""
-        return self.right.jacobians(self.middles)
+        """J_m, (steps, n, n)."""
+        return self.right.jacobians(self.middles).transpose(2, 0, 1)
 
     @cached_property
     def derivatives(self) -> tuple[Array, Array]:
         """∂r/∂x_a and ∂r/∂x_b, shape (steps, n, n)."""
-        J = self.right.jacobians(self.columns)
+        J_a, J_b = (J.transpose(2, 0, 1) for J in self.at_both(self.right.jacobians))
         if self.discrete_time:
-            return -J[:-1], np.broadcast_to(np.eye(self.right.n), J[:-1].shape)
-        before, after = loops().step_blocks(J, self.middle_jacobians, self.nodes.steps)
+            return -J_a, np.broadcast_to(np.eye(self.right.n), J_a.shape)
+        before, after = loops().step_blocks(J_a, self.middle_jacobians, J_b, self.nodes.steps)
         return before, after
 
     def border(self, equations: Index, terms: Index) -> Array:
         """Return ∂r/∂ξ of some coefficients, shape (steps, n, coefficients)."""
         used, place = np.unique(terms, return_inverse=True)
         compiled, h = self.library.compiled(len(self.columns), tuple(used.tolist())), self.nodes.steps
-        theta = compiled.values(self.columns)
+        theta_a, theta_b = self.at_both(compiled.values)
         if self.discrete_time:
-            out, own = np.zeros((len(h), self.right.n, len(terms))), -theta[:, :-1]
+            out, own = np.zeros((len(h), self.right.n, len(terms))), -theta_a
         else:
-            out = (
-                self.middle_jacobians[:, :, equations]
-                * (-(h**2) / 12 * (theta[:, :-1] - theta[:, 1:]))[place].T[:, None]
-            )
-            own = -h / 6 * (theta[:, :-1] + 4 * compiled.values(self.middles) + theta[:, 1:])
+            out = self.middle_jacobians[:, :, equations] * (-(h**2) / 12 * (theta_a - theta_b))[place].T[:, None]
+            own = -h / 6 * (theta_a + 4 * compiled.values(self.middles) + theta_b)
         out[:, equations, np.arange(len(terms))] += own[place].T
         return out
 
@@ -342,13 +354,13 @@ class Steps:
         """
         if self.discrete_time:
             return np.zeros_like(self.residual)
-        n, f, f_m, h = self.right.n, self._values, self._middle_values, self.nodes.steps
-        a, m, b = self.columns[:, :-1], self.middles, self.columns[:, 1:]
+        n, (f_a, f_b), f_m, h = self.right.n, self._values, self._middle_values, self.nodes.steps
+        a, m, b = self.columns[:, :-1], self.middles, self.ends
         # Inputs on the parabola through their three values, states as in the middle.
         quarter_a, quarter_b = (3 * a + 6 * m - b) / 8, (3 * b + 6 * m - a) / 8
-        quarter_a[:n] = (a[:n] + m[:n]) / 2 + h / 16 * (f[:, :-1] - f_m)
-        quarter_b[:n] = (m[:n] + b[:n]) / 2 + h / 16 * (f_m - f[:, 1:])
-        first = m[:n] - a[:n] - h / 12 * (f[:, :-1] + 4 * self.right.values(quarter_a) + f_m)
-        second = b[:n] - m[:n] - h / 12 * (f_m + 4 * self.right.values(quarter_b) + f[:, 1:])
+        quarter_a[:n] = (a[:n] + m[:n]) / 2 + h / 16 * (f_a - f_m)
+        quarter_b[:n] = (m[:n] + b[:n]) / 2 + h / 16 * (f_m - f_b)
+        first = m[:n] - a[:n] - h / 12 * (f_a + 4 * self.right.values(quarter_a) + f_m)
+        second = b[:n] - m[:n] - h / 12 * (f_m + 4 * self.right.values(quarter_b) + f_b)
         carried = h / 2 * np.einsum("ikl,li->ki", self.middle_jacobians, first)
         return np.asarray(16 / 15 * (self.residual - (first + second + carried).T))

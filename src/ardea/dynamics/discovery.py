@@ -171,7 +171,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         x_dot : like x, optional
             Derivatives, if they were measured.
         u : array of shape (times, inputs) or a list of them, optional
-            Control inputs, taken as known without error.
+            Control inputs, taken as known without error. Those that mostly stay what they were, as switches do, are
+            held from one time to the next; others are interpolated.
         feature_names : list of str, optional
             Names of states, then of inputs; a DataFrame brings its own.
         space : tuple of arrays, optional

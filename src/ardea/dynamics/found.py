@@ -15,7 +15,7 @@ from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support, select
 from ardea.dynamics.collocation import noise_degrees
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import Propose, Pursuit, Wishes, pursued
+from ardea.dynamics.pursuit import SLIGHT_GAIN, Propose, Pursuit, Wishes, pursued
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEAST_NOISE, Fit, Likelihood, Linearised
 from ardea.equation import N_RIVALS, Equation, KeptTerms, Left, Rival
@@ -196,8 +196,9 @@ class FoundStates:
                 (equation,) = changed
                 terms = tuple(j % d for j in support if j // d == equation)
                 if np.isfinite(excess):
-                    # Where samples are few, the simplest of models that tie is taken, even if another is a bit better.
-                    found[equation - first].setdefault(terms, max(excess, 0.0) if self.pursuit.few else float(excess))
+                    # Of models that tie the simplest is taken, even if another is a bit better.
+                    tied = -SLIGHT_GAIN < excess < 0 and self.pursuit.few
+                    found[equation - first].setdefault(terms, 0.0 if tied else float(excess))
         return [sorted(one.items(), key=lambda item: item[1])[:N_RIVALS] for one in found]
 
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:

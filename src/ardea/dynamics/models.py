@@ -411,7 +411,8 @@ class EquationsOfMotion(ShowsMotion):
         t : array of shape (times,), or int for a map
             Times of the output, or the number of steps. Dates are counted from the first of them in `time_unit_`.
         u : callable or array, optional
-            Inputs as a function of time, or sampled at `t` (interpolated by a cubic spline).
+            Inputs as a function of time, or sampled at `t`: those that mostly stay what they were are held from one
+            time to the next, others interpolated by a cubic spline.
         n_samples : int
             Number of draws. 0: the solution alone is returned.
         random_state : int, RandomState or None

@@ -52,8 +52,9 @@ NOISE_OF_MAPS = 0.03
 FIFTH, STEP_ERROR = 5, 3 / 2880
 # How much deviance noise of the process, or proportional noise, must save to be believed in (odds of 400 to 1). Up to
 # so many samples, which cannot save that much, odds of 4 to 1 are enough, noise of the process is tried even where no
-# level of q is likelier than the last, and of models within these odds the one with the lowest degrees is taken.
-CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
+# level of q is likelier than the last, and of models within these odds the one with the lowest degrees is taken. Above,
+# only of models that are the same but for rounding and the end of iterations, as u and u² of a switch.
+CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES, EQUAL = 12.0, 3.0, 200, 0.1
 # Proportional noise is not tried where, at the states found, it is less likely by this: a fit of its own hardly gains
 # so much (a convention).
 WORTH_A_FIT = 30.0
@@ -100,10 +101,10 @@ class Pursuit:
         return self.chosen(list(self.met.values()))
 
     def chosen(self, fits: Sequence[Fit]) -> Fit:
-        """Return the best of some fits; where samples are few, the simplest of those that they hardly tell apart."""
-        first = min(fits, key=self.score)
-        tied = [fit for fit in fits if self.few and self.score(fit) < self.score(first) + SLIGHT_GAIN]
-        return min(tied, key=lambda fit: (self.degree(fit), self.score(fit)), default=first)
+        """Return the best of some fits, the simplest of those that the data do not tell apart."""
+        least = min(map(self.score, fits)) + (SLIGHT_GAIN if self.few else EQUAL)
+        tied = [fit for fit in fits if self.score(fit) <= least]
+        return min(tied, key=lambda fit: (self.degree(fit), self.score(fit)))
 
     def degree(self, fit: Fit) -> int:
         """Return the degrees of all terms together."""

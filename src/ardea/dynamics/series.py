@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from ardea.core.problem import Array
 from ardea.names import default_names
@@ -22,6 +23,8 @@ GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
 # Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
 # the last take eleven samples.
 NOISE_ORDERS = range(2, 11)
+# An input switches that in at least this share of the steps stays what it was (a convention).
+HELD = 0.5
 # Units of time in which dates are counted, and how a rate is read in them.
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 IN_WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
@@ -67,6 +70,23 @@ class Series:
         for rows in np.split(np.arange(t.size), broken):
             parts += np.array_split(rows, -(-rows.size // LONGEST_STRETCH)) if rows.size else []
         return [Series(t[rows], x[rows], inputs[rows]) for rows in parts]
+
+
+def input_curve(t: Array, rows: Array) -> Callable[..., Array]:
+    """Return inputs, known at some times, as a function of time: the last value of those that switch, else a spline.
+
+    An input switches that mostly stays what it was. `before` asks for the values just before a time.
+    """
+    held = np.mean(np.diff(rows, axis=0) == 0, axis=0) >= HELD
+    spline = CubicSpline(t, rows)
+
+    def at(times: Any, before: bool = False) -> Array:
+        values = np.asarray(spline(times))
+        last = np.searchsorted(t, times, side="left" if before else "right") - 1
+        values[..., held] = rows[np.clip(last, 0, len(t) - 1)][..., held]
+        return values
+
+    return at
 
 
 def checked_series(

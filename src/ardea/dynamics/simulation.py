@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import LSODA
-from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 from ardea.core.problem import Array, Index
 from ardea.dynamics.libraries import RightHandSide
+from ardea.dynamics.series import input_curve
 from ardea.names import default_names
 
 if TYPE_CHECKING:
@@ -413,7 +413,7 @@ def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool) -> Inputs
     if not np.all(np.isfinite(rows)):
         raise ValueError("inputs must be finite")
     if between and len(t) > 1:
-        return CubicSpline(t, rows)
+        return input_curve(t, rows)
     return lambda s: rows[int(np.searchsorted(t, s))]
 
 
