@@ -232,10 +232,19 @@ def recorded(path: Path) -> list[Record]:
         return list({_key(record): record for record in map(json.loads, file)}.values())
 
 
+def _unread(record: Record) -> tuple[str, ...]:
+    """Return what no table reads of a record; equations are shown of the pelts alone, bounds of the efficiency."""
+    return (
+        *UNREAD,
+        *(() if record["case"] == "hare_lynx" else ("found",)),
+        *(() if record["case"] == "efficiency" else ("variance_over_bound", "error_over_bound")),
+    )
+
+
 def rewrite_page(path: Path) -> None:
     """Write the tables of fresh seeds into the page; the records are packed in one piece."""
     records = recorded(path)
-    kept = [{name: value for name, value in record.items() if name not in UNREAD} for record in records]
+    kept = [{name: value for name, value in record.items() if name not in _unread(record)} for record in records]
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in kept)
     path.write_bytes(gzip.compress(lines.encode(), mtime=0))
     written = tables([record for record in records if record["seed"] >= FIRST_FRESH], wrong=True)
