@@ -1,16 +1,17 @@
-"""How much noise the weak form of Discovery stands on every system, next to PySINDy tuned by the truth.
+"""How much noise Discovery stands on every field with known truth, next to PySINDy tuned by the truth.
 
     python -m benchmarks.discovery run [--systems a,b] [--noises .01,.03] [--draws N] [--seed 1000] [--peers]
-    python -m benchmarks.discovery run coverage      # 95 % intervals over 100 draws of Lorenz 63
     python -m benchmarks.discovery table             # Markdown of all that was recorded
     python -m benchmarks.discovery picture           # docs/discovery_noise.png
     python -m benchmarks.discovery page              # output and tables of docs/discovery.md
 
 Draw i has noise of seed `--seed` + i. Without options: `PLAN`. Every trial is a line of `results/discovery.jsonl.gz`; a
 run that was stopped goes on from there; trials recorded with other code that finds equations are done again.
-`table` also writes the means to `results/discovery.json`. Times are CPU times of one thread.
+`results/discovery.json` holds the machine of the last run and the means, which `table` writes. Times are CPU times of
+one thread.
 
-A trial of Discovery (form="weak"; `benchmarks.equations` has the trajectory form) is told the library and nothing else.
+Systems are the fields of `ardea.dynamics.systems` (ordinary differential equations and maps: `benchmarks.equations`).
+A trial of Discovery is told the library and nothing else.
 Recorded: whether the support is exact; the relative error of the coefficients, mean over the true terms; σ̂/σ, the noise
 it reports over the true one; t, the least |coefficient|/standard error of a fit with the true support; and where the
 support is wrong the score of the true support minus that of the one found: positive where the criterion prefers the
@@ -27,7 +28,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,8 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from ardea.core.subsets import Support, penalty
-from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
-from ardea.dynamics.systems import ALL_MAPS, ALL_ODES, ALL_PDES, Pde, System
+from ardea.dynamics import AmbiguityWarning, Discovery
+from ardea.dynamics.systems import ALL_PDES, Pde
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
 from benchmarks.process import ROOT, Record, cpu_limit, machine, save_json
 from benchmarks.pysindy_page import regenerated
@@ -52,24 +53,15 @@ RESULTS = RECORDS.with_name("discovery.json")
 PAGE = ROOT / "docs" / "discovery.md"
 TABLES_BEGIN, TABLES_END = "<!-- tables -->", "<!-- end of tables -->"
 PICTURE = ROOT / "docs" / "discovery_noise.png"
-ALL_SYSTEMS: dict[str, Callable[[], System]] = {**ALL_ODES, **ALL_MAPS, **ALL_PDES}
-TUNED_ON = ("lorenz63", "lorenz96", "selkov", "cubic_oscillator", "van_der_pol", "hopf", "logistic_map")
+ALL_SYSTEMS = ALL_PDES
 DISCOVERY, DIFFERENCES, WEAK = "Discovery", "STLSQ", "weak STLSQ"
-FIRST_SEED, PEER_DRAWS, COVERAGE_DRAWS = 1000, 3, 100
+FIRST_SEED, PEER_DRAWS = 1000, 3
 
-SEARCHING = (
-    *("differences", "field_equation", "field_terms", "fields", "libraries", "rows", "search", "series", "terms"),
-    "whitening",
-)
+SEARCHING = ("differences", "field_equation", "field_terms", "fields", "search", "series", "terms")
 # CPU seconds after which a trial counts as failed.
 LIMIT, PEER_LIMIT = 40.0, 300.0
 # Noise level: number of draws.
-PLAN_STATES = {0.01: 10, 0.03: 5, 0.05: 5, 0.1: 5, 0.2: 5}
-PLAN_FIELDS = {0.001: 3, 0.01: 3, 0.1: 3, 0.25: 3, 0.5: 3}
-PLAN = {
-    "lorenz63": {**PLAN_STATES, 0.01: 20, 0.03: 10},
-    "lorenz96": {0.01: 1, 0.05: 1, 0.1: 1},
-}
+PLAN = {0.001: 3, 0.01: 3, 0.1: 3, 0.25: 3, 0.5: 3}
 
 
 @dataclass(frozen=True)
@@ -91,32 +83,32 @@ def planned(options: argparse.Namespace) -> list[Trial]:
     for name in names:
         if name not in ALL_SYSTEMS:
             raise SystemExit(f"{name!r} is not a system; choose from {', '.join(ALL_SYSTEMS)}")
+    plan = PLAN
+    if options.noises:
+        plan = {float(noise): PLAN.get(float(noise), 5) for noise in options.noises.split(",")}
     trials = []
     for name in names:
-        plan = PLAN.get(name, PLAN_FIELDS if name in ALL_PDES else PLAN_STATES)
-        if options.noises:
-            plan = {float(noise): plan.get(float(noise), 5) for noise in options.noises.split(",")}
         for noise, draws in plan.items():
             for draw in range(options.draws or draws):
-                methods = [DISCOVERY]
-                if options.peers and draw < PEER_DRAWS:
-                    methods += [DIFFERENCES] if name in ALL_MAPS else [DIFFERENCES, WEAK]
+                methods = [DISCOVERY, DIFFERENCES, WEAK] if options.peers and draw < PEER_DRAWS else [DISCOVERY]
                 trials += [Trial(method, name, noise, options.seed + draw) for method in methods]
     return trials
 
 
-def run_systems(options: argparse.Namespace) -> None:
+def run_trials(options: argparse.Namespace) -> None:
     """Do the trials that are not recorded yet."""
     code = source_stamp()
     done = {_key(record) for record in recorded() if record["method"] != DISCOVERY or record["code"] == code}
     trials = planned(options)
     missing = [trial for trial in trials if _key(asdict(trial)) not in done]
+    if missing:
+        save_json(RESULTS, {**_saved(), "machine": machine()})
     for trial in tqdm(missing, "discovery", len(trials), initial=len(trials) - len(missing), disable=None):
         _append({**asdict(trial), "code": code, **measured(trial)})
 
 
 def source_stamp() -> str:
-    """Return a stamp of the code under test: all of `ardea.dynamics` that finds equations."""
+    """Return a stamp of the code under test: all of `ardea.dynamics` that finds equations of fields."""
     files = [ROOT / "src" / "ardea" / "dynamics" / f"{name}.py" for name in SEARCHING]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
@@ -134,14 +126,13 @@ def measured(trial: Trial) -> Record:
         return {"exact": False, "failed": repr(error)}
 
 
-def with_discovery(system: System, t: Array, x: Array, level: float) -> Record:
+def with_discovery(system: Pde, t: Array, x: Array, level: float) -> Record:
     """Fit Discovery, told only the library."""
-    space = {"space": system.space} if isinstance(system, Pde) else {}
-    model = Discovery(system.library, form="weak", discrete_time=system.kind == "map")
+    model = Discovery(system.library)
     start = time.process_time()
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        model.fit(x, t, feature_names=list(system.feature_names), **space)
+        model.fit(x, t, space=system.space, feature_names=list(system.feature_names))
     spent = time.process_time() - start
     noise = level * float(np.std(system.simulate()[1]))
     record = compared(system, model.coef_)
@@ -173,25 +164,6 @@ def at_truth(model: Discovery, truth: Array) -> Record:
     return {"t": float(np.min(np.concatenate(statistics))), "excess_of_truth": float(excess)}
 
 
-# Coverage
-
-
-def run_coverage(options: argparse.Namespace) -> None:
-    """Count how often 95 % intervals hold the true coefficients of Lorenz 63 (1 % noise, quintic library)."""
-    system, draws = systems.lorenz63(), options.draws or COVERAGE_DRAWS
-    truth = system.true_coefficients(Polynomials(5))
-    held, exact = [], 0
-    for seed in tqdm(range(options.seed, options.seed + draws), "coverage", unit="draws", disable=None):
-        t, x = system.noisy(0.01, seed)
-        model = Discovery(Polynomials(5), form="weak").fit(x, t, feature_names=list(system.feature_names))
-        exact += bool(np.array_equal(model.coef_ != 0, truth != 0))
-        for equation, row in zip(model.equations_, truth, strict=True):
-            if set(equation.support) == set(np.flatnonzero(row).tolist()):
-                distance = np.abs(equation.coefficients - row[list(equation.support)])
-                held += (distance <= equation.posterior.half_widths(0.95)).tolist()
-    _save("coverage", {"draws": draws, "exact": exact, "intervals": len(held), "held": float(np.mean(held))})
-
-
 # Records
 
 
@@ -218,10 +190,6 @@ def _saved() -> dict[str, Any]:
     return saved
 
 
-def _save(part: str, content: Any) -> None:
-    save_json(RESULTS, {**_saved(), part: content})
-
-
 # Tables
 
 
@@ -229,26 +197,12 @@ def tables() -> str:
     """Return all tables; save the means."""
     records = recorded()
     own = [record for record in records if record["method"] == DISCOVERY]
-    saved = {**_saved(), "machine": machine(), "systems": means(records)}
+    saved = {**_saved(), "systems": means(records)}
     save_json(RESULTS, saved)
     stamps = ", ".join(sorted({record["code"] for record in own}))
     parts = [f"{machine_line(saved['machine'])} Code of `ardea.dynamics`: {stamps}."]
-    for title, names in (("ODEs and maps", [*ALL_ODES, *ALL_MAPS]), ("PDEs", list(ALL_PDES))):
-        chosen = [record for record in records if record["system"] in names]
-        if chosen:
-            parts += [f"### {title}", noise_table(chosen), detail_table(chosen), peer_table(chosen)]
-    parts += ["### Wrong supports", failure_table(own)]
-    if "coverage" in saved:
-        parts += ["### Coverage of the intervals", coverage_line(saved["coverage"])]
-    return "\n\n".join(parts)
-
-
-def coverage_line(coverage: Record) -> str:
-    """Return the sentence about the intervals."""
-    return (
-        f"Lorenz 63, 1 % noise, quintic library: {100 * coverage['held']:.1f} % of {coverage['intervals']} intervals "
-        f"of 95 % hold the true coefficient; {coverage['exact']} of {coverage['draws']} draws have the exact support."
-    )
+    parts += [noise_table(records), detail_table(records), peer_table(records)]
+    return "\n\n".join([*parts, "### Wrong supports", failure_table(own)])
 
 
 def rewrite_page() -> None:
@@ -293,12 +247,8 @@ def _count(records: Sequence[Record]) -> str:
     return f"{sum(record['exact'] for record in records)}/{len(records)}" if records else "–"
 
 
-def _label(name: str) -> str:
-    return name + ("" if name in TUNED_ON else " *")
-
-
 def noise_table(records: Sequence[Record]) -> str:
-    """Return exact supports of Discovery by noise, with the mean t of the weakest true term; * marks held-out systems.
+    """Return exact supports of Discovery by noise, with the mean t of the weakest true term.
 
     "Stands" is the largest noise up to which at least nine of ten draws were exact.
     """
@@ -312,7 +262,7 @@ def noise_table(records: Sequence[Record]) -> str:
             cells.append(f"{_count(draws)} (t {np.mean(t):.3g})" if t else _count(draws))
             broken |= bool(draws) and np.mean([record["exact"] for record in draws]) < 0.9
             stands = stands if broken or not draws else f"{100 * noise:g} %"
-        rows.append([_label(name), *cells, stands])
+        rows.append([name, *cells, stands])
     return markdown(["exact (t of the weakest term)", *(f"{100 * noise:g} %" for noise in noises), "stands"], rows)
 
 
@@ -327,7 +277,7 @@ def detail_table(records: Sequence[Record]) -> str:
         ratios = [cell["noise_ratio"] for cell in cells if "noise_ratio" in cell]
         times = [cell["seconds"] for cell in cells if "seconds" in cell]
         spread = f"{min(ratios):.2f}–{max(ratios):.2f}" if ratios else "–"
-        rows.append([_label(name), *errors, spread, f"{seconds(min(times))}–{seconds(max(times))}"])
+        rows.append([name, *errors, spread, f"{seconds(min(times))}–{seconds(max(times))}"])
     return markdown(["error when exact", *(f"{100 * noise:g} %" for noise in noises), "σ̂/σ", "CPU time"], rows)
 
 
@@ -344,7 +294,7 @@ def peer_table(records: Sequence[Record]) -> str:
             ]
             draws = sum(r["noise"] == noise and r["method"] == DISCOVERY for r in group)
             cells.append(f"{' · '.join(counts)} of {draws}" if draws else "–")
-        rows.append([_label(name), *cells])
+        rows.append([name, *cells])
     title = "exact: Discovery · STLSQ, differences · STLSQ, weak (both tuned by the truth)"
     return markdown([title, *(f"{100 * noise:g} %" for noise in noises)], rows)
 
@@ -393,23 +343,19 @@ def picture(path: Path = PICTURE) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
-    groups = {"ODEs and maps": [*ALL_ODES, *ALL_MAPS], "PDEs": list(ALL_PDES)}
+    figure, axes = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
     shared = on_shared_draws(recorded())
-    for panel, (title, names) in zip(panels, groups.items(), strict=True):
-        chosen = [record for record in shared if record["system"] in names]
-        for method, style in STYLES.items():
-            noises = _noises([record for record in chosen if record["method"] == method])
-            shares = [_mean_share(chosen, method, noise) for noise in noises]
-            panel.plot(100 * np.array(noises), shares, **style, label=LABELS[method])
-        panel.set(xscale="log", xlabel="noise, % of the standard deviation", ylim=(-0.03, 1.03))
-        panel.set_title(f"{len({record['system'] for record in chosen})} {title}")
-        ticks = [100 * noise for noise in _noises(chosen)]
-        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
-        panel.set_xticks([], minor=True)
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("share of draws with the exact support")
-    panels[0].legend(fontsize=8, loc="lower left")
+    for method, style in STYLES.items():
+        noises = _noises([record for record in shared if record["method"] == method])
+        shares = [_mean_share(shared, method, noise) for noise in noises]
+        axes.plot(100 * np.array(noises), shares, **style, label=LABELS[method])
+    axes.set(xscale="log", xlabel="noise, % of the standard deviation", ylim=(-0.03, 1.03))
+    axes.set(ylabel="share of draws with the exact support", title=f"{len(_by_system(shared))} PDEs")
+    ticks = [100 * noise for noise in _noises(shared)]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, loc="lower left")
     figure.savefig(path, dpi=150)
 
 
@@ -423,7 +369,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="do the trials that are missing")
-    run.add_argument("what", nargs="?", default="systems", choices=("systems", "coverage"))
     run.add_argument("--systems", help="names, separated by commas (default: all)")
     run.add_argument("--noises", help="fractions of the standard deviation, separated by commas")
     run.add_argument("--draws", type=int, help="draws at every noise")
@@ -441,7 +386,7 @@ def main() -> None:
         elif options.command == "page":
             rewrite_page()
         else:
-            {"systems": run_systems, "coverage": run_coverage}[options.what](options)
+            run_trials(options)
 
 
 if __name__ == "__main__":

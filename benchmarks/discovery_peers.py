@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import savgol_filter
 
-from ardea.dynamics.systems import Pde, System
+from ardea.dynamics.systems import Pde
 from benchmarks.process import Record
 
 Array = NDArray[np.float64]
@@ -24,13 +24,10 @@ Array = NDArray[np.float64]
 SAVGOL_POINTS = (None, 11, 21)
 RIDGES, N_THRESHOLDS = (0.05, 1e-5), 16
 # Half the length of PySINDy's subdomains as a share of the whole (its default is 1/20), and their number.
-STATE_SHARES, FIELD_SHARES = (1 / 40, 1 / 20, 1 / 10), (1 / 20, 1 / 10)
-STATE_DOMAINS, FIELD_DOMAINS = 200, 200
-# Above so many terms the grid of the peers is coarser.
-MANY_TERMS, FEW_THRESHOLDS = 500, 8
+SHARES, N_DOMAINS = (1 / 20, 1 / 10), 200
 
 
-def compared(system: System, coefficients: Array) -> Record:
+def compared(system: Pde, coefficients: Array) -> Record:
     """Compare coefficients with the truth."""
     truth = system.true_coefficients()
     kept, true = coefficients != 0, truth != 0
@@ -43,22 +40,18 @@ def compared(system: System, coefficients: Array) -> Record:
     }
 
 
-def with_differences(system: System, t: Array, x: Array) -> Record:
-    """STLSQ on derivatives by finite differences of the data, plain or smoothed; for maps on the next states."""
-    if system.kind == "map":
-        return tuned(system, [(_library(system).evaluate(x[:-1]), x[1:])])
+def with_differences(system: Pde, t: Array, x: Array) -> Record:
+    """STLSQ on derivatives by finite differences of the data, plain or smoothed."""
     return tuned(system, (_differences(system, t, x, points) for points in SAVGOL_POINTS))
 
 
-def _differences(system: System, t: Array, x: Array, points: int | None) -> tuple[Array, Array]:
+def _differences(system: Pde, t: Array, x: Array, points: int | None) -> tuple[Array, Array]:
     """Return terms and derivatives at the samples."""
     import pysindy
 
-    axes = (0, 1) if isinstance(system, Pde) else (0,)
-    for axis in axes if points else ():
-        x = savgol_filter(x, points, 3, axis=axis)
-    if not isinstance(system, Pde):
-        return _library(system).evaluate(x), np.asarray(pysindy.FiniteDifference()._differentiate(x, t))
+    if points:
+        for axis in (0, 1):
+            x = savgol_filter(x, points, 3, axis=axis)
     library = pysindy.PDELibrary(
         _powers(system), derivative_order=_library(system).derivatives, spatial_grid=system.space[0], include_bias=True
     )
@@ -67,38 +60,29 @@ def _differences(system: System, t: Array, x: Array, points: int | None) -> tupl
     return terms[:, _order(library, system)], slopes
 
 
-def with_weak_form(system: System, t: Array, x: Array, seed: int) -> Record:
+def with_weak_form(system: Pde, t: Array, x: Array, seed: int) -> Record:
     """STLSQ on the integrals of PySINDy's weak library."""
-    shares = FIELD_SHARES if isinstance(system, Pde) else STATE_SHARES
-    return tuned(system, (_integrals(system, t, x, share, seed) for share in shares))
+    return tuned(system, (_integrals(system, t, x, share, seed) for share in SHARES))
 
 
-def _integrals(system: System, t: Array, x: Array, share: float, seed: int) -> tuple[Array, Array]:
-    """Return weak terms and derivatives. States: the integrals are linear, so our terms are passed as they are."""
+def _integrals(system: Pde, t: Array, x: Array, share: float, seed: int) -> tuple[Array, Array]:
+    """Return weak terms and derivatives."""
     import pysindy
 
     np.random.seed(seed)  # noqa: NPY002  # PySINDy places its subdomains by the global generator
-    if isinstance(system, Pde):
-        grid = np.stack(np.meshgrid(system.space[0], t, indexing="ij"), axis=-1)
-        library = pysindy.WeakPDELibrary(
-            _powers(system),
-            derivative_order=_library(system).derivatives,
-            spatiotemporal_grid=grid,
-            include_bias=True,
-            K=FIELD_DOMAINS,
-            H_xt=[share * system.length, share * (t[-1] - t[0])],
-        )
-        terms = np.asarray(library.fit_transform(x[..., None]))[:, _order(library, system)]
-        return terms, np.asarray(library.convert_u_dot_integral(x[..., None]))
     library = pysindy.WeakPDELibrary(
-        pysindy.IdentityLibrary(), spatiotemporal_grid=t, K=STATE_DOMAINS, H_xt=share * (t[-1] - t[0])
+        _powers(system),
+        derivative_order=_library(system).derivatives,
+        spatiotemporal_grid=np.stack(np.meshgrid(system.space[0], t, indexing="ij"), axis=-1),
+        include_bias=True,
+        K=N_DOMAINS,
+        H_xt=[share * system.length, share * (t[-1] - t[0])],
     )
-    return np.asarray(library.fit_transform(_library(system).evaluate(x))), np.asarray(
-        library.convert_u_dot_integral(x)
-    )
+    terms = np.asarray(library.fit_transform(x[..., None]))[:, _order(library, system)]
+    return terms, np.asarray(library.convert_u_dot_integral(x[..., None]))
 
 
-def _library(system: System) -> Any:
+def _library(system: Pde) -> Any:
     """Return the library, whose type the kind of the system decides."""
     return system.library
 
@@ -109,13 +93,13 @@ def _powers(system: Pde) -> Any:
     return pysindy.PolynomialLibrary(degree=_library(system).powers, include_bias=False)
 
 
-def _order(library: Any, system: System) -> list[int]:
+def _order(library: Any, system: Pde) -> list[int]:
     """Return where our terms stand in PySINDy's library of a field: `u^2 u_xx` is `u^2u_11` there."""
     theirs = library.get_feature_names(["u"])
     return [theirs.index(name.replace(" ", "").replace("x", "1")) for name in system.library.names(["u"])]
 
 
-def tuned(system: System, data: Iterable[tuple[Array, Array]]) -> Record:
+def tuned(system: Pde, data: Iterable[tuple[Array, Array]]) -> Record:
     """Return the comparison of the STLSQ model with the fewest wrong terms, over all data and settings."""
     records = [compared(system, coefficients) for terms, slopes in data for coefficients in stlsq_models(terms, slopes)]
     return min(records, key=lambda record: (record["added"] + record["missed"], record["error"]))
@@ -133,11 +117,9 @@ def stlsq_models(terms: Array, slopes: Array) -> Iterator[Array]:
     if len(terms) > terms.shape[1] + slopes.shape[1]:
         squeezed: Array = np.linalg.qr(np.hstack([terms, slopes]), mode="r")  # type: ignore[assignment]
         terms, slopes = squeezed[:, : terms.shape[1]], squeezed[:, terms.shape[1] :]
-    many = terms.shape[1] > MANY_TERMS
-    count = FEW_THRESHOLDS if many else N_THRESHOLDS
     size = float(np.mean(np.linalg.norm(slopes, axis=0)))
-    grids = {False: np.geomspace(0.002, 3.0, count), True: size * np.geomspace(1e-3, 1.0, count)}
-    for normalise, ridge in product((False,) if many else (False, True), RIDGES[:1] if many else RIDGES):
+    grids = {False: np.geomspace(0.002, 3.0, N_THRESHOLDS), True: size * np.geomspace(1e-3, 1.0, N_THRESHOLDS)}
+    for normalise, ridge in product((False, True), RIDGES):
         for threshold in grids[normalise]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "Sparsity parameter is too big", ill-conditioned Gram matrices
