@@ -820,3 +820,35 @@ def test_samples_few_for_every_period_are_no_noise():
     model = Discovery(Polynomials(1)).fit(x + 0.02 * RNG(1).normal(size=x.shape), t, feature_names=["x", "y"])
     assert terms_of(model) == [{"y"}, {"x"}]
     assert np.abs(distances_of(model, np.array([[0.0, 0.0, 2.6], [0.0, -2.6, 0.0]]))).max() < 3.5
+
+
+def test_two_positions():
+    t = np.linspace(0, 15, 150)
+    x = np.column_stack([np.cos(1.3 * t), np.sin(1.3 * t)]) + 0.02 * RNG(0).normal(size=(150, 2))
+    model = Discovery(Polynomials(1), derivative_order=2).fit(x, t, feature_names=["x", "y"])
+    assert terms_of(model) == [{"x"}, {"y"}]
+    assert model.coef_[model.coef_ != 0] == pytest.approx([-1.69, -1.69], abs=0.02)
+
+
+@pytest.mark.parametrize(("size", "time"), [(1e-8, 1.0), (1.0, 1e6)])
+def test_units_do_not_matter_where_only_positions_are_measured(size, time):
+    t, x = systems.duffing().noisy(0.02, seed=0)
+    usual = Discovery(derivative_order=2).fit(x[:, 0], t, feature_names=["x"]).equations_[0]
+    scaled = Discovery(derivative_order=2).fit(size * x[:, 0], time * t, feature_names=["x"]).equations_[0]
+    assert scaled.terms == usual.terms
+    np.testing.assert_allclose(scaled.std / scaled.coefficients, usual.std / usual.coefficients, rtol=1e-3)
+
+
+def test_one_array_of_times_serves_all_trajectories():
+    """Also where there are as many trajectories as times, which could be steps."""
+    t, rng = 0.3 * np.arange(12), RNG(0)
+    series = [np.column_stack([np.cos(t + a), -np.sin(t + a)]) + 0.01 * rng.normal(size=(12, 2)) for a in range(12)]
+    together, apart = (Discovery(Polynomials(2)).fit(series, times) for times in (t, [t] * 12))
+    np.testing.assert_array_equal(together.coef_, apart.coef_)
+    assert terms_of(together) == [{"x1"}, {"x0"}]
+
+
+def test_names_that_are_products_are_refused():
+    x = RNG(0).normal(size=(50, 3)).cumsum(axis=0)
+    with pytest.raises(ValueError, match="'x v'"):
+        Discovery().fit(x, 0.1, feature_names=["x", "v", "x v"])

@@ -295,6 +295,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _check_order(model: StateModel, x_dot: Any) -> None:
         if model.order == 2 and x_dot is not None:
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
+        names = model.vocabulary.names
+        if (doubled := sorted({name for name in names if names.count(name) > 1})) and len(names) <= MOST_CANDIDATES:
+            raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")
         if len(set(model.variables)) < len(model.variables):
             raise ValueError(f"With derivative_order=2 the names {model.variables} must differ: rename those with a '.")
 
@@ -321,14 +324,16 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.misfit_ = self.process_noise_ = self.rows_used_ = None
         if isinstance(found, FoundRows):
             return []
+        ties = found.tied(equations)
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_ = found.n_rows
         if np.any(found.process_noise > 0):
             return [
+                *ties,
                 "The states do not follow the equations exactly: either the system itself is noisy (process_noise_ "
-                "says how much), or a term or a state is missing (docs/warnings/misfit)."
+                "says how much), or a term or a state is missing (docs/warnings/misfit).",
             ]
-        return [
+        return ties + [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
             "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit)."
             for equation, ratio, largest in zip(equations, found.misfit, found.largest_misfit, strict=True)

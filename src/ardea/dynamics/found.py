@@ -201,6 +201,23 @@ class FoundStates:
                     found[equation - first].setdefault(terms, 0.0 if tied else float(excess))
         return [sorted(one.items(), key=lambda item: item[1])[:N_RIVALS] for one in found]
 
+    def tied(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
+        d, first, best = self.likelihood.d, self._first, self.pursuit.score(self.fit)
+        names = equations[0].vocabulary.names
+        for other in self.pursuit.ranking:
+            changed = sorted({j // d for j in set(other.support) ^ set(self.fit.support)})
+            if self.pursuit.score(other) > best + SLIGHT_GAIN:
+                break
+            if len(changed) > 1:
+                terms = {one: [names[j % d] for j in other.support if j // d == one] for one in changed}
+                parts = [f"{equations[one - first].left.text} has [{', '.join(terms[one])}]" for one in changed]
+                return [
+                    f"The data hardly tell this model from one in which {' and '.join(parts)}. Longer or richer data "
+                    "would (docs/warnings/ambiguity)."
+                ]
+        return []
+
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:
         """Return the samples less the states, in units of their noise; of a state that is not measured, nothing."""
         scaled = self.linear.errors * np.sqrt(self.linear.weights)

@@ -314,7 +314,7 @@ def pursued(
         for start in reversed(starts):
             pursuit, point = _beginning(*start, hidden, propose, wishes)
             found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
-            if np.all(found[-1][1] < LOUD / 2 * spread):
+            if np.all(found[-1][1][: len(spread)] < LOUD / 2 * spread):
                 break  # chance does not explain loud samples by little noise
         return *min(found, key=lambda one: one[0].score(one[0].best)), sampled
 

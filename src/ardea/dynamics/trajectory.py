@@ -94,6 +94,8 @@ class Likelihood:
         self.told, self.proportional = told, proportional
         mean = nodes.y.sum(axis=0) / np.maximum(nodes.counts, 1.0)
         spread = np.sqrt(np.sum(np.where(nodes.seen, nodes.y - mean, 0.0) ** 2, axis=0) / np.maximum(nodes.counts, 1.0))
+        if fixed is not None:  # rates of change: at most all of the position within a step
+            spread = np.where(nodes.counts > 0, spread, fixed.T @ spread / nodes.usual_step)
         self.floor: Array = LEAST_NOISE * np.where((spread > 0) & (not proportional), spread, 1.0)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
