@@ -227,7 +227,7 @@ def sample_noise(series: Sequence[Series]) -> Array:
             if known.sum() > 1:
                 parts.append(Series(one.t[known], one.x[known][:, [state]], np.empty((known.sum(), 0))))
         if not parts:
-            raise ValueError(f"State {state} has no two samples in any series: leave it out.")
+            raise ValueError(f"The state in column {state} of x has no two samples in any series: leave it out.")
         levels.append(float(noise_levels(parts)[0]))
     return np.array(levels)
 
