@@ -231,8 +231,8 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
         if ratio < LEAST_EXCITATION:
             doubts.append(
                 f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
-                "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 for "
-                "missing values? (docs/warnings/ambiguity)"
+                "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 "
+                "for missing values? (docs/warnings/ambiguity)"
             )
     return doubts
 
