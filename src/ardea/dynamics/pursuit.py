@@ -207,7 +207,7 @@ class Pursuit:
 
     def _limit(self, n_terms: int) -> float:
         """Return the rough deviance from which on a support of some terms is not worth a fit."""
-        if not self.met:
+        if not self.met or self.of.noiseless(self.best.point):  # without noise J is what iterations leave
             return np.inf
         best = self.best
         price = self.price * (len(best.support) - n_terms)
@@ -417,7 +417,7 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
     after = replace(pursuit, of=new, levels=levels, met={})
     for one, start in zip(ranked, starts, strict=True):
         after.fit(one.support, start, levels[-3:])
-    after.search(thorough=False)
+    after.search(thorough=of.noiseless(fit.point))
     return refined(after, on)
 
 
