@@ -174,8 +174,13 @@ class Pursuit:
         return self.best
 
     def _neighbours(self, fit: Fit) -> None:
-        for support, coefficients, _ in self.ranked(self.of.linearised(fit.point, fit.support), wide=True):
-            self._tried(support, replace(fit.point, coefficients=coefficients))
+        views = [self.of.linearised(fit.point, fit.support)]
+        if self.with_process:  # what the states' own spread says of terms that are not there
+            tilted = replace(fit.point, tilt=views[0].tilted(whole=True))
+            views.append(self.of.linearised(tilted, fit.support))
+        for view in views:
+            for support, coefficients, _ in self.ranked(view, wide=True):
+                self._tried(support, replace(fit.point, coefficients=coefficients))
 
     def _rivals_again(self, fit: Fit) -> None:
         for one in self.ranking[1:3]:

@@ -387,8 +387,8 @@ class Linearised:
             variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
         return np.sqrt(variance)
 
-    def tilted(self) -> Array:
-        """Return half the gradient of ln|H| − 2 Σ ln|∂r/∂x_b| by the coefficients of the support, (n, d).
+    def tilted(self, whole: bool = False) -> Array:
+        """Return half the gradient of ln|H| − 2 Σ ln|∂r/∂x_b| by the coefficients of the support or the whole, (n, d).
 
         ½ ∂ln|H| = Σ tr Q⁻¹(∂R_a (V_aaR_aᵀ + V_abR_bᵀ) + ∂R_b (V_baR_aᵀ + V_bbR_bᵀ)) with, to leading order in h,
         ∂R_a = ∂R_b = −h/2 e_l ∇θ_jᵀ at the middle; of a map ∂R_a = −e_l ∇θ_jᵀ at x_a. As q falls to zero, both parts
@@ -410,8 +410,9 @@ class Linearised:
         slopes, numbers = self.of.library.slopes(len(where), tuple(range(self.of.d)))
         sums = np.zeros((len(slopes.slots), len(where), n))
         sums[:, :n] = (slopes.values(where) @ weight.reshape(len(weight), n * n)).reshape(-1, n, n)
-        # Of terms that are not there it is left out: as a straight line it would promise too much for weak ones.
-        return self.of.on_support(np.asarray((numbers.T @ sums.reshape(numbers.shape[0], n)).T), self.support)
+        tilt = np.asarray((numbers.T @ sums.reshape(numbers.shape[0], n)).T)
+        # As a straight line it promises too much of weak terms that are not there: good enough to propose them.
+        return tilt if whole else self.of.on_support(tilt, self.support)
 
     def start(self) -> tuple[Array, Array]:
         """Return how the first state depends on the coefficients, (n, k), and its covariance where these are given."""
