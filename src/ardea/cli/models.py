@@ -391,7 +391,7 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
 
 def _process_noise(model: Any) -> list[str]:
     """Return a sentence on noise that moves the system itself, where there is some."""
-    pairs = zip(model.feature_names_, getattr(model, "process_noise_", []), strict=False)
+    pairs = zip(model.feature_names_, model.process_noise_ if model.process_noise_ is not None else [], strict=False)
     moved = [f"{name} {noise:.2g}" for name, noise in pairs if noise > 0]
     over = "a step" if model.discrete_time else "a unit of time"
     return [f"Noise that moves the system itself, over {over}: {', '.join(moved[:8])}."] if moved else []

@@ -7,6 +7,7 @@ data (`series`, `fields`) → rows (`rows`) → whitening and search for every e
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -295,11 +296,11 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _check_order(model: StateModel, x_dot: Any) -> None:
         if model.order == 2 and x_dot is not None:
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
-        names = model.vocabulary.names
-        if (doubled := sorted({name for name in names if names.count(name) > 1})) and len(names) <= MOST_CANDIDATES:
-            raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")
         if len(set(model.variables)) < len(model.variables):
             raise ValueError(f"With derivative_order=2 the names {model.variables} must differ: rename those with a '.")
+        doubled = [name for name, count in Counter(model.vocabulary.names).items() if count > 1]
+        if doubled:
+            raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")
 
     def _pursued(self, series: Sequence[Series], library: Library) -> FoundStates:
         n = series[0].x.shape[1]

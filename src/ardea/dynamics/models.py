@@ -454,7 +454,8 @@ class EquationsOfMotion(ShowsMotion):
 
     def _driven(self, generator: Any) -> Any:
         """Return the noise of the process, for simulations; None where there is none."""
-        noise = np.asarray(getattr(self, "process_noise_", 0.0))
+        told = getattr(self, "process_noise_", None)
+        noise = np.asarray(0.0 if told is None else told)
         if self.joint_ is None or not np.any(noise):
             return None
         still = np.zeros(self.joint_.start.size - noise.size)  # positions follow their rates exactly
