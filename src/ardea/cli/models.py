@@ -34,7 +34,8 @@ from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import Table, TableError, joined_names, listed, shortened
 from ardea.tables.writing import write_whole
 
-KINDS: dict[str, Any] = dict(zip(METHODS, (SparseARD, ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL), strict=True))
+ESTIMATORS: tuple[Any, ...] = (SparseARD, ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL)
+KINDS: dict[str, Any] = dict(zip(METHODS, ESTIMATORS, strict=True))
 # d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
 GRAM_COPIES = 4
 # Different cells that a command takes as empty, each by an option (a convention: a line).
