@@ -303,7 +303,7 @@ def small_models(problem: Problem, block: Index, others: Index, number: int) -> 
     """Return the best models that have few of some columns besides others that are kept: all such are tried.
 
     With what the others explain taken out, Gram matrix G and correlations c, a subset S lowers RSS by c_Sᵀ G_SS⁻¹ c_S.
-    Subsets have up to three columns, fewer where there are more than `MOST_SUBSETS` of them.
+    Subsets have up to five columns, fewer where there are more than `MOST_SUBSETS` of them.
     """
     q, _ = _orthonormal(_independent(problem, others)[1])
     columns, target = problem.columns.take(block), problem.target - q @ (q.T @ problem.target)

@@ -29,6 +29,9 @@ try:
 except ImportError:  # installed without a compiler
     compiled = None
 
+# The share by which weights are changed to differentiate ln|H| by them.
+SMALL = 1e-2
+
 
 class NumpyLoops:
     """The loops in NumPy."""
@@ -122,10 +125,6 @@ class Chain:
         scale = 1 + SMALL * (np.arange(self.weights.shape[1]) == state)
         changed = replace(self, **{of: getattr(self, of) * scale})
         return (changed.log_determinant - self.log_determinant) / float(np.log1p(SMALL))
-
-
-# The share by which weights are changed to differentiate ln|H| by them.
-SMALL = 1e-2
 
 
 @dataclass(frozen=True, eq=False)

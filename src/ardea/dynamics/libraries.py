@@ -53,6 +53,10 @@ class Library(ABC):
         """Return the number of terms, repeated ones included, without listing them where that may take for ever."""
         return self.n_terms(n_states)
 
+    def degrees(self, n_states: int) -> list[int]:
+        """Return the degrees of the terms."""
+        return [term.degree for term in _terms(self, n_states)]
+
     def names(self, feature_names: Sequence[str]) -> list[str]:
         """Return the names of the terms: `1`, `x`, `x y`, `x^2 y`, `x sin(y)`, given one name per state."""
         return self.vocabulary(feature_names).names

@@ -32,10 +32,12 @@ Propose = Callable[[Problem, Array], list[Support]]
 # The expected number of false terms, where it is not told.
 FALSE_TERMS = 0.02
 # A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
-# surroundings are searched, and selections followed at a first level.
+# surroundings are searched, selections followed at a first level, first levels, and models tried that look better from
+# one of larger q (bounds on work, conventions).
 MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED, FIRST_LEVELS, MOST_LOOSENED = 12.0, 6, 10, 3, 3, 3
 # How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
-# the process at once, and how much worse what they find must be without it to stay there.
+# the process at once, and how much worse what they find must be without it to stay there; so much worse than the best a
+# fit may become before it is given up.
 MOST_RELEARNED, LARGE_GAIN, HOPELESS = 3, 50.0, 200.0
 # Of every equation so many small models are fitted, where they look as good as what is there.
 SMALL_MODELS = 2
@@ -108,8 +110,7 @@ class Pursuit:
 
     def degree(self, fit: Fit) -> int:
         """Return the degrees of all terms together."""
-        terms = self.of.library.terms(self.of.n + self.of.n_inputs)
-        return sum(terms[j % self.of.d].degree for j in fit.support)
+        return sum(self.of.degrees[j % self.of.d] for j in fit.support)
 
     @property
     def ranking(self) -> list[Fit]:
@@ -144,10 +145,10 @@ class Pursuit:
         equations = np.array(self.candidates) // self.of.d
         for equation in np.unique(equations):
             own = tuple(np.array(self.candidates)[equations == equation].tolist())
-            posed = linear.problem(own, self.of.tied(equation))
+            posed = self.posed(linear, own, self.of.states_of(equation))
             if posed is None:
                 return []
-            problem, unit = replace(posed[0], price=self.price), posed[1]
+            problem, unit = posed
             best = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])[0]
             small = small_models(problem, np.arange(len(own)), np.empty(0, dtype=np.intp), 1)
             best = min([best, *small], key=lambda one: one.criterion)
@@ -218,9 +219,11 @@ class Pursuit:
         price = self.price * (len(best.support) - n_terms)
         return self.of.roughly(self.of.weights(best.point)) + price + HOPELESS
 
-    def posed(self, linear: Linearised) -> tuple[Problem, Array] | None:
-        """Return the regression on all candidates."""
-        found = linear.problem(self.candidates)
+    def posed(
+        self, linear: Linearised, candidates: Support | None = None, states: Sequence[int] | None = None
+    ) -> tuple[Problem, Array] | None:
+        """Return the regression on all candidates, or on those of states that do not depend on the others."""
+        found = linear.problem(self.candidates if candidates is None else candidates, states)
         return None if found is None else (replace(found[0], price=self.price), found[1])
 
     def ranked(self, linear: Linearised, wide: bool = False) -> list[tuple[Support, Array, float]]:
@@ -347,12 +350,6 @@ def _pursued(
     return last, _size(pursuit)
 
 
-def _exact(pursuit: Pursuit, point: Point) -> bool:
-    """Return whether q falls next to nothing, and not only to the error of the steps."""
-    last = pursuit.of.ladder(point.states, point.noise)[-1]
-    return bool(np.all(pursuit.levels[-1] < LEVEL_FACTOR * last))
-
-
 def _is_step_error(of: Likelihood, point: Point) -> bool:
     """Return whether what looks like noise of the process is the error of the steps."""
     return bool(np.all(_step_error(of, point) > point.process / 2))
@@ -411,7 +408,7 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
     # The error falls with the fourth power of the steps. It is part of the intervals, all of them without noise.
     largest = 1.0 if of.noiseless(fit.point) else LARGEST_BIAS
     finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / largest) ** 0.25))))
-    if finer == substeps and (substeps > 1 or _exact(pursuit, fit.point)):
+    if finer == substeps and (substeps > 1 or np.all(pursuit.levels[-1] < LEVEL_FACTOR * last)):
         return pursuit
     new = of if finer == substeps else on(finer, of.proportional)
     ranked = pursuit.ranking[:MOST_REFINED]

@@ -100,6 +100,7 @@ class Likelihood:
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
         self.d = library.n_terms(self.n + self.n_inputs)
+        self.degrees = library.degrees(self.n + self.n_inputs)
         self.n_samples = float(nodes.seen.sum())
         self.n_stretches = 1 + int(np.sum(nodes.joined == 0))
         length = np.ones_like(nodes.steps) if discrete_time else nodes.steps / nodes.usual_step
@@ -170,7 +171,7 @@ class Likelihood:
         number = min(int(np.ceil(np.log(np.max(first / last)) / np.log(LEVEL_FACTOR))), MOST_LEVELS)
         return [first * (last / first) ** (k / number) for k in range(number + 1)]
 
-    def tied(self, equation: int) -> list[int]:
+    def states_of(self, equation: int) -> list[int]:
         """Return the states of an equation: that of its left side and, of rates of change, the position."""
         positions = [] if self.fixed is None else np.flatnonzero(self.fixed[:, equation]).tolist()
         return [*positions, int(equation)]
