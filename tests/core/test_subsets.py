@@ -10,6 +10,7 @@ from ardea.core.subsets import (
     backward_path,
     best_move,
     forward_path,
+    given,
     model,
     moves,
     neighbours,
@@ -159,6 +160,17 @@ def test_neighbours_are_sorted_and_near():
     near = neighbours(problem_of(A, z), model(problem_of(A, z), (1, 4, 6)))
     assert [one.criterion for one in near] == sorted(one.criterion for one in near)
     assert all(len(set(one.support) ^ {1, 4, 6}) in (1, 2) for one in near)
+
+
+@pytest.mark.parametrize("subset", [(), (0,), (2, 3), (0, 4, 6)])
+def test_what_kept_columns_explain_can_be_taken_out(subset):
+    """Frisch and Waugh: RSS is that of all columns together; a column in the span of those kept explains nothing."""
+    A, z = drawn(3)
+    A[:, 8] = A[:, 0] - 2 * A[:, 1]
+    problem, block, others = problem_of(A, z), np.arange(2, 9), np.array([0, 1])
+    inner = given(problem, block, others)
+    assert model(inner, subset).rss == pytest.approx(rss_of(A, z, (0, 1, *(block[j] for j in subset))), rel=1e-9)
+    assert inner.square_norms[6] == 0
 
 
 def test_small_models_are_the_best_of_all_subsets():

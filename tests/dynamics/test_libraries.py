@@ -341,3 +341,16 @@ def test_monomials_come_from_their_states():
     for states in combinations_with_replacement(range(3), 4):
         assert Term.monomial(states).degree == 4
         assert Term.monomial(states).arguments == sorted(set(states))
+
+
+def test_terms_that_are_curved_are_those_with_a_second_derivative():
+    """Against second differences of all terms by all states."""
+    library, x, step = Polynomials(3) + Fourier(1) + Custom([np.exp], ["exp({})"]), np.array([0.3, -0.7, 1.1]), 1e-3
+    places = {state: own for state, own, _ in library.curved(3, None)}
+    for state in range(3):
+        shift = step * np.eye(3)[state]
+        second = library.evaluate(np.array([x + shift, x, x - shift])).T @ [1.0, -2.0, 1.0]
+        np.testing.assert_array_equal(np.flatnonzero(np.abs(second) > 1e-12), places[state])
+    (state, own, terms), *_ = library.curved(3, (1, 4, 5, 7))
+    assert (state, own.tolist()) == (0, [1])
+    np.testing.assert_allclose(terms.values(x[:, None]), [[x[0] ** 2]])

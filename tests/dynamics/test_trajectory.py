@@ -852,3 +852,17 @@ def test_names_that_are_products_are_refused():
     x = RNG(0).normal(size=(50, 3)).cumsum(axis=0)
     with pytest.raises(ValueError, match="'x v'"):
         Discovery().fit(x, 0.1, feature_names=["x", "v", "x v"])
+
+
+def test_of_many_candidates_the_trajectory_takes_what_the_weak_form_leaves_open():
+    """4,620 candidates. Both forms find the truth; intervals of the trajectory hold it and are far narrower."""
+    system = systems.lorenz96(20)
+    t, x = system.noisy(0.02, seed=0)
+    model, weak = (Discovery(Polynomials(2), form=form).fit(x[:100], t[:100]) for form in (None, "weak"))
+    assert model.form_ == "trajectory"
+    truth = system.true_coefficients(Polynomials(2))
+    np.testing.assert_array_equal(model.coef_ != 0, truth != 0)
+    distances = distances_of(model, truth)
+    assert 0.5 < np.mean(distances**2) < 2
+    assert np.median((weak.coef_std_ / model.coef_std_)[truth != 0]) > 2
+    assert model.inclusion(2, random_state=0).shape == truth.shape

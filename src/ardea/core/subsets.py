@@ -14,7 +14,7 @@ orthogonal to all but column i, every move by one term costs one product with th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from math import comb
 from typing import Any, Literal
@@ -299,18 +299,31 @@ def neighbours(problem: Problem, chosen: Model) -> list[Model]:
     return sorted((model(problem, one) for one in near), key=_by_criterion)
 
 
+def given(problem: Problem, block: Index, others: Index) -> Problem:
+    """Return the regression on some columns besides others that are kept: what these explain is taken out.
+
+    Columns in their span are zero.
+    """
+    q, _ = _orthonormal(_independent(problem, others)[1])
+    columns, target = problem.columns.take(block), problem.target - q @ (q.T @ problem.target)
+    columns = columns - q @ (q.T @ columns)
+    square = np.einsum("ij,ij->j", columns, columns)
+    columns[:, square <= DEPENDENT**2 * problem.square_norms[block]] = 0.0
+    floor = max(problem.floor, ROUNDING * problem.total)
+    return replace(problem, columns=DenseColumns(columns), target=target, floor=floor)
+
+
 def small_models(problem: Problem, block: Index, others: Index, number: int) -> list[Model]:
     """Return the best models that have few of some columns besides others that are kept: all such are tried.
 
     With what the others explain taken out, Gram matrix G and correlations c, a subset S lowers RSS by c_Sᵀ G_SS⁻¹ c_S.
     Subsets have up to five columns, fewer where there are more than `MOST_SUBSETS` of them.
     """
-    q, _ = _orthonormal(_independent(problem, others)[1])
-    columns, target = problem.columns.take(block), problem.target - q @ (q.T @ problem.target)
-    columns = columns - q @ (q.T @ columns)
-    norms = np.sqrt(np.einsum("ij,ij->j", columns, columns))
-    columns = columns / np.where(norms > DEPENDENT * np.sqrt(problem.square_norms[block]), norms, np.inf)
-    gram, correlations = columns.T @ columns + DEPENDENT * np.eye(len(block)), columns.T @ target
+    inner = given(problem, block, others)
+    columns = inner.columns.take(np.arange(len(block))) / np.sqrt(
+        np.where(inner.square_norms > 0, inner.square_norms, 1)
+    )
+    gram, correlations = columns.T @ columns + DEPENDENT * np.eye(len(block)), columns.T @ inner.target
     found: list[tuple[float, Support]] = []
     for size in range(1, min(LARGEST_SUBSET, len(block)) + 1):
         if comb(len(block), size) > MOST_SUBSETS:
@@ -319,7 +332,7 @@ def small_models(problem: Problem, block: Index, others: Index, number: int) -> 
         part = correlations[subsets]
         inside = gram[subsets[:, :, None], subsets[:, None, :]]
         gain = np.einsum("ij,ij->i", part, np.linalg.solve(inside, part[:, :, None])[:, :, 0])
-        rss = float(target @ target) + problem.rest - gain
+        rss = inner.total - gain
         for i in np.argsort(rss)[:number]:
             support = tuple(sorted((*others.tolist(), *block[subsets[i]].tolist())))
             found.append((float(criterion(problem, rss[i], len(support))), support))

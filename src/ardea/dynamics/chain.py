@@ -31,6 +31,9 @@ except ImportError:  # installed without a compiler
 
 # The share by which weights are changed to differentiate ln|H| by them.
 SMALL = 1e-2
+# Above so many states BLAS outweighs the calls of NumPy: with 4 states the compiled loops take .4 to .7 times as long,
+# with 16 as long, with 24 up to twice as long (measured).
+LARGEST_COMPILED = 16
 
 
 class NumpyLoops:
@@ -78,9 +81,10 @@ def _by_lapack(solver: Any, factor: Array, rows: Array, **options: Any) -> Array
     return np.asarray(solver(factor.T, rows, **options)[0]) if rows.shape[1] else rows
 
 
-def loops() -> Any:
-    """Return the loops in use."""
-    return NumpyLoops if compiled is None or os.environ.get("ARDEA_LOOP") == "numpy" else compiled
+def loops(n_states: int) -> Any:
+    """Return the loops in use for so many states."""
+    slow = compiled is None or os.environ.get("ARDEA_LOOP") == "numpy"
+    return NumpyLoops if slow or n_states > LARGEST_COMPILED else compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +98,13 @@ class Chain:
 
     def pulled(self, rows: Array) -> Array:
         """Return RᵀQ⁻¹ rows as (points·n, p), for rows of shape (steps, n, p)."""
-        out = loops().pulled(self.before, self.after, self.precisions, np.ascontiguousarray(rows))
+        out = loops(rows.shape[1]).pulled(self.before, self.after, self.precisions, np.ascontiguousarray(rows))
         return np.asarray(out).reshape(self.weights.size, rows.shape[2])
 
     @cached_property
     def band(self) -> Array:
         """The band of H."""
-        return np.asarray(loops().hessian(self.before, self.after, self.weights, self.precisions))
+        return np.asarray(loops(self.weights.shape[1]).hessian(self.before, self.after, self.weights, self.precisions))
 
     @cached_property
     def factor(self) -> Factor | None:
@@ -136,7 +140,7 @@ class Factor:
 
     def forward(self, rows: Array) -> Array:
         """Return L⁻¹ rows, for rows of shape (points·n, p)."""
-        return np.asarray(loops().forward(self.band, np.ascontiguousarray(rows)))
+        return np.asarray(loops(self.n).forward(self.band, np.ascontiguousarray(rows)))
 
     def backward(self, rows: Array) -> Array:
         """Return L⁻ᵀ rows."""

@@ -330,7 +330,7 @@ class Steps:
         J_a, J_b = (J.transpose(2, 0, 1) for J in self.at_both(self.right.jacobians))
         if self.discrete_time:
             return -J_a, np.broadcast_to(np.eye(self.right.n), J_a.shape)
-        before, after = loops().step_blocks(J_a, self.middle_jacobians, J_b, self.nodes.steps)
+        before, after = loops(self.right.n).step_blocks(J_a, self.middle_jacobians, J_b, self.nodes.steps)
         return before, after
 
     def border(self, equations: Index, terms: Index) -> Array:

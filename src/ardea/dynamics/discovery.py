@@ -22,10 +22,10 @@ from ardea.core.problem import Array, require
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
-from ardea.dynamics.found import FoundStates, Joint, found_states
+from ardea.dynamics.found import FoundStates, Joint, LeftOpen, Wishes, found_states
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
-from ardea.dynamics.pursuit import FALSE_TERMS, Wishes
+from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import EquationRows, FoundRows, Propose, found_rows, regressor_supports
 from ardea.dynamics.series import Series, checked_series
@@ -36,9 +36,10 @@ from ardea.methods.task import ard_supports
 
 # What a search came to: equations, excitation, residuals, inclusion.
 Found = FoundRows | FoundStates
-# Candidates of all equations together up to which the trajectory form is the default: their information then takes
-# about a second.
-MOST_CANDIDATES = 2000
+# Candidates of all equations together up to which the trajectory form takes all of them: their information then takes
+# about a second. Of more it takes those that the weak form leaves open, unless the derivatives of all steps by them are
+# more numbers than this: then a search would take longer than about a minute.
+MOST_CANDIDATES, LARGEST_BORDER = 2000, 10_000_000
 # A convention, measured on public systems whose terms are not among the candidates: 26 of 26 are above it.
 LARGEST_MISFIT = 1.5
 
@@ -57,8 +58,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     form : {"trajectory", "weak", "derivative"}, optional
         How data and equations meet. "trajectory": the likelihood of the samples, given states that follow the
         equations; it needs neither even times nor unbroken series and wastes no information. "weak": integrals against
-        windows. "derivative": derivatives at the samples. None: "trajectory" where it is affordable (up to
-        2,000 candidates in all equations together), else "weak"; `form_` says which.
+        windows. "derivative": derivatives at the samples. None: "trajectory" where it is affordable, else
+        "weak"; `form_` says which. Of more than 2,000 candidates in all equations together the trajectory is asked only
+        about those that the weak form leaves open.
     regressor : estimator of ardea, optional
         Proposes terms on every whitened problem, with ``fit_intercept=False``: the constant is a term of the library.
         None: ARD at α = 1 and 16 and backward elimination.
@@ -274,8 +276,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         rows, d = sum(len(one.x) for one in series), library.n_terms(n_states)
         # What stretches hold of every row, about 800 bytes as measured, and the columns.
         require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
-        small = n * d <= MOST_CANDIDATES and x_dot is None and self.regressor is None
-        self.form_ = self.form or ("trajectory" if small or order == 2 else "weak")
+        self.form_ = self.form or ("trajectory" if self.regressor is None or order == 2 else "weak")
         if x_dot is not None:
             self.form_ = "derivative"
         largest = np.nanmax(np.abs(np.vstack([one.x for one in series])), axis=0)
@@ -285,12 +286,28 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         found: Found
         if x_dot is not None:
             found = self._searched_rows(given_equations(series, library))
-        elif self.form_ == "trajectory":
+        elif self.form_ == "trajectory" and (n * d <= MOST_CANDIDATES or order == 2):
             found = self._pursued(series, library)
         else:
             equations = state_equations(self._stretches(series), library, bool(self.discrete_time))
             found = self._searched_rows(equations)
+            if self.form_ == "trajectory":
+                found = self._continued(found, series, library)
         return found, model, unit
+
+    def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
+        """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""
+        n, d = len(found.results), found.results[0].rows.n_terms
+        coefficients, candidates, support = np.zeros((n, d)), set[int](), []
+        for equation, result in enumerate(found.results):
+            coefficients[equation, list(result.support)] = result.fit.coefficients
+            support += [equation * d + j for j in result.support]
+            candidates |= {equation * d + j for terms in (result.support, *result.runners_up) for j in terms}
+        rows = sum(len(one.x) for one in series)
+        if self.form is None and rows * n * len(candidates) > LARGEST_BORDER:
+            self.form_ = "weak"
+            return found
+        return self._pursued(series, library, LeftOpen(tuple(sorted(candidates)), tuple(support), coefficients))
 
     @staticmethod
     def _check_order(model: StateModel, x_dot: Any) -> None:
@@ -302,7 +319,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         if doubled:
             raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")
 
-    def _pursued(self, series: Sequence[Series], library: Library) -> FoundStates:
+    def _pursued(self, series: Sequence[Series], library: Library, left_open: LeftOpen | None = None) -> FoundStates:
         n = series[0].x.shape[1]
         told = self.noise_std
         if told is not None:
@@ -317,6 +334,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             self.noise,
             told,
             bool(self.verbose),
+            left_open,
         )
         return found_states(series, library, self._propose, wishes)
 

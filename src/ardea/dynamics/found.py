@@ -1,23 +1,45 @@
-"""What the search on the likelihood of the trajectory came to: equations, states, residuals, joint uncertainty."""
+"""A search on the likelihood of the trajectory from its start to its end, and what it came to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy import linalg, special
 
 from ardea.core.evidence import Estimate
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support, select
-from ardea.dynamics.collocation import noise_degrees
+from ardea.dynamics.collocation import (
+    Nodes,
+    band_limited,
+    nodes_of,
+    noise_degrees,
+    sample_noise,
+    smoothed,
+    undersampled,
+)
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import SLIGHT_GAIN, Propose, Pursuit, Wishes, pursued
+from ardea.dynamics.pursuit import (
+    CLEAR_GAIN,
+    FALSE_TERMS,
+    HOPELESS,
+    LARGE_GAIN,
+    MOST_REFINED,
+    SLIGHT_GAIN,
+    Propose,
+    Pursuit,
+    price_of,
+    refined,
+    with_process,
+    with_proportional,
+)
 from ardea.dynamics.series import Series
-from ardea.dynamics.trajectory import LEAST_NOISE, Fit, Likelihood, Linearised
+from ardea.dynamics.trajectory import LEAST_NOISE, Fit, Likelihood, Linearised, Point
 from ardea.equation import N_RIVALS, Equation, KeptTerms, Left, Rival
 from ardea.names import Vocabulary
 
@@ -26,6 +48,36 @@ BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
 # A share of the usual step: times that differ by less are the same, up to rounding.
 SAME_TIME = 1e-6
+# Where smoothing leaves more than this share of a state's deviation, and it is not noise, samples are few for every
+# period. A search then starts from states between them, with steps so many times shorter and noise of this share
+# (conventions).
+LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
+# A convention: noise in shares of the deviation that the search for a map begins with.
+NOISE_OF_MAPS = 0.03
+# Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
+FIFTH, STEP_ERROR = 5, 3 / 2880
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOpen:
+    """What an earlier search leaves open where candidates are many: some of them, and the model that it prefers."""
+
+    candidates: Support
+    support: Support
+    coefficients: Array  # (n, d)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How equations are searched, as far as users decide."""
+
+    discrete_time: bool = False
+    order: int = 1
+    false_terms: float = FALSE_TERMS
+    noise: str = "auto"
+    noise_std: Array | None = None
+    shown: bool = False
+    left_open: LeftOpen | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +139,7 @@ class FoundStates:
     @property
     def _first(self) -> int:
         """The first state with an equation of its own to be found."""
-        return self.pursuit.candidates[0] // self.likelihood.d
+        return 0 if self.likelihood.fixed is None else self.likelihood.n // 2
 
     @cached_property
     def linear(self) -> Linearised:
@@ -229,15 +281,17 @@ class FoundStates:
 
     def inclusion(self, n_resamples: int, generator: Any) -> Array:
         """Return how often every term is chosen when the regression on all candidates is given new noise."""
-        of, chosen = self.likelihood, np.zeros(len(self.pursuit.candidates))
+        of, candidates = self.likelihood, np.array(self.pursuit.candidates)
+        chosen = np.zeros(of.n * of.d)
         posed_problem = self.pursuit.posed(self.linear)
         if posed_problem is not None:
             problem, unit = posed_problem
             for _ in range(n_resamples):
                 target = problem.target + generator.standard_normal(problem.target.size)
                 drawn = replace(problem, target=target)
-                chosen[list(select(drawn, self.pursuit.propose(drawn, unit))[0].support)] += 1
-        return np.asarray(chosen.reshape(-1, of.d) / n_resamples)
+                best = select(drawn, self.pursuit.propose(drawn, unit))[0]
+                chosen[candidates[list(best.support)]] += 1
+        return np.asarray(chosen.reshape(-1, of.d)[self._first :] / n_resamples)
 
 
 def found_states(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> FoundStates:
@@ -249,3 +303,107 @@ def found_states(series: Sequence[Series], library: Library, propose: Propose, w
     # The samples of a map jump: their differences say nothing of noise.
     misfit = np.full(measured, np.nan) if wishes.discrete_time else exact[:measured] / np.maximum(floor, TINY)
     return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series])
+
+
+def pursued(
+    series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes
+) -> tuple[Pursuit, Array, Array]:
+    """Find the equations of some series.
+
+    Return the search at its end, the noise at which the equations hold exactly, and that of the samples.
+    """
+    from tqdm import tqdm
+
+    hidden = series[0].x.shape[1] * (wishes.order - 1)
+
+    def on(substeps: int, proportional: bool) -> Likelihood:
+        nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
+        return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
+
+    with tqdm(unit="fits", disable=not wishes.shown) as bar:
+        of, sampled = on(1, wishes.noise == "proportional"), sample_noise(series)
+        states = smoothed(of.nodes, hidden, wishes.discrete_time)
+        starts = [(of, states, sampled)]
+        spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
+        if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
+            finer = on(SUBSTEPS_BETWEEN, of.proportional)
+            between = band_limited(finer.nodes)
+            starts += [] if between is None else [(finer, between, QUIET * spread)]
+        found = []
+        for start in reversed(starts):
+            pursuit, point = _beginning(*start, hidden, propose, wishes)
+            found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
+            if np.all(found[-1][1][: len(spread)] < LOUD / 2 * spread):
+                break  # chance does not explain loud samples by little noise
+        return *min(found, key=lambda one: one[0].score(one[0].best)), sampled
+
+
+def _pursued(
+    pursuit: Pursuit, start: Point, on: Callable[[int, bool], Likelihood], wishes: Wishes
+) -> tuple[Pursuit, Array]:
+    """Return a search from a start at its end, and the noise at which the equations hold exactly."""
+    if wishes.left_open is None:
+        pursuit.begin(start)
+        early = with_process(pursuit, LARGE_GAIN)
+    else:
+        known, early = wishes.left_open, pursuit
+        pursuit.fit(known.support, replace(start, coefficients=known.coefficients), pursuit.levels[-2:])
+    if early.with_process:
+        # What it has found may do without it.
+        for one in early.ranking[: 2 * MOST_REFINED]:
+            point = replace(start, states=one.point.states, coefficients=one.point.coefficients)
+            pursuit.fit(one.support, point, pursuit.levels)
+        if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
+            return early, _size(pursuit)
+    if not pursuit.narrow:
+        pursuit.search()
+    pursuit = refined(pursuit, on)
+    if pursuit.narrow:
+        pursuit.search()
+    if wishes.noise == "auto" and wishes.noise_std is None:
+        pursuit = with_proportional(pursuit)
+    last = with_process(pursuit)
+    if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
+        last = early
+    return last, _size(pursuit)
+
+
+def _beginning(
+    of: Likelihood, states: Array, sampled: Array, hidden: int, propose: Propose, wishes: Wishes
+) -> tuple[Pursuit, Point]:
+    """Return a search with the error of the present steps as noise of the process, and where it starts."""
+    size = of.usual_size(states)
+    if wishes.noise_std is not None:
+        noise = wishes.noise_std
+    elif wishes.discrete_time:  # differences say nothing of the noise of a map
+        noise = NOISE_OF_MAPS * states.std(axis=0) / size
+    else:
+        noise = np.concatenate([sampled, states[:, of.n - hidden :].std(axis=0)]) / size
+    noise = np.maximum(noise, of.floor)
+    candidates = everything = tuple(range(hidden * of.d, of.n * of.d))
+    if wishes.left_open is not None:
+        candidates = wishes.left_open.candidates
+    error: Array | float = 0.0
+    if not wishes.discrete_time and len(states) > FIFTH:
+        unbroken = np.all(sliding_window_view(of.nodes.joined, FIFTH), axis=1)
+        differences = np.diff(states, FIFTH, axis=0)[unbroken]
+        error = STEP_ERROR * np.sqrt(np.sum(differences**2, axis=0) / max(len(differences), 1))
+    levels = of.ladder(states, noise, error)
+    price = price_of(wishes.false_terms, len(everything), of.n_samples)
+    start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
+    return Pursuit(of, levels, price, propose, candidates, narrow=wishes.left_open is not None), start
+
+
+def _rates(nodes: Nodes, hidden: int) -> Array | None:
+    """Return F of x′ = v, where rates of change are states of their own."""
+    if not hidden:
+        return None
+    fixed = np.zeros((nodes.n_states, nodes.n_states))
+    fixed[:hidden, hidden:] = np.eye(hidden)
+    return fixed
+
+
+def _size(pursuit: Pursuit) -> Array:
+    """Return the noise of every state in its own units."""
+    point = pursuit.best.point
+    return np.asarray(point.noise * pursuit.of.usual_size(point.states))

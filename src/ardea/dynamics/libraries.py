@@ -92,6 +92,10 @@ class Library(ABC):
         """Return terms φ_j and numbers, shape (n_φ·n_states, terms), with ∂θ_i/∂x_l = Σ_j numbers[(j, l), i] φ_j."""
         return _slopes(self, n_states, terms)
 
+    def curved(self, n_states: int, terms: tuple[int, ...] | None) -> list[tuple[int, Index, CompiledTerms]]:
+        """Return for every state the places of terms (of all, or of those given) not linear in it, and these terms."""
+        return _curved(self, n_states, terms)
+
     def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
         """Return ∂(Θξ)/∂x_l of one equation at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing."""
         X, xi = _checked_states(X), np.asarray(coefficients, dtype=float)
@@ -390,6 +394,21 @@ def _slopes(library: Library, n_states: int, chosen: tuple[int, ...]) -> tuple[C
     return CompiledTerms(list(place), n_states), sparse.csr_array(
         (numbers, (rows.astype(int), columns.astype(int))), shape
     )
+
+
+@lru_cache(maxsize=2048)
+def _curved(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> list[tuple[int, Index, CompiledTerms]]:
+    terms = _terms(library, n_states)
+    places: dict[int, list[int]] = {}
+    indices = tuple(range(len(terms))) if chosen is None else chosen
+    for place, index in enumerate(indices):
+        for state in terms[index].arguments:
+            if any(state in reduced.arguments for _, reduced in terms[index].derivative(state)):
+                places.setdefault(state, []).append(place)
+    return [
+        (state, np.array(own), _compiled(library, n_states, tuple(indices[place] for place in own)))
+        for state, own in places.items()
+    ]
 
 
 def _parts(library: Library, kind: type[SumOfLibraries] | type[ProductOfLibraries]) -> tuple[Library, ...]:

@@ -16,14 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy import special
 
 from ardea.core.problem import Array, Problem
-from ardea.core.subsets import Model, Support, model, neighbours, select, small_models
-from ardea.dynamics.collocation import Nodes, band_limited, nodes_of, sample_noise, smoothed, undersampled
-from ardea.dynamics.libraries import Library
-from ardea.dynamics.series import Series
+from ardea.core.subsets import Model, Support, given, model, neighbours, select, small_models
 from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
 from ardea.methods.task import wide_supports
 
@@ -44,14 +40,6 @@ SMALL_MODELS = 2
 # Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
 # the best supports are fitted again.
 LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
-# Where smoothing leaves more than this share of a state's deviation, and it is not noise, samples are few for every
-# period. A search then starts from states between them, with steps so many times shorter and noise of this share
-# (conventions).
-LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
-# A convention: noise in shares of the deviation that the search for a map begins with.
-NOISE_OF_MAPS = 0.03
-# Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
-FIFTH, STEP_ERROR = 5, 3 / 2880
 # How much deviance noise of the process, or proportional noise, must save to be believed in (odds of 400 to 1). Up to
 # so many samples, which cannot save that much, odds of 4 to 1 are enough, noise of the process is tried even where no
 # level of q is likelier than the last, and of models within these odds the one with the lowest degrees is taken. Above,
@@ -60,18 +48,6 @@ CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES, EQUAL = 12.0, 3.0, 200, 0.1
 # Proportional noise is not tried where, at the states found, it is less likely by this: a fit of its own hardly gains
 # so much (a convention).
 WORTH_A_FIT = 30.0
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """How equations are searched, as far as users decide."""
-
-    discrete_time: bool = False
-    order: int = 1
-    false_terms: float = FALSE_TERMS
-    noise: str = "auto"
-    noise_std: Array | None = None
-    shown: bool = False
 
 
 @dataclass(eq=False)
@@ -84,6 +60,7 @@ class Pursuit:
     propose: Propose
     candidates: Support
     with_process: bool = False
+    narrow: bool = False  # whether an earlier search has left only these candidates open
     told: Callable[[], object] = bool  # called after every fit
     start: Point | None = None  # smoothed samples
     met: dict[Support, Fit] = field(default_factory=dict)
@@ -161,9 +138,9 @@ class Pursuit:
 
         1) Its neighbours, as the linearisation there sees them. 2) Its closest rivals, fitted again from its states.
         3) What looks better at larger q, where the states are freer and the linearisation reaches further. The last two
-        are left out where a search on other steps has been thorough.
+        are left out where another search has been thorough.
         """
-        looks = (self._neighbours, self._rivals_again, self._loosened)[: 3 if thorough else 1]
+        looks = (self._neighbours, self._rivals_again, self._loosened)[: 3 if thorough and not self.narrow else 1]
         expanded: set[Support] = set()
         while len(expanded) < MOST_EXPANDED and self.best.support not in expanded:
             fit = self.best
@@ -180,8 +157,9 @@ class Pursuit:
             tilted = replace(fit.point, tilt=views[0].tilted(whole=True))
             views.append(self.of.linearised(tilted, fit.support))
         for view in views:
-            for support, coefficients, _ in self.ranked(view, wide=True):
-                self._tried(support, replace(fit.point, coefficients=coefficients))
+            for support, coefficients, gain in self.ranked(view, wide=not self.narrow):
+                if gain > -MARGIN / 4 or not self.narrow:
+                    self._tried(support, replace(fit.point, coefficients=coefficients))
 
     def _rivals_again(self, fit: Fit) -> None:
         for one in self.ranking[1:3]:
@@ -265,14 +243,15 @@ class Pursuit:
         posed = self.posed(linear)
         if posed is None:
             return []
-        problem, found = posed[0], []
-        place = {candidate: i for i, candidate in enumerate(self.candidates)}
-        for equation in range(self.candidates[0] // self.of.d, self.of.n):
-            inside = [j for j in self.candidates if j // self.of.d == equation or j in linear.support]
-            part = replace(problem, columns=problem.columns.restrict(np.array([place[j] for j in inside])))
-            mine = model(part, [inside.index(j) for j in linear.support])
+        candidates, found = np.array(self.candidates), []
+        equations, chosen = candidates // self.of.d, np.isin(candidates, linear.support)
+        for equation in np.unique(equations):
+            inside, others = np.flatnonzero(equations == equation), np.flatnonzero(chosen & (equations != equation))
+            part = given(posed[0], inside, others)
+            mine = model(part, np.flatnonzero(chosen[inside]))
             for one in neighbours(part, mine):
-                found.append((tuple(inside[j] for j in one.support), one.criterion - mine.criterion))
+                support = np.sort(candidates[[*others, *inside[list(one.support)]]])
+                found.append((tuple(support.tolist()), one.criterion - mine.criterion))
         return found
 
     def _spread(self, problem: Problem, unit: Array, one: Model, candidates: Support) -> Array:
@@ -294,62 +273,6 @@ def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
     return float(degrees * np.log1p(quantile**2 / degrees))
 
 
-def pursued(
-    series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes
-) -> tuple[Pursuit, Array, Array]:
-    """Find the equations of some series.
-
-    Return the search at its end, the noise at which the equations hold exactly, and that of the samples.
-    """
-    from tqdm import tqdm
-
-    hidden = series[0].x.shape[1] * (wishes.order - 1)
-
-    def on(substeps: int, proportional: bool) -> Likelihood:
-        nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
-        return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
-
-    with tqdm(unit="fits", disable=not wishes.shown) as bar:
-        of, sampled = on(1, wishes.noise == "proportional"), sample_noise(series)
-        states = smoothed(of.nodes, hidden, wishes.discrete_time)
-        starts = [(of, states, sampled)]
-        spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
-        if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
-            finer = on(SUBSTEPS_BETWEEN, of.proportional)
-            between = band_limited(finer.nodes)
-            starts += [] if between is None else [(finer, between, QUIET * spread)]
-        found = []
-        for start in reversed(starts):
-            pursuit, point = _beginning(*start, hidden, propose, wishes)
-            found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
-            if np.all(found[-1][1][: len(spread)] < LOUD / 2 * spread):
-                break  # chance does not explain loud samples by little noise
-        return *min(found, key=lambda one: one[0].score(one[0].best)), sampled
-
-
-def _pursued(
-    pursuit: Pursuit, start: Point, on: Callable[[int, bool], Likelihood], wishes: Wishes
-) -> tuple[Pursuit, Array]:
-    """Return a search from a start at its end, and the noise at which the equations hold exactly."""
-    pursuit.begin(start)
-    early = with_process(pursuit, LARGE_GAIN)
-    if early.with_process:
-        # What it has found may do without it.
-        for one in early.ranking[: 2 * MOST_REFINED]:
-            point = replace(start, states=one.point.states, coefficients=one.point.coefficients)
-            pursuit.fit(one.support, point, pursuit.levels)
-        if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
-            return early, _size(pursuit)
-    pursuit.search()
-    pursuit = refined(pursuit, on)
-    if wishes.noise == "auto" and wishes.noise_std is None:
-        pursuit = with_proportional(pursuit)
-    last = with_process(pursuit)
-    if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
-        last = early
-    return last, _size(pursuit)
-
-
 def _is_step_error(of: Likelihood, point: Point) -> bool:
     """Return whether what looks like noise of the process is the error of the steps."""
     return bool(np.all(_step_error(of, point) > point.process / 2))
@@ -358,45 +281,6 @@ def _is_step_error(of: Likelihood, point: Point) -> bool:
 def _step_error(of: Likelihood, point: Point) -> Array:
     """Return the root mean square of the error of the steps in every state."""
     return np.sqrt(np.mean(of.steps(point).truncation()[of.nodes.joined] ** 2, axis=0))
-
-
-def _size(pursuit: Pursuit) -> Array:
-    """Return the noise of every state in its own units."""
-    point = pursuit.best.point
-    return np.asarray(point.noise * pursuit.of.usual_size(point.states))
-
-
-def _rates(nodes: Nodes, hidden: int) -> Array | None:
-    """Return F of x′ = v, where rates of change are states of their own."""
-    if not hidden:
-        return None
-    fixed = np.zeros((nodes.n_states, nodes.n_states))
-    fixed[:hidden, hidden:] = np.eye(hidden)
-    return fixed
-
-
-def _beginning(
-    of: Likelihood, states: Array, sampled: Array, hidden: int, propose: Propose, wishes: Wishes
-) -> tuple[Pursuit, Point]:
-    """Return a search with the error of the present steps as noise of the process, and where it starts."""
-    size = of.usual_size(states)
-    if wishes.noise_std is not None:
-        noise = wishes.noise_std
-    elif wishes.discrete_time:  # differences say nothing of the noise of a map
-        noise = NOISE_OF_MAPS * states.std(axis=0) / size
-    else:
-        noise = np.concatenate([sampled, states[:, of.n - hidden :].std(axis=0)]) / size
-    noise = np.maximum(noise, of.floor)
-    candidates = tuple(range(hidden * of.d, of.n * of.d))
-    error: Array | float = 0.0
-    if not wishes.discrete_time and len(states) > FIFTH:
-        unbroken = np.all(sliding_window_view(of.nodes.joined, FIFTH), axis=1)
-        differences = np.diff(states, FIFTH, axis=0)[unbroken]
-        error = STEP_ERROR * np.sqrt(np.sum(differences**2, axis=0) / max(len(differences), 1))
-    levels = of.ladder(states, noise, error)
-    price = price_of(wishes.false_terms, len(candidates), of.n_samples)
-    start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
-    return Pursuit(of, levels, price, propose, candidates), start
 
 
 def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
@@ -418,8 +302,9 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
     levels = new.ladder(starts[0].states, fit.point.noise, error)
     after = replace(pursuit, of=new, levels=levels, met={})
     for one, start in zip(ranked, starts, strict=True):
-        after.fit(one.support, start, levels[-3:])
-    after.search(thorough=of.noiseless(fit.point))
+        after.fit(one.support, start, levels[-1:] if pursuit.narrow else levels[-3:])
+    if not pursuit.narrow:
+        after.search(thorough=of.noiseless(fit.point))
     return refined(after, on)
 
 
@@ -491,4 +376,6 @@ def _likeliest(pursuit: Pursuit, fit: Fit) -> Fit:
     for level in pursuit.levels[-2:0:-1]:
         point, linear = pursuit.of.descended(replace(point, process=level), fit.support)
         tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
+        if tried[-1].deviance > min(one.deviance for one in tried) + HOPELESS:
+            break
     return min(tried, key=lambda one: one.deviance)

@@ -57,6 +57,8 @@ LARGEST_LOSS = 2.5
 EQUALLY_GOOD = 3.0
 # Convention: how many models without a certain term of the best one are fitted, to see whether they are as good.
 TRIED_WITHOUT = 2
+# Convention: so many supports, the closest, are left open to a search on the likelihood of the trajectory.
+RUNNERS_UP = 4
 
 
 # 0) Rows of one equation
@@ -153,6 +155,7 @@ class SearchResult:
     support: Support
     fit: RowsFit
     equivalents: tuple[Support, ...] = ()
+    runners_up: tuple[Support, ...] = ()  # the closest that were met
 
 
 def whitened(rows: EquationRows, fit: RowsFit) -> tuple[Problem, Array]:
@@ -257,9 +260,11 @@ def _by_score(one: Scored) -> float:
 def searched(rows: EquationRows, propose: Propose) -> SearchResult:
     """Return the winner of an equation's tournament, fitted afresh: numbers do not depend on the way to it."""
     tournament = Tournament(rows, propose)
-    best = scored(rows, tournament.run()[0].support)
+    first, *others = tournament.run()
+    best = scored(rows, first.support)
     as_good = equivalents(tournament, best) if rows.LISTS_EQUIVALENTS else []
-    return SearchResult(rows, best.support, best.fit, tuple(one.support for one in as_good))
+    met = tuple(one.support for one in others[:RUNNERS_UP])
+    return SearchResult(rows, best.support, best.fit, tuple(one.support for one in as_good), met)
 
 
 def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:

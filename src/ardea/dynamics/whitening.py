@@ -184,13 +184,14 @@ class _WhitenedStretch:
 
     def _terms(self, support: Support | None = None) -> Array:
         """Return Θ(x̂) − ½ Σ_l P_l ∂²Θ/∂x_l², by second differences."""
-        compiled = self.of.library.compiled(self.values.shape[1], support)
-        theta: Array = compiled.values(self.values.T)
+        library, n_values, x = self.of.library, self.values.shape[1], self.values.T
+        theta: Array = library.compiled(n_values, support).values(x)
         bent = np.zeros_like(theta)
-        for state in np.intersect1d(compiled.arguments, np.flatnonzero(self.left)).astype(int):
-            shift = np.zeros((self.values.shape[1], 1))
-            shift[state] = DIFFERENCE * np.sqrt(self.left[state])
-            bent += compiled.values(self.values.T + shift) + compiled.values(self.values.T - shift) - 2 * theta
+        for state, places, terms in library.curved(n_values, support):
+            if state < len(self.left) and self.left[state] > 0:
+                shift = np.zeros((n_values, 1))
+                shift[state] = DIFFERENCE * np.sqrt(self.left[state])
+                bent[places] += terms.values(x + shift) + terms.values(x - shift) - 2 * theta[places]
         return (theta - bent / (2 * DIFFERENCE**2)).T
 
     @property
