@@ -211,7 +211,12 @@ def operating_curve(
 
 
 def strength_for(
-    method: Method, false_positive_rate: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0
+    method: Method,
+    false_positive_rate: ArrayLike,
+    *,
+    rho: ArrayLike = 1.0,
+    sigma: ArrayLike = 1.0,
+    degrees: ArrayLike = np.inf,
 ) -> Array:
     """Return the strength at which a column of squared norm `rho` has the false positive rate asked for.
 
@@ -219,16 +224,28 @@ def strength_for(
     τ_L = √(z²/(2πv(z² − 1))) exp(−(z² − 1)/2). Rates above .3173 (z < 1) only "vi" can reach; the others return the
     strength that prunes nothing (0, for "l" infinity).
 
+    Where σ² is learned, `degrees` are the ν = m − k that it is learned from, the column itself among the k: at a fixed
+    point of ARD σ² = RSS/ν, so that the statistic is Student's, and z is his quantile. ARDvi decides with the column
+    still out, σ² = RSS₀/(ν + 1): there z²/(ν + z²) is the share of RSS₀ that the column explains, and
+    α = (ν + 1)z²/(ν + z²).
+
     Examples
     --------
     >>> round(float(strength_for("vi", 0.05)), 4)
     3.8415
+    >>> round(2 * float(strength_for("map", 0.05, degrees=10)) + 1, 4)  # 2.2281²
+    4.9646
     """
     rate = np.asarray(false_positive_rate, dtype=float)
     if not np.all((rate > 0) & (rate <= 1)):
         raise ValueError("A false positive rate must lie in (0, 1].")
     _, spread = _checked(method, 1.0, rho, sigma)
-    z_square = 2 * special.erfcinv(rate) ** 2
+    degrees = np.asarray(degrees, dtype=float)
+    known, few = np.isinf(degrees), np.where(np.isinf(degrees), 1.0, degrees)
+    with np.errstate(over="ignore", divide="ignore"):
+        z_square = np.where(known, 2 * special.erfcinv(rate) ** 2, special.stdtrit(few, rate / 2) ** 2)
+        if method == "vi":
+            z_square = np.where(known, z_square, (few + 1) / (1 + few / z_square))
     return _strength_at(method, z_square, z_square - 1, spread)
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from ardea import rates
 
@@ -267,3 +267,22 @@ def test_false_positives_for_large_rho():
         assert np.all(np.diff(found[method]) <= 0)
     assert found["m"][-1] == 0
     assert 0 < found["l"][-1] < 1e-6
+
+
+@pytest.mark.parametrize("degrees", [3, 12, 200])
+@pytest.mark.parametrize("method", ["vi", "map"])
+def test_with_learned_noise_a_column_alone_has_the_rate_asked_for(method, degrees):
+    """Of one column that explains a share r² of y, r² ~ Beta(½, ν/2): both cuts lie where P(r² > cut) is the rate."""
+    rate = np.array([0.2, 0.05, 1e-3])
+    strength = rates.strength_for(method, rate, degrees=degrees)
+    # ARDvi lets a column in where r² > α/m; ARD's t² = ν r²/(1 − r²) meets 1 + 2τ.
+    t_square = 1 + 2 * strength
+    cut = strength / (degrees + 1) if method == "vi" else t_square / (degrees + t_square)
+    np.testing.assert_allclose(stats.beta(0.5, degrees / 2).sf(cut), rate, rtol=1e-9)
+
+
+def test_with_many_rows_learned_noise_is_as_good_as_known():
+    for method in rates.METHODS:
+        np.testing.assert_allclose(
+            rates.strength_for(method, 0.01, degrees=1e9), rates.strength_for(method, 0.01), rtol=1e-6, atol=0
+        )

@@ -18,15 +18,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import factorial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from ardea import rates
 from ardea.core.evidence import Posterior
 from ardea.core.problem import Array, Index
 
+# Of columns screened at a higher rate the orders of up to so many are counted: more would only cost true terms
+# (measured). A convention: the share of the false terms asked for that groups of any size may add.
+MOST_ORDERED, SELDOM = 3, 1e-3
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
 
 
@@ -51,18 +56,25 @@ class Calibrated:
     and it takes the place of ρ_j/σ². At a fixed point of ARD (q² = M) every active column then has
     |μ_j| = (t_j − 1/t_j)/√s_j and μ_j²/Σ_jj = t_j² − 1, with t_j the statistic of the column against the others, which
     is N(0, 1) for a false one: t_j < z decides, for every method. MAP's diagonal rule looks at (Σ⁻¹)_jj instead of
-    1/Σ_jj, so its price is multiplied by Σ_jj(Σ⁻¹)_jj, the column's variance inflation.
+    1/Σ_jj, so its price is multiplied by Σ_jj(Σ⁻¹)_jj, the column's variance inflation; subset searches weigh the
+    correlations themselves, so that they have one price.
+
+    With σ² learned from n_rows − k degrees of freedom, z is Student's quantile.
     """
 
     method: rates.Method
     false_positive_rate: float
+    n_rows: float = np.inf  # infinite where σ² is known
+    one_price: bool = False
 
     def __call__(self, post: Posterior, rho: Array) -> Array:
         """Return the strengths at the present posterior."""
+        degrees = max(self.n_rows - post.active.size, 1.0)
         if self.method == "map":
-            price = rates.strength_for("map", self.false_positive_rate)
-            return price * post.variance * (rho / post.noise + 1 / post.root**2)
-        return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision)
+            price = rates.strength_for("map", self.false_positive_rate, degrees=degrees)
+            inflation = post.variance * (rho / post.noise + 1 / post.root**2)
+            return price * (np.ones_like(rho) if self.one_price else inflation)
+        return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision, degrees=degrees)
 
 
 @dataclass(frozen=True)
@@ -116,12 +128,55 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
         j = int(np.argmax(gain))
         if not gain[j] > 0:
             break
-        column = covariance[:, j] / covariance[j, j]
-        mean = mean - column * mean[j]
-        covariance = covariance - np.outer(column, covariance[j])
-        mean[j] = 0.0
+        mean, covariance = _without(mean, covariance, j)
         alive[j] = False
     return Verdict(~alive, statistic, threshold)
+
+
+def _without(mean: Array, covariance: Array, j: int) -> tuple[Array, Array]:
+    """Return the posterior on ξ_j = 0."""
+    column = covariance[:, j] / covariance[j, j]
+    mean = mean - column * mean[j]
+    mean[j] = 0.0
+    return mean, covariance - np.outer(column, covariance[j])
+
+
+def by_chance(post: Posterior, rate: float, degrees: float, n_candidates: int, screened: bool) -> Verdict:
+    """Drop the weakest column where it and the next few are together no more than chance.
+
+    σ² is learned from rows that columns were chosen to explain: a few false ones may then hold each other up, each
+    beyond its own cut beside the others. In the order of backward elimination, the first l, whose costs c_i add up to
+    X = Σ(2c_i + 1), are kept where
+
+        n_l P(F_{l,ν} > X/l) ≤ P(χ²_l > l z²),
+
+    z the normal quantile of the rate: together they must be as rare as l at their cuts would be with σ² known. n_l is
+    the number of orders in which they may have come, each of which gave those left out another chance: (l!)^R², R² the
+    share of the rest that they explain, since nothing changes for the others where that is small. Where columns were
+    screened at a higher rate than the one asked for, at least the orders of up to three.
+    Many true columns leave too few rows for that: it is also enough that, of all C(d, l) groups, one would do as well
+    with a chance of a thousandth of what was asked for.
+    """
+    mean, covariance, k = post.mean, post.covariance, post.active.size
+    alive, statistic, gain, weakest = np.ones(k, dtype=bool), np.full(k, np.inf), 0.0, 0
+    cut = special.chdtri(1, rate)
+    for number in range(1, k + 1):
+        variance = np.where(alive, covariance.diagonal(), 0.0)
+        cost = np.divide(0.5 * mean**2, variance, out=np.full(k, np.inf), where=variance > 0)
+        j = int(np.argmin(cost))
+        weakest = j if number == 1 else weakest
+        statistic[j], gain = cost[j], gain + 2 * cost[j] + 1
+        explained = gain / (degrees + gain)
+        orders = max(factorial(number) ** explained, factorial(min(number, MOST_ORDERED)) if screened else 1)
+        seldom = SELDOM * rate * n_candidates / special.binom(n_candidates, number)
+        allowed = max(special.chdtrc(number, number * cut) / orders, seldom)
+        if special.fdtrc(number, degrees, gain / number) > allowed:
+            return Verdict(np.arange(k) == weakest, statistic, np.full(k, cut / 2))
+        if variance[j] == 0:
+            break
+        mean, covariance = _without(mean, covariance, j)
+        alive[j] = False
+    return Verdict(np.zeros(k, dtype=bool), statistic, np.full(k, cut / 2))
 
 
 def by_growth(post: Posterior, rho: Array, threshold: Array, *, backward: bool) -> Verdict:
