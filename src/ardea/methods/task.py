@@ -316,8 +316,8 @@ def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """SparseARD: candidates by ARDvi, then MAP backward elimination among them; the same from plain ARD, if possible.
 
-    The second is taken where its evidence is clearly better, at the price per term that the elimination has: a column at
-    its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
+    The second is taken where its evidence is clearly better, at the price per term that the elimination has: a column
+    at its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
     """
     rule, rate = Rule(SEARCHES["backward"], wish.price(task)), task.false_positive_rate(wish.false_terms)
     first = task.threshold(rule, task.screened(wish.false_terms))
