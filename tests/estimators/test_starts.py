@@ -60,6 +60,43 @@ def test_paper_is_the_printed_algorithm_where_one_start_fails(kind, alpha, share
     assert safe.log_evidence_ > paper.log_evidence_ or kind is ARDvi  # whose objective is not the evidence
 
 
+def keeps(kind, model, tau):
+    """Return the columns that Algs. 4, 5 and 6 keep after a fit of ARD; ξ and Σ of pruned columns are zero."""
+    if kind is MSTSBL:
+        return np.abs(model.coef_) >= tau
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if kind is LSTSBL:
+            variance = model.coef_std_**2
+            density = np.exp(-0.5 * model.coef_**2 / variance) / np.sqrt(2 * np.pi * variance)
+            return np.nan_to_num(density, nan=np.inf) <= tau
+    kept = np.zeros(model.coef_.size, dtype=bool)
+    active = np.flatnonzero(model.support_)
+    precision = np.linalg.inv(model.covariance_).diagonal()
+    kept[active] = 0.5 * model.coef_[active] ** 2 * precision >= tau
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "tau"), [(MSTSBL, 1e-9), (MSTSBL, 0.3), (LSTSBL, 1e9), (LSTSBL, 0.2), (MAPSTSBL, 1e-9), (MAPSTSBL, 3.0)]
+)
+def test_thresholding_is_the_printed_recursion(kind, tau):
+    """ARD, threshold, the same on what is left, until no column of those given goes; pruned columns go, too."""
+    data = sparse_data(seed=4, d=30)
+    settings = {"noise_variance": 0.25, "fit_intercept": False, "start": "paper"}
+    columns, steps = np.arange(30), 0
+    while True:
+        part = quietly(ARD(**settings), data.X[:, columns], data.y)
+        steps += part.n_iter_
+        kept = keeps(kind, part, tau)
+        if kept.all():
+            break
+        columns = columns[kept]
+    model = quietly(kind(tau=tau, **settings), data.X, data.y)
+    np.testing.assert_array_equal(np.flatnonzero(model.support_), columns)
+    np.testing.assert_allclose(model.coef_[columns], part.coef_, rtol=1e-10)
+    assert model.n_iter_ == steps
+
+
 @pytest.mark.parametrize("kind", FAMILY)
 def test_only_safe_finds_columns_that_explain_y_by_their_difference(kind):
     for seed in range(5):

@@ -17,7 +17,8 @@ show that the paper's start has failed:
 - `inflated` that collapses is run again with the noise rule at the inflated noise (`Task.run`);
 - calibrated methods begin with `inflated` where plain ARD would collapse (`Task.screened_where_collapsing`);
 
-and `inflated` begins, in a search over strengths, at the fit of the strength before.
+and `inflated` begins, in a search over strengths, at the fit of the strength before. It leaves out that `thresholded`
+fits the kept columns once more where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`).
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ class Task:
         while True:
             active = fit.posterior.active
             verdict = rule(fit.posterior, problem.square_norms[columns[active]], columns[active])
-            if not verdict.drop.any():
+            if not verdict.drop.any() and not self._pruned_go(rule, np.delete(columns, active)):
                 break
             rounds += 1
             gone = tuple(
@@ -227,6 +228,16 @@ class Task:
             large = problem.too_many(fit.posterior.active.size)
             fit = replace(fit, status=Status.COLLAPSED if large else Status.RESCUED)
         return fit.on(problem.n_columns, columns)
+
+    def _pruned_go(self, rule: Rule, pruned: Index) -> bool:
+        """Whether columns that ARD has pruned count as dropped, so that the rest is fitted once more.
+
+        They do in Algs. 4–6, whose sets are of all columns, unless τ (0, or infinity for L-STSBL) keeps every column.
+        """
+        if self.start == "safe" or pruned.size == 0:
+            return False
+        strength = rule.strength
+        return isinstance(strength, Calibrated) or bool(np.any((strength[pruned] > 0) & np.isfinite(strength[pruned])))
 
 
 def tasks_of(
