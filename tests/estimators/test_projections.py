@@ -8,7 +8,6 @@ from scipy import sparse
 
 from ardea import ARD, ARDvi, SparseARD
 from ardea.estimators.projections import OwnMatrix, RowSample, SparseSigns, project
-from ardea.rates import strength_for
 
 ROWS, COLUMNS = 2000, 6
 KINDS = [RowSample, SparseSigns]
@@ -75,18 +74,85 @@ def test_dependent_rows_of_C_are_left_out(C, left):
     np.testing.assert_allclose(gram(rows)[1:4, 1:4], X[:left].T @ X[:left], rtol=1e-8)
 
 
-@pytest.mark.parametrize("kind", [RowSample, SparseSigns, own_matrix])
+def badly_scaled(n, seed=0):
+    """Return a matrix with rows of size 1e-200 to 1e200, a tenth of them combinations of others; rank n."""
+    rng = np.random.default_rng(seed)
+    C = rng.normal(size=(n, ROWS)) + rng.normal(size=ROWS)
+    C = np.vstack([C, rng.normal(size=(n // 10, n)) @ C])
+    return OwnMatrix(C * 10.0 ** rng.uniform(-200, 200, size=(len(C), 1)))
+
+
+def nearly_dependent(n, seed=0):
+    """Return a matrix of condition number above 1e8: a row is the one before and a little else."""
+    rng = np.random.default_rng(seed)
+    C = np.cumsum(10.0 ** -np.linspace(0, 8, n)[:, None] * rng.normal(size=(n, ROWS)), axis=0)
+    return OwnMatrix(sparse.csr_array(C) if seed % 2 else C)
+
+
+MATRICES = [own_matrix, badly_scaled, nearly_dependent]
+
+
+def first_columns(projection, rows):
+    """Return a projection of so many rows: a matrix loses its other columns."""
+    return OwnMatrix(projection.matrix[:, :rows]) if isinstance(projection, OwnMatrix) else projection
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_of_any_matrix_become_orthonormal_and_span_the_same_space(kind, seed):
+    projection = kind(50, seed=seed)
+    Q = matrix_of(projection)
+    np.testing.assert_allclose(Q @ Q.T, np.eye(50), atol=1e-9)
+    C = projection.matrix.toarray() if sparse.issparse(projection.matrix) else projection.matrix
+    C = C / np.abs(C).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(C @ Q.T @ Q, C, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *MATRICES])
 def test_false_positives_are_as_many_as_asked_for(kind):
     """Half of 100 rows of pure noise, one column, σ² known: a share of .05 within three binomial deviations."""
-    rate, draws, rng = 0.05, 1500, np.random.default_rng(1)
-    model = ARDvi(alpha=float(strength_for("vi", rate)), noise_variance=1.0, fit_intercept=False)
-    matrix = None if kind is not own_matrix else own_matrix(50).matrix[:, :100]
+    rate, draws, sigma, rng = 0.05, 1500, 7.0, np.random.default_rng(10_001)  # no seed of a matrix
+    model = ARDvi(false_terms=rate, noise_variance=sigma**2, fit_intercept=False)  # of one column
+    drawn = [first_columns(kind(50, seed=seed), 100) for seed in range(draws if kind in KINDS else 4)]
     found = 0
-    for seed in range(draws):
-        projection = kind(50, seed=seed) if matrix is None else OwnMatrix(matrix)
-        blocks = [(rng.normal(size=(100, 1)), rng.normal(size=100))]
-        found += int(model.fit(project(blocks, projection), None).support_.sum())
+    for i in range(draws):
+        blocks = [(rng.normal(size=(100, 1)), sigma * rng.normal(size=100))]
+        found += int(model.fit(project(blocks, drawn[i % len(drawn)]), None).support_.sum())
     assert abs(found - rate * draws) < 3 * np.sqrt(draws * rate * (1 - rate))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *MATRICES])
+def test_learned_noise_variance_has_the_distribution_of_a_chi_square(kind):
+    """Of least squares with k columns on n rows: (n − k) σ̂²/σ² has mean n − k and variance 2(n − k)."""
+    draws, sigma, rng = 400, 0.3, np.random.default_rng(10_002)  # no seed of a matrix
+    drawn = [first_columns(kind(40, seed=seed), 150) for seed in range(draws if kind in KINDS else 4)]
+    degrees, values = 40 - 3, []
+    for i in range(draws):
+        X = rng.normal(size=(150, 2)) + 2
+        y = X @ [1.0, -2.0] + 5 + sigma * rng.normal(size=150)
+        model = ARD(always_keep=[0, 1]).fit(project([(X, y)], drawn[i % len(drawn)]), None)
+        values.append(degrees * model.noise_variance_ / sigma**2)
+    assert abs(np.mean(values) - degrees) < 3 * np.sqrt(2 * degrees / draws)
+    # The variance of a sample variance: (μ₄ − μ₂²)/N, with μ₂ = 2k and μ₄ = 12k² + 48k of χ²_k.
+    error = np.sqrt((8 * degrees**2 + 48 * degrees) / draws)
+    assert abs(np.var(values, ddof=1) - 2 * degrees) < 3 * error
+
+
+@pytest.mark.parametrize("as_matrix", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("left", ["scales", "dense", "far scales"])
+def test_only_the_space_that_rows_of_C_span_matters(data, left, as_matrix):
+    """AC and C lead to the same model for an invertible A."""
+    X, Y = data
+    rng = np.random.default_rng(3)
+    C = own_matrix(80).matrix
+    A = {
+        "scales": np.diag(rng.uniform(0.1, 10, size=80)),
+        "dense": rng.normal(size=(80, 80)),  # condition number 200 or so
+        "far scales": np.diag(10.0 ** rng.uniform(-250, 250, size=80)),
+    }[left]
+    model, reference = (SparseARD().fit(project([(X, Y)], OwnMatrix(as_matrix(matrix))), None) for matrix in (A @ C, C))
+    for name in ("coef_", "intercept_", "noise_variance_", "coef_std_", "log_evidence_"):
+        np.testing.assert_allclose(getattr(model, name), getattr(reference, name), rtol=1e-8, atol=1e-12)
 
 
 def test_sample_is_uniform_and_without_replacement():
@@ -121,6 +187,24 @@ def test_a_matrix_of_ones_own(data, as_matrix):
         np.testing.assert_allclose(getattr(model, name), getattr(reference, name), rtol=1e-7, atol=1e-12)
     with pytest.raises(ValueError, match="300 columns, but there are more rows"):
         project([(X, Y)], OwnMatrix(as_matrix(Q)))
+    with pytest.raises(ValueError, match="300 columns, but there are only 299 rows"):
+        project([(X[:299], Y[:299])], OwnMatrix(as_matrix(Q)))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "problem"),
+    [
+        (np.ones(3), "two dimensions"),
+        (np.full((2, 3), 1j), "complex"),
+        ([[1.0, np.nan]], "NaN"),
+        (sparse.csr_array([[1.0, np.inf]]), "infinity"),
+        (np.zeros((2, 3)), "is zero"),
+        (sparse.csr_array((2, 3)), "is zero"),
+    ],
+)
+def test_matrices_that_are_refused(matrix, problem):
+    with pytest.raises(ValueError, match=problem):
+        OwnMatrix(matrix)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -37,6 +37,7 @@ COMMON_DEFAULTS = {
     "always_keep": None,
     "max_iter": 500,
     "tol": 1e-6,
+    "start": "safe",
     "verbose": 0,
 }
 

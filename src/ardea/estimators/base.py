@@ -36,7 +36,7 @@ from ardea.estimators.inputs import (
     checked_wish,
     meet_columns,
 )
-from ardea.methods.task import Method, Wish, tasks_of
+from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, default_names
 from ardea.show.draws import to_arviz
 from ardea.show.report import ShowsFit
@@ -77,6 +77,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     always_keep: Any = None
     max_iter: int = 500
     tol: float = 1e-6
+    start: Start = "safe"
     verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -203,13 +204,16 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         checked_positive("tol", self.tol)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
+        if not isinstance(self.start, str) or self.start not in STARTS:
+            raise ValueError(f"start={self.start!r} is not known: choose {' or '.join(map(repr, STARTS))}.")
         if hasattr(self, "false_terms"):
             checked_positive("false_terms", self.false_terms)
 
     def _checked(self, n_columns: int) -> tuple[list[int], Wish]:
         """Return the columns to keep and what is asked of the method, for so many columns."""
         keep = checked_keep(self.always_keep, n_columns, getattr(self, "feature_names_in_", None))
-        return keep, checked_wish(self.get_params(deep=False), self.method, n_columns)
+        wish = checked_wish(self.get_params(deep=False), self.method, n_columns)
+        return keep, replace(wish, start=self.start)
 
     def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
         """Take the fits for this model's own: warnings, then attributes."""

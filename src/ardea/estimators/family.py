@@ -37,6 +37,10 @@ class ARD(BaseARD):
         it warns.
     tol : float, default=1e-6
         Bound on `kkt_gap_`.
+    start : {"safe", "paper"}, default="safe"
+        "paper" runs the algorithm of the paper and nothing else. "safe" runs it again from elsewhere where the data
+        show that it has failed: from least squares where an F test against all columns refutes the fit, and, for the
+        other estimators, from a screened set or with a larger noise where it collapses (docs/methods, "Two starts").
     verbose : int, default=0
         1 prints a line per fit.
 
@@ -94,7 +98,7 @@ class ARDvi(BaseARD):
         Inflation. "calibrated": `false_terms` expected among columns that explain nothing.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -131,7 +135,7 @@ class ARDr(BaseARD):
         Replaces `lam` and `eta`: any concave g, convex f, or both (``g & f``).
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -168,7 +172,7 @@ class MSTSBL(BaseARD):
         Smallest magnitude that is kept.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -199,7 +203,7 @@ class LSTSBL(BaseARD):
         Largest density N(0 | μ_j, Σ_jj) that is kept; infinity keeps all that ARD keeps.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -231,7 +235,7 @@ class MAPSTSBL(BaseARD):
         How the set is looked for; see :mod:`ardea.methods.thresholds`.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -261,11 +265,13 @@ class SparseARD(BaseARD):
     3) MAP backward elimination on the covariance at the price τ that lets `false_terms` through, restrict, refit, until
        nothing goes.
 
+    It is not in the paper: with ``start="paper"`` these steps are run without second tries.
+
     Parameters
     ----------
     false_terms : float, default=0.3
         Expected number of terms kept that explain nothing.
-    noise_variance, fit_intercept, always_keep, max_iter, tol, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples

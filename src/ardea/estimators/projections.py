@@ -14,27 +14,34 @@ projection          C                                                      cost 
 `OwnMatrix(C)`      any matrix, dense or sparse                            C @ Θ and CCᵀ
 ==================  =====================================================  ==============================
 
-The projected noise has covariance σ²CCᵀ. Where CCᵀ is not the identity, the rows are whitened in the end: with
-CCᵀ = UΛUᵀ they become Λ^(−1/2)UᵀC[1 Θ y], whose noise is white with variance σ² again. Combinations of rows of C that
-vanish (λ = 0) say nothing and are left out. The column of ones is projected with Θ, so an intercept stays exact.
+The projected noise has covariance σ²CCᵀ, so the rows are whitened: with any W for which WCCᵀWᵀ = I they become
+WC[1 Θ y], whose noise is white with variance σ² again. Error rates and σ² then mean what they mean on all rows, for
+every C. A sample has CCᵀ = I, sparse signs have the number of rows that went to each as a diagonal; of a matrix of
+one's own CCᵀ is computed, and C itself is orthogonalised where that has lost too many digits.
+Only the space that the rows of C span matters: AC leads to the same model as C for every invertible A, and rows that
+are combinations of others are left out, so that rank(C) rows count. The column of ones is projected with Θ, so an
+intercept stays exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from ardea.core.compression import CompressedRows, triangle
-from ardea.core.problem import Array
+from ardea.core.problem import EPS, Array
 from ardea.estimators.inputs import checked_positive
 
-# What a projection keeps of some rows: C_b times the rows of [1 Θ Y], and the key of every row kept (`RowSample`) or
-# CCᵀ so far, its diagonal where the rows of C are orthogonal.
+# What a projection keeps of some rows: C_b times the rows of [1 Θ Y], and the key of every row kept (`RowSample`), the
+# diagonal of CCᵀ so far (`SparseSigns`) or the number of rows so far (`OwnMatrix`).
 Part = tuple[Array, Array]
+# Eigenvalues of CCᵀ have an error of EPS times the largest. Those above this share of it are known to ten digits.
+CLEAR_SHARE = 1e-6
 
 
 class Projection:
@@ -49,14 +56,8 @@ class Projection:
         return one[0] + other[0], one[1] + other[1]
 
     def finish(self, part: Part) -> Array:
-        """Return C[1 Θ Y], whitened by CCᵀ."""
-        rows, gram = part
-        if gram.ndim == 2:
-            gram, vectors = np.linalg.eigh(gram)
-            rows = vectors.T @ rows
-        # Eigenvalues below this are rounding error of CCᵀ; a diagonal is exact, and rows that nothing went to are 0.
-        used = gram > len(gram) * np.finfo(float).eps * gram.max()
-        return np.asarray(rows[used] / np.sqrt(gram[used])[:, None])
+        """Return WC[1 Θ Y]: whitened, without rows that depend on others."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -111,23 +112,81 @@ class SparseSigns(RandomProjection):
         C = sparse.csr_array((sign, (place, np.arange(len(rows)))), shape=(self.n, len(rows)))
         return C @ rows, np.bincount(place, minlength=self.n).astype(float)
 
+    def finish(self, part: Part) -> Array:
+        """Return the sums, each divided by the root of how many rows it holds; CCᵀ is diagonal."""
+        rows, counts = part
+        used = counts > 0
+        return np.asarray(rows[used] / np.sqrt(counts[used])[:, None])
+
 
 @dataclass(frozen=True, eq=False)
 class OwnMatrix(Projection):
-    """A matrix of one's own, dense or sparse, of shape (n, rows)."""
+    """A matrix of one's own, dense or sparse, of shape (n, rows).
+
+    Its rows may be correlated, of any scale, and dependent: rank(C) rows are left. A sparse matrix stays sparse, unless
+    its rows are so close to dependent (condition number 1e3 to 1e14) that CCᵀ cannot tell them apart.
+    """
 
     matrix: Any
 
+    def __post_init__(self) -> None:
+        C = self.matrix if sparse.issparse(self.matrix) else np.asarray(self.matrix)
+        if C.ndim != 2 or C.dtype.kind not in "biuf":
+            raise ValueError(f"The matrix must hold numbers in two dimensions; got {C.dtype} of shape {C.shape}.")
+        entries: Any = C.data if sparse.issparse(C) else C
+        if not np.isfinite(entries).all():
+            raise ValueError("The matrix holds NaN or infinity.")
+        if not entries.any():
+            raise ValueError("The matrix is zero: nothing would be left of the rows.")
+
     def apply(self, start: int, rows: Array) -> Part:
         """Return the columns of C that belong to the rows, times the rows."""
-        stop = start + len(rows)
-        if stop > self.matrix.shape[1]:
-            raise ValueError(f"The matrix has {self.matrix.shape[1]} columns, but there are more rows than that.")
-        if sparse.issparse(self.matrix):
-            C = self.matrix.tocsc()[:, start:stop]
-            return C @ rows, (C @ C.T).toarray()
-        C = np.asarray(self.matrix, dtype=float)[:, start:stop]
-        return C @ rows, C @ C.T
+        stop, width = start + len(rows), self.matrix.shape[1]
+        if stop > width:
+            raise ValueError(f"The matrix has {width} columns, but there are more rows than that.")
+        _, C = self._factors
+        return C[:, start:stop] @ rows, np.array(len(rows))
+
+    def finish(self, part: Part) -> Array:
+        """Return the whitened rows."""
+        rows, count = part
+        if count != self.matrix.shape[1]:
+            raise ValueError(f"The matrix has {self.matrix.shape[1]} columns, but there are only {count} rows.")
+        return np.asarray(self._factors[0] @ rows)
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Any]:
+        """Return W and B: the rows of WB are orthonormal and span those of C.
+
+        1) Rows of C are scaled to norm one.
+        2) CCᵀ = UΛUᵀ. Where every λ is either clear of rounding error or rounding error, W = Λ^(−1/2)Uᵀ and B = C.
+        3) Else B holds orthonormal rows from a QR factorisation of Cᵀ with pivoting, and W = I.
+        """
+        C = self._in_range()
+        gram = C @ C.T
+        gram = gram.toarray() if sparse.issparse(gram) else gram
+        norm = np.sqrt(np.where(gram.diagonal() > 0, gram.diagonal(), 1.0))
+        values, vectors = np.linalg.eigh(gram / norm[:, None] / norm)
+        clear = values > CLEAR_SHARE * values[-1]
+        if np.all(values[~clear] <= len(values) * EPS * values[-1]):
+            return vectors[:, clear].T / np.sqrt(values[clear])[:, None] / norm, C
+        dense = C.toarray() if sparse.issparse(C) else C
+        basis, upper, _ = linalg.qr(dense.T / norm, mode="economic", pivoting=True)
+        sizes = np.abs(upper.diagonal())
+        rank = int((sizes > max(C.shape) * EPS * sizes[0]).sum())
+        return np.eye(rank), basis[:, :rank].T
+
+    def _in_range(self) -> Any:
+        """Return C, every row multiplied by a power of two, so that squares neither overflow nor vanish."""
+        if not sparse.issparse(self.matrix):
+            C = np.asarray(self.matrix, dtype=float)
+            _, exponent = np.frexp(np.abs(C).max(axis=1, keepdims=True))
+            return np.ldexp(C, -exponent)
+        C = sparse.csc_array(self.matrix, dtype=float, copy=True)
+        C.sum_duplicates()
+        _, exponent = np.frexp(abs(C).max(axis=1).toarray().ravel())
+        C.data = np.ldexp(C.data, -exponent[C.indices])
+        return C
 
 
 def project(blocks: Iterable[tuple[Any, Any]], projection: Projection, *, names: Any = None) -> CompressedRows:

@@ -10,7 +10,15 @@ method              first                                    then
 `sparse`            `inflated`: candidates                   `thresholded` among them, by backward search
 ==================  =======================================  =============================================
 
-Calibrated methods begin with `inflated` too where plain ARD would collapse.
+This is what ``start="paper"`` runs. ``start="safe"`` adds three things that are not in the paper, each where the data
+show that the paper's start has failed:
+
+- a fit that an F test against all columns refutes is run again from least squares (`Task._not_refuted`);
+- `inflated` that collapses is run again with the noise rule at the inflated noise (`Task.run`);
+- calibrated methods begin with `inflated` where plain ARD would collapse (`Task.screened_where_collapsing`);
+
+and `inflated` begins, in a search over strengths, at the fit of the strength before. It leaves out that `thresholded`
+fits the kept columns once more where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`).
 """
 
 from __future__ import annotations
@@ -18,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import special
@@ -30,6 +39,9 @@ from ardea.core.subsets import Support, forward_path
 from ardea.methods.thresholds import SEARCHES, Calibrated, Rule, Search, by_chance, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
 
+# Where a method begins: as the paper's algorithms, or with a second try where the data show that this has failed.
+Start = Literal["paper", "safe"]
+STARTS: tuple[Start, ...] = get_args(Start)
 # Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
 FARTHEST_NOISE = 1e100
 # An F test against all columns refutes a fit below this probability: a convention, rare enough for a million fits.
@@ -58,7 +70,16 @@ class Task:
     noise_variance: float | None  # known σ², in the user's units
     max_iter: int  # limits of the outer loop
     tol: float
+    start: Start = "safe"
     _screened: dict[float, Fit] = field(default_factory=dict, init=False, repr=False)
+
+    def starting(self, start: Start) -> Task:
+        """Return the same task with another start."""
+        return self if start == self.start else self._other
+
+    @cached_property
+    def _other(self) -> Task:
+        return replace(self, start="paper" if self.start == "safe" else "safe")
 
     def false_positive_rate(self, false_terms: float) -> float:
         """Return false_terms per candidate column, at most the rate of plain ARD."""
@@ -93,12 +114,15 @@ class Task:
     ) -> Fit:
         """Run the outer loop: once, or also from least squares where the data refute a first result without a prior.
 
-        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise.
+        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise. Neither happens
+        with the paper's start.
         """
         problem = self.problem if problem is None else problem
         alpha = np.ones(problem.n_columns) if inflation is None else inflation
         setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
         fit = self._off_the_floor(setting, self._solved(setting, start))
+        if self.start == "paper":
+            return fit
         if fit.status is Status.COLLAPSED and inflation is not None:
             again = self._solved(replace(setting, rule_inflated=True))
             fit = again if again.status is Status.COLLAPSED else replace(again, status=Status.RESCUED)
@@ -188,7 +212,8 @@ class Task:
 
         A strength that the user gave is applied to plain ARD all the same, as in the paper.
         """
-        return self.screened(wish.false_terms) if wish.calibrated and self.collapses else None
+        screens = self.start == "safe" and wish.calibrated and self.collapses
+        return self.screened(wish.false_terms) if screens else None
 
     def threshold(self, rule: Rule, screened: Fit | None = None) -> Fit:
         """Threshold ARD sequentially (Algs. 4–6), among all columns or those that an earlier fit kept."""
@@ -209,7 +234,7 @@ class Task:
                 rate = rule.strength.false_positive_rate
                 screened = rate < self.false_positive_rate(FEWEST_SCREENED)
                 verdict = by_chance(fit.posterior, rate, self.degrees(active.size), problem.n_candidates, screened)
-            if not verdict.drop.any():
+            if not verdict.drop.any() and not self._pruned_go(rule, np.delete(columns, active)):
                 break
             rounds += 1
             gone = tuple(
@@ -223,6 +248,16 @@ class Task:
             large = problem.too_many(fit.posterior.active.size)
             fit = replace(fit, status=Status.COLLAPSED if large else Status.RESCUED)
         return fit.on(problem.n_columns, columns)
+
+    def _pruned_go(self, rule: Rule, pruned: Index) -> bool:
+        """Whether columns that ARD has pruned count as dropped, so that the rest is fitted once more.
+
+        They do in Algs. 4–6, whose sets are of all columns, unless τ (0, or infinity for L-STSBL) keeps every column.
+        """
+        if self.start == "safe" or pruned.size == 0:
+            return False
+        strength = rule.strength
+        return isinstance(strength, Calibrated) or bool(np.any((strength[pruned] > 0) & np.isfinite(strength[pruned])))
 
 
 def tasks_of(
@@ -254,6 +289,7 @@ class Wish:
     width: Array | None = None  # η of ARDr
     prior: Prior | Convex | None = None  # of ARDr, in place of λ and η
     search: Search = "diagonal"  # of MAPSTSBL
+    start: Start = "safe"
 
     @property
     def calibrated(self) -> bool:
@@ -276,12 +312,16 @@ class Wish:
 class Method:
     """What an estimator is: how it is solved, and the name and range of its strength."""
 
-    solve: Callable[[Task, Wish, Fit | None], Fit]  # from a task, a wish, and the fit of a strength nearby or None
+    solution: Callable[[Task, Wish, Fit | None], Fit]  # from a task, a wish, and the fit of a strength nearby or None
     strength: str | None = None  # name of the parameter that decides how many terms are kept
     zero_allowed: bool = True  # which extreme strengths make sense
     infinity_allowed: bool = False
     sparse_first: bool = False  # whether small strengths keep few terms
     unit_power: int = 0  # how the statistics of its threshold change with the unit of a coefficient
+
+    def solve(self, task: Task, wish: Wish, near: Fit | None) -> Fit:
+        """Solve a task as wished; a fit nearby is a start of ours, not of the paper."""
+        return self.solution(task.starting(wish.start), wish, near if wish.start == "safe" else None)
 
 
 def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
