@@ -206,6 +206,7 @@ def masked(array, cell):
     return hidden
 
 
+DAYS = pd.date_range("2024-01-01", periods=20)
 MASKED_OR_DATED = {
     "masked X": (masked(X, (3, 1)), Y, {}, r"X has 1 masked cells, the first at \(3, 1\): these values are missing"),
     "masked y": (X, masked(Y, (2,)), {}, r"y has 1 masked cells, the first at \(2,\)"),
@@ -213,6 +214,13 @@ MASKED_OR_DATED = {
     "dates in X": (np.full((20, 2), np.datetime64("2024-01-01")), Y, {}, "X holds dates or times.*numbers of a unit"),
     "durations in X": (np.full((20, 2), np.timedelta64(1, "s")), Y, {}, "X holds dates or times"),
     "dates in y": (X, np.full(20, np.datetime64("2024-01-01")), {}, "y holds dates or times"),
+    "a list of dates as y": (X, [np.datetime64("2024-01-01")] * 20, {}, "y holds dates or times"),
+    "dates in a list of rows": ([[1.0, DAYS[0]]] * 20, Y, {}, "X holds dates or times"),
+    "dates among objects": (np.array([[1.0, day] for day in DAYS], dtype=object), Y, {}, "X holds dates or times"),
+    "durations as objects": (X, np.array(list(DAYS - DAYS[0]), dtype=object), {}, "y holds dates or times"),
+    "periods in y": (X, pd.Series(DAYS.to_period("D")), {}, "y holds dates or times"),
+    "dates in y of polars": (X, pl.Series(DAYS), {}, "y holds dates or times"),
+    "dates in a frame as y": (X, pd.DataFrame({"day": DAYS}), {}, "Not numbers: the columns 'day' of y"),
 }
 
 
@@ -254,3 +262,48 @@ def test_a_collapse_is_seen_by_the_rows_that_differ(kind):
             models.append(kind().fit(*rows))
     for other in models[1:]:
         np.testing.assert_array_equal(other.support_, models[0].support_)
+
+
+FRAME = pl.DataFrame(X, schema=list("abcd"))
+
+
+@pytest.mark.parametrize(
+    ("bad_X", "bad_y", "weight", "name"),
+    [(FRAME.lazy(), Y, None, "X"), (X, FRAME.select("a").lazy(), None, "y"), (X, Y, FRAME.lazy(), "sample_weight")],
+)
+def test_queries_that_have_not_run_are_refused(estimator, bad_X, bad_y, weight, name):
+    refuses(estimator, bad_X, bad_y, rf"{name} is a polars LazyFrame.*Pass {name}\.collect\(\)", sample_weight=weight)
+    with pytest.raises(ValueError, match=r"Pass X\.collect"):
+        estimator.fit(FRAME, Y).predict(FRAME.lazy())
+
+
+@pytest.mark.parametrize("names", [["a", "b", "b", "c"], [0, 1, 1, 2]], ids=["words", "numbers"])
+def test_columns_of_the_same_name_are_refused(estimator, names):
+    frame = pd.DataFrame(X, columns=names)
+    message = rf"have the same name: '{names[1]}'\. Rename them"
+    refuses(estimator, frame, Y, message)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, Y).predict(frame)
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-310, 1e-200, 1e-154])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_columns_whose_squares_vanish_are_refused(estimator, unit, container):
+    """They counted as columns of zeros, however well they explain y."""
+    tiny = X.copy()
+    tiny[:, 1] = unit * np.arange(-10, 10)
+    with pytest.raises(ValueError, match=r"'x1': their squares are lost.*another unit"):
+        clone(estimator).fit(container(tiny), Y)
+    with pytest.raises(ValueError, match="'pressure': their squares are lost"):
+        clone(estimator).fit(pd.DataFrame(tiny, columns=["a", "pressure", "c", "d"]), Y)
+    tiny[0, 1] = 1.0
+    fitted = clone(estimator).fit(container(tiny), Y)
+    assert np.isfinite(fitted.coef_).all()
+
+
+def test_a_stream_may_hold_a_tiny_block_but_not_a_tiny_column(estimator):
+    tiny = X * [1.0, 1e-200, 1.0, 1.0]
+    model = estimator.partial_fit(tiny[:10], Y[:10])
+    with pytest.raises(ValueError, match="'x1': their squares are lost"):
+        model.coef_  # noqa: B018
+    assert np.isfinite(model.partial_fit(X[10:], Y[10:]).coef_).all()
