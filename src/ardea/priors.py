@@ -140,7 +140,8 @@ class Gamma(Prior):
         if self.rate == 0 and self.shape >= UNBOUNDED_SHAPE:
             raise ValueError(
                 f"A gamma prior with rate=0 needs shape < 1.5; got {self.shape}. From there on the larger γ is, the "
-                "better, so that a fit has no solution. Give a rate above 0, or a smaller shape (below 1 for few terms)."
+                "better, so that a fit has no solution. Give a rate above 0, or a smaller shape (1 or less to drop "
+                "terms)."
             )
 
     @property

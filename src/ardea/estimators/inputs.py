@@ -104,9 +104,10 @@ class CheckedRows:
         if tiny.size == 0:
             return
         names = default_names(self.n_columns) if self.names is None else self.names
+        listed = _listed([str(names[int(j)]) for j in tiny])
         raise ValueError(
-            f"No number is above {SMALLEST_COLUMN:g} in the columns {_listed([str(names[int(j)]) for j in tiny])}: their "
-            "squares are lost to rounding. Give these columns in another unit, or leave them out."
+            f"No number is above {SMALLEST_COLUMN:g} in the columns {listed}: their squares are lost to "
+            "rounding. Give these columns in another unit, or leave them out."
         )
 
 
