@@ -131,7 +131,11 @@ def test_single_precision_and_integers(threads, data):
     small = np.round(X).astype(np.int32)
     assert_same_model(ARD().fit(*cut(small, Y)), ARD().fit(small, Y))
     single = X.astype(np.float32)
-    assert_same_model(ARD().fit(*cut(single, Y)), ARD().fit(single, Y))
+    lazy = cut(single, Y)
+    model = ARD().fit(*lazy)
+    assert_same_model(model, ARD().fit(single, Y))
+    answer = model.predict(lazy[0])
+    assert model.coef_.dtype == answer.dtype == answer.compute().dtype == np.float32
 
 
 def test_unknown_rows_are_paired_block_by_block(threads, data):

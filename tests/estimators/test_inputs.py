@@ -9,8 +9,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
 
-from ardea import ARD, CollapseWarning, Operator, SparseARD
+import ardea
+from ardea import ARD, ARDSearch, CollapseWarning, Operator, SparseARD
 from conftest import (
     assert_same_fit,
     assert_same_moments,
@@ -191,6 +193,63 @@ def test_other_number_types(estimator, dtype):
     X, y = (100 * data.X).astype(dtype), (1e4 * data.y).astype(dtype)
     model = estimator.fit(X, y)
     np.testing.assert_allclose(model.coef_ / 100, data.coef, atol=0.2)
+
+
+SINGLE = {
+    "array": lambda X: X.astype(np.float32),
+    "sparse": lambda X: sparse.csr_array(X.astype(np.float32)),
+    "pandas": lambda X: pd.DataFrame(X.astype(np.float32)).add_prefix("c"),
+    "polars": lambda X: pl.DataFrame(X.astype(np.float32), schema=list("abcdefghijkl")),
+}
+
+
+@pytest.mark.parametrize("holder", SINGLE)
+@pytest.mark.parametrize("targets", [1, 2])
+def test_single_precision_comes_back_as_in_scikit_learn(estimator, holder, targets):
+    data = sparse_data()
+    X, y = SINGLE[holder](data.X), data.y if targets == 1 else np.column_stack([data.y, -data.y])
+    peer = Ridge().fit(X, y)
+    assert peer.coef_.dtype == (np.float64 if holder == "polars" else np.float32)  # they see no type in polars frames
+    model = estimator.fit(X, y)
+    assert {values.dtype for values in (model.coef_, model.coef_std_)} == {peer.coef_.dtype}
+    assert np.asarray(model.intercept_).dtype == peer.coef_.dtype
+    assert {values.dtype for values in (model.predict(X), *model.predict(X, True))} == {peer.predict(X).dtype}
+    np.testing.assert_array_equal(model.coef_ != 0, model.support_)
+    double = clone(estimator).fit(data.X.astype(np.float32).astype(float), y)
+    np.testing.assert_allclose(model.coef_, double.coef_, rtol=1e-6)
+    assert double.predict(data.X.astype(np.float32)).dtype == np.float64
+    if holder == "array":
+        assert model.predict(data.X).dtype == np.float64
+        np.testing.assert_allclose(model.predict(data.X), double.predict(data.X), rtol=1e-9)
+
+
+def test_a_stream_is_single_precision_if_all_its_blocks_are(estimator):
+    data = sparse_data()
+    single = data.X.astype(np.float32)
+    stream = clone(estimator).partial_fit(single[:40], data.y[:40]).partial_fit(single[40:], data.y[40:])
+    assert stream.coef_.dtype == stream.predict(single).dtype == np.float32
+    mixed = clone(estimator).partial_fit(single[:40], data.y[:40]).partial_fit(data.X[40:], data.y[40:])
+    assert mixed.coef_.dtype == mixed.predict(single).dtype == np.float64
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e60])
+def test_what_single_precision_cannot_hold_stays_double(estimator, unit):
+    """Neither infinity, nor a kept term with a coefficient of zero."""
+    data = sparse_data()
+    X = data.X.astype(np.float32)
+    model = estimator.fit(X, unit * data.y)
+    np.testing.assert_array_equal(model.coef_ != 0, model.support_)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def test_a_search_in_single_precision(tmp_path):
+    data = sparse_data()
+    X = data.X.astype(np.float32)
+    search = ARDSearch(SparseARD(), [0.1, 1.0], "cv", cv=3).fit(X, data.y)
+    assert search.coef_.dtype == search.predict(X).dtype == np.float32
+    ardea.save(search, tmp_path / "model")
+    np.testing.assert_array_equal(ardea.load(tmp_path / "model").coef_, search.coef_)
 
 
 def test_wrong_column_norms_are_refused():

@@ -50,6 +50,7 @@ class CheckedRows:
     one_target: bool  # whether y had one axis
     used: NDArray[np.bool_] | None = None  # which of the rows given count, where not all do
     names: Sequence[str] | None = None  # of the columns, where they have any
+    single: bool = False  # whether X came in single precision
 
     @classmethod
     def of_compressed(cls, rows: CompressedRows) -> CheckedRows:
@@ -121,7 +122,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
         meet_columns(model, lazy.X.shape[1], lazy.names, first=first)
         if first and hasattr(model, "_checked"):
             model._checked(lazy.X.shape[1])  # before anything is computed
-        return CheckedRows.of_compressed(compressed(lazy, verbose=model.verbose))
+        return replace(CheckedRows.of_compressed(compressed(lazy, verbose=model.verbose)), single=is_single(lazy.X))
     if isinstance(X, CompressedRows):
         if y is not None or sample_weight is not None:
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
@@ -132,7 +133,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
     y = np.asarray(y, dtype=np.float64)
     names = getattr(model, "feature_names_in_", None)
-    rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1, names=names)
+    rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1, names=names, single=is_single(X))
     return rows if sample_weight is None else _weighted(rows, sample_weight)
 
 
@@ -163,6 +164,13 @@ def checked_new_rows(model: Any, X: Any) -> Any:
     _refuse_masks_and_dates("X", X)
     X = _validated(model, X, first=False)
     return X.tocsr() if sparse.issparse(X) else X
+
+
+def is_single(X: Any) -> bool:
+    """Whether an array, a sparse matrix or a data frame holds numbers of single precision only."""
+    if hasattr(X, "dtypes"):
+        return all(kind == np.float32 for kind in X.dtypes)
+    return bool(getattr(X, "dtype", None) == np.float32)
 
 
 def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:

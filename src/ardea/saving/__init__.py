@@ -179,7 +179,8 @@ def _regression_of(model: BaseARD) -> Regression:
     names = getattr(model, "feature_names_in_", None)
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     found = _targets(model) if model._stream is None else model._stream
-    return Regression(bool(model._one_target), None if names is None else list(names), output, found)
+    names = None if names is None else list(names)
+    return Regression(bool(model._one_target), bool(model._single), names, output, found)
 
 
 def _targets(model: BaseARD) -> Targets:
@@ -210,6 +211,7 @@ def _adopt_regression(model: BaseARD, content: Regression) -> None:
     require(content.names is None or len(content.names) == d, "the model", "one of its columns")
     meet_columns(model, d, content.names, first=True)
     model._one_target, model._stream, model._ranges = one, stream, found.ranges
+    model._single = content.single
     if content.output is not None:
         model.set_output(transform=content.output)
     model._checked(d)
@@ -237,7 +239,9 @@ def _adopt_choice(search: ARDSearch, content: Choice) -> None:
     require(isinstance(best, BaseARD) and "equations_" in vars(best), "the best model", "a fitted estimator")
     meet_columns(search, best.n_features_in_, getattr(best, "feature_names_in_", None), first=True)
     path = _path(content.path, best.n_features_in_)
-    same = path["method"][path.best] == type(best).__name__ and np.array_equal(path["coef"][path.best], best.coef_)
+    (equation,) = best.equations_
+    coef = equation.spread(equation.coefficients)
+    same = path["method"][path.best] == type(best).__name__ and np.array_equal(path["coef"][path.best], coef)
     require(same, "the search", "one with the path of its best model")
     params = [candidate.parameters for candidate in search._candidates(models, best.n_features_in_)]
     require(len(params) == path["k"].size, "the search", "one with the path of its strengths")
