@@ -366,17 +366,23 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
         return np.asarray(self._stacked(draws))
 
-    def summary(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Summary:
+    def summary(
+        self, level: float = 0.95, kind: IntervalKind = "posterior", names: Sequence[str] | None = None
+    ) -> Summary:
         """Return the kept terms with their intervals as a table that prints.
 
         Parameters
         ----------
         level, kind
             As for `credible_interval`.
+        names : sequence of str, optional
+            Names of all columns of X, where X had none or others should be shown. In a pipeline the steps before know
+            them: ``pipeline[-1].summary(names=pipeline[:-1].get_feature_names_out())``.
         """
         check_is_fitted(self)
         _check_interval(level, kind)
-        parts = [equation.table(level, kind) for equation in self.equations_]
+        equations = self.equations_ if names is None else [one.with_names(names) for one in self.equations_]
+        parts = [equation.table(level, kind) for equation in equations]
         table = {title: [cell for part in parts for cell in part[title]] for title in parts[0]}
         if not self._one_target:
             lefts = [one.name for one in self.equations_ for _ in one.support]
