@@ -184,6 +184,7 @@ def test_merged_factor_is_as_good_as_one_qr(threads, exponent):
     assert np.linalg.cond(X) > 0.5 * 10.0**exponent
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 def test_ill_conditioned_blocks_give_the_coefficients_of_one_fit(threads):
     rng = np.random.default_rng(1)
     base = rng.normal(size=(2000, 3))
@@ -685,6 +686,7 @@ def test_field_derivative_equals_finite_difference(threads, kind, derivative):
         np.testing.assert_allclose(lazy.compute(), expected, atol=1e-11 * np.abs(expected).max())
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 @pytest.mark.parametrize("chunks", [(48, 20), (16, 70), (24, 35)])
 @pytest.mark.parametrize("periodic", [True, False])
 def test_field_terms_equal_those_in_memory(threads, chunks, periodic):
