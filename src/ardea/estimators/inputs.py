@@ -236,7 +236,7 @@ def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:
         kind = type(data)
         if kind.__name__ == "LazyFrame" and kind.__module__.partition(".")[0] == "polars":
             raise ValueError(f"{name} is a polars LazyFrame, a query that has not run yet. Pass {name}.collect().")
-    columns = getattr(X, "columns", None)
+    columns: Any = getattr(X, "columns", None)
     if getattr(columns, "is_unique", None) is not False:  # polars has no such names; what Dask delays has no answer
         return
     repeated = [str(name) for name, count in Counter(columns).items() if count > 1]
