@@ -124,6 +124,18 @@ def test_an_equation_prints_as_its_formula():
     assert str(equation) == repr(equation) == equation.formula()
 
 
+def test_other_names_change_the_words_and_no_number():
+    equation = SparseARD().fit(DATA.X, DATA.y).equations_[0]
+    named = equation.with_names([f"c{j}" for j in range(12)])
+    assert named.terms == tuple(f"c{j}" for j in equation.support)
+    assert named.formula() == equation.formula().replace(" x", " c")
+    assert named.latex() == equation.latex().replace("x_", "c_")
+    np.testing.assert_array_equal(named.coefficients, equation.coefficients)
+    motion = replace(equation, vocabulary=Polynomials(1).vocabulary([f"s{j}" for j in range(11)]))
+    with pytest.raises(ValueError, match="feature_names"):
+        motion.with_names([f"c{j}" for j in range(12)])
+
+
 def test_code_of_a_motion_takes_the_states_in_their_order():
     words = Polynomials(2).vocabulary(["a", "b"])
     equation = CASES["no intercept"]().equations_[0]

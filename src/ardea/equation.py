@@ -18,7 +18,7 @@ import numpy as np
 from ardea.core.evidence import Estimate, Posterior, posterior, sharpened
 from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
-from ardea.names import Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
+from ardea.names import ColumnNames, Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -338,6 +338,19 @@ class Equation:
     def close_rivals(self, within: float = CLOSE) -> list[Rival]:
         """Return the models that the data do not clearly rule out."""
         return [rival for rival in self.rivals if rival.excess < within]
+
+    def with_names(self, names: Sequence[str]) -> Equation:
+        """Return the same equation with other names for its columns, one for every candidate.
+
+        Inside a pipeline columns lose their names unless `set_output` asks for frames. The steps before know them:
+        ``pipeline[-1].equations_[0].with_names(pipeline[:-1].get_feature_names_out())``.
+        """
+        if not isinstance(self.vocabulary, ColumnNames):
+            raise ValueError("The terms of an equation of motion are named by its states: give feature_names to fit.")
+        given = [names] if isinstance(names, str) else list(map(str, names))
+        if len(given) != self.n_candidates:
+            raise ValueError(f"{len(given)} names were given for {self.n_candidates} columns: give one for each.")
+        return replace(self, vocabulary=ColumnNames(given))
 
     # Writing
 

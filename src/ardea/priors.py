@@ -30,6 +30,9 @@ __all__ = [
     "Tanh",
 ]
 
+# Without a rate γ^(shape − 1) outgrows the evidence of one column, which falls as γ^(−1/2).
+UNBOUNDED_SHAPE = 1.5
+
 
 @dataclass(frozen=True, eq=False)
 class _Penalty(Prior):
@@ -122,6 +125,10 @@ class Gamma(Prior):
     shape = 1 is the linear prior, i.e. Laplace on ξ. shape < 1 adds a concave logarithm whose slope is infinite at
     zero: a column once pruned stays pruned. shape > 1 adds a convex one, which rules out exact zeros (the paper:
     "the general class of Gamma distributions does not impose sparsity").
+
+    rate = 0 needs shape < 3/2. The evidence cost grows as ln γ_j for large γ_j, so that cost and prior together go as
+    (3 − 2·shape) ln γ_j: from 3/2 on they fall for ever, and no γ is the best. With d columns on m < d rows, log|Σ_y|
+    grows as m ln γ when all γ grow together, and the limit is 1 + m/(2d).
     """
 
     shape: float
@@ -130,6 +137,12 @@ class Gamma(Prior):
     def __post_init__(self) -> None:
         if not (self.shape > 0 and self.rate >= 0):
             raise ValueError(f"A gamma prior needs shape > 0 and rate >= 0; got {self.shape} and {self.rate}.")
+        if self.rate == 0 and self.shape >= UNBOUNDED_SHAPE:
+            raise ValueError(
+                f"A gamma prior with rate=0 needs shape < 1.5; got {self.shape}. From there on the larger γ is, the "
+                "better, so that a fit has no solution. Give a rate above 0, or a smaller shape (1 or less to drop "
+                "terms)."
+            )
 
     @property
     def convex(self) -> Convex | None:

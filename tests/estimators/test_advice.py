@@ -24,6 +24,7 @@ from ardea.estimators.advice import (
     DuplicateColumnsWarning,
     ExtrapolationWarning,
     FewRowsWarning,
+    TinyNoiseWarning,
     alternatives,
     correlations,
 )
@@ -86,6 +87,45 @@ def test_few_rows_are_told_of_unless_the_noise_is_known():
     with pytest.warns(FewRowsWarning, match="degrees of freedom"):
         assert SparseARD(false_terms=0.1).fit(X, y).support_.sum() == 3
     SparseARD(false_terms=0.1, noise_variance=0.01).fit(X, y)
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (60, 200)])
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-9])
+@pytest.mark.parametrize("scale", [1.0, 1e-30])
+def test_noise_that_rounding_hides_is_told_of(estimator, shape, noise, scale):
+    X, y = measured_with(noise, shape)
+    with pytest.warns(TinyNoiseWarning, match=r"up to 1e-08 of its size.*fit the rest"):
+        estimator.fit(X, scale * y)
+    assert np.sqrt(estimator.noise_variance_) == pytest.approx(1e-8 * scale * y.std(), rel=0.02)
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (60, 200)])
+def test_noise_that_can_be_learned_is_not_told_of(estimator, shape):
+    """A warning is an error here."""
+    for noise in (1e-7, 1e-6):
+        estimator.fit(*measured_with(noise, shape))
+    assert estimator.warnings_ == []
+
+
+def test_tiny_noise_that_is_known_is_not_told_of():
+    X, y = measured_with(1e-9, (60, 5))
+    model = SparseARD(noise_variance=1e-18 * y.var()).fit(X, y)
+    assert model.noise_variance_ == pytest.approx(1e-18 * y.var())
+
+
+def test_the_rest_has_noise_of_its_own():
+    """What the warning advises: subtract what is known, and the noise is learned."""
+    X, y = measured_with(1e-9, (60, 5))
+    model = SparseARD().fit(X, y - 10 - 2 * X[:, 1] + X[:, 3])
+    assert np.sqrt(model.noise_variance_) == pytest.approx(1e-9 * y.std(), rel=0.3)
+
+
+def measured_with(noise, shape):
+    """Return columns, and y of two terms with noise of this share of its size."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=shape)
+    signal = 10 + 2 * X[:, 1] - X[:, 3]
+    return X, signal + noise * signal.std() * rng.normal(size=len(X))
 
 
 # Extrapolation

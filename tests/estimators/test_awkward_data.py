@@ -67,6 +67,7 @@ def test_constant_target_beside_a_real_one(estimator):
     np.testing.assert_allclose(model.coef_[1], alone.coef_, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 @pytest.mark.parametrize("intercept", [True, False])
 def test_noise_free_target_is_recovered(estimator, intercept):
     data = sparse_data()
@@ -77,6 +78,7 @@ def test_noise_free_target_is_recovered(estimator, intercept):
     assert model.noise_variance_ < 1e-14 * y.var()
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 def test_noise_free_target_with_more_columns_than_rows(estimator):
     X = np.random.default_rng(0).normal(size=(50, 200))
     model = fitted_soundly(estimator, X, 2 * X[:, 3] - X[:, 7])
@@ -190,6 +192,7 @@ def test_rank_deficient_columns(estimator):
     assert 1 - model.score(X, y) == pytest.approx(unexplained, rel=4 * np.sqrt(2 / 80))
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 @pytest.mark.filterwarnings("ignore::ardea.estimators.advice.AlternativesWarning")
 @pytest.mark.parametrize("seed", [39, 64, 99])
 def test_rank_deficient_columns_with_hardly_any_noise(estimator, seed):
@@ -200,6 +203,7 @@ def test_rank_deficient_columns_with_hardly_any_noise(estimator, seed):
     np.testing.assert_allclose(model.predict(X), y, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 @pytest.mark.parametrize("n_powers", [8, 15, 30])
 def test_powers_without_noise(estimator, n_powers):
     """Columns t, t², …, up to a condition number of 1e12, and a target of two of them."""

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 import sklearn
 from joblib import Parallel, delayed, parallel_config
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor, StackingRegressor
@@ -256,6 +257,54 @@ def test_column_transformer_before():
     by_hand = SparseARD().fit(X, y)
     assert_same_model(pipeline[-1], by_hand, rtol=1e-9)
     np.testing.assert_allclose(pipeline.predict(table), by_hand.predict(X), rtol=1e-10)
+
+
+def people():
+    """Return a frame with numbers and words, y that depends on one of each, and the steps that make columns of them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.uniform(20, 80, 200), "income": rng.lognormal(size=200)})
+    table["city"] = rng.choice(["Rome", "Oslo", "Bern"], 200)
+    y = 0.1 * table["age"] + 2.0 * (table["city"] == "Oslo") + 0.1 * rng.normal(size=200)
+    columns = [("scale", StandardScaler(), ["age", "income"]), ("word", OneHotEncoder(sparse_output=False), ["city"])]
+    return table, y, ColumnTransformer(columns)
+
+
+@pytest.mark.parametrize("output", FRAMES)
+def test_names_of_a_column_transformer_are_shown(output):
+    table, y, columns = people()
+    pipeline = make_pipeline(columns, SparseARD()).set_output(transform=output).fit(table, y)
+    assert pipeline[-1].summary().columns["term"] == ["scale__age", "word__city_Oslo"]
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_names_that_a_pipeline_does_not_hand_on_can_be_given(thin):
+    """Arrays and sparse matrices inside a pipeline have no names, but its steps know them."""
+    table, y, columns = people()
+    columns.set_params(word__sparse_output=thin, sparse_threshold=float(thin))
+    pipeline = make_pipeline(columns, SparseARD()).fit(table, y)
+    assert sparse.issparse(pipeline[0].transform(table)) == thin
+    model, names = pipeline[-1], pipeline[:-1].get_feature_names_out()
+    assert model.summary().columns["term"] == ["x0", "x3"]
+    named = model.summary(names=names)
+    assert named.columns == model.summary().columns | {"term": ["scale__age", "word__city_Oslo"]}
+    assert "scale__age" in str(named)
+    assert "word__city_Oslo" in model.equations_[0].with_names(names).formula()
+    assert model.summary().columns["term"] == ["x0", "x3"]  # the model itself is as before
+    pipeline.predict(table)  # and no warning says that names are missing
+
+
+def test_names_of_several_targets_can_be_given():
+    data = sparse_data()
+    model = SparseARD().fit(data.X, np.column_stack([data.y, -data.y]))
+    kept = [NAMES[j] for j in np.flatnonzero(data.coef)]
+    assert model.summary(names=np.array(NAMES)).columns["term"] == kept + kept
+
+
+@pytest.mark.parametrize("names", [NAMES[:-1], "column"])
+def test_as_many_names_as_columns_are_needed(names):
+    data = sparse_data()
+    with pytest.raises(ValueError, match="names were given for 12 columns: give one for each"):
+        SparseARD().fit(data.X, data.y).summary(names=names)
 
 
 @pytest.mark.parametrize("dtype", ["Float64", "Int64", "boolean", "float32[pyarrow]"])

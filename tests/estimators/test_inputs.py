@@ -9,8 +9,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
 
-from ardea import ARD, CollapseWarning, Operator, SparseARD
+import ardea
+from ardea import ARD, ARDSearch, CollapseWarning, Operator, SparseARD
 from conftest import (
     assert_same_fit,
     assert_same_moments,
@@ -193,6 +195,63 @@ def test_other_number_types(estimator, dtype):
     np.testing.assert_allclose(model.coef_ / 100, data.coef, atol=0.2)
 
 
+SINGLE = {
+    "array": lambda X: X.astype(np.float32),
+    "sparse": lambda X: sparse.csr_array(X.astype(np.float32)),
+    "pandas": lambda X: pd.DataFrame(X.astype(np.float32)).add_prefix("c"),
+    "polars": lambda X: pl.DataFrame(X.astype(np.float32), schema=list("abcdefghijkl")),
+}
+
+
+@pytest.mark.parametrize("holder", SINGLE)
+@pytest.mark.parametrize("targets", [1, 2])
+def test_single_precision_comes_back_as_in_scikit_learn(estimator, holder, targets):
+    data = sparse_data()
+    X, y = SINGLE[holder](data.X), data.y if targets == 1 else np.column_stack([data.y, -data.y])
+    peer = Ridge().fit(X, y)
+    assert peer.coef_.dtype == (np.float64 if holder == "polars" else np.float32)  # they see no type in polars frames
+    model = estimator.fit(X, y)
+    assert {values.dtype for values in (model.coef_, model.coef_std_)} == {peer.coef_.dtype}
+    assert np.asarray(model.intercept_).dtype == peer.coef_.dtype
+    assert {values.dtype for values in (model.predict(X), *model.predict(X, True))} == {peer.predict(X).dtype}
+    np.testing.assert_array_equal(model.coef_ != 0, model.support_)
+    double = clone(estimator).fit(data.X.astype(np.float32).astype(float), y)
+    np.testing.assert_allclose(model.coef_, double.coef_, rtol=1e-6)
+    assert double.predict(data.X.astype(np.float32)).dtype == np.float64
+    if holder == "array":
+        assert model.predict(data.X).dtype == np.float64
+        np.testing.assert_allclose(model.predict(data.X), double.predict(data.X), rtol=1e-9)
+
+
+def test_a_stream_is_single_precision_if_all_its_blocks_are(estimator):
+    data = sparse_data()
+    single = data.X.astype(np.float32)
+    stream = clone(estimator).partial_fit(single[:40], data.y[:40]).partial_fit(single[40:], data.y[40:])
+    assert stream.coef_.dtype == stream.predict(single).dtype == np.float32
+    mixed = clone(estimator).partial_fit(single[:40], data.y[:40]).partial_fit(data.X[40:], data.y[40:])
+    assert mixed.coef_.dtype == mixed.predict(single).dtype == np.float64
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e60])
+def test_what_single_precision_cannot_hold_stays_double(estimator, unit):
+    """Neither infinity, nor a kept term with a coefficient of zero."""
+    data = sparse_data()
+    X = data.X.astype(np.float32)
+    model = estimator.fit(X, unit * data.y)
+    np.testing.assert_array_equal(model.coef_ != 0, model.support_)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+def test_a_search_in_single_precision(tmp_path):
+    data = sparse_data()
+    X = data.X.astype(np.float32)
+    search = ARDSearch(SparseARD(), [0.1, 1.0], "cv", cv=3).fit(X, data.y)
+    assert search.coef_.dtype == search.predict(X).dtype == np.float32
+    ardea.save(search, tmp_path / "model")
+    np.testing.assert_array_equal(ardea.load(tmp_path / "model").coef_, search.coef_)
+
+
 def test_wrong_column_norms_are_refused():
     X, _ = wide(0.5, m=60, d=5)
     with pytest.raises(ValueError, match="its norm is"):
@@ -206,6 +265,7 @@ def masked(array, cell):
     return hidden
 
 
+DAYS = pd.date_range("2024-01-01", periods=20)
 MASKED_OR_DATED = {
     "masked X": (masked(X, (3, 1)), Y, {}, r"X has 1 masked cells, the first at \(3, 1\): these values are missing"),
     "masked y": (X, masked(Y, (2,)), {}, r"y has 1 masked cells, the first at \(2,\)"),
@@ -213,6 +273,13 @@ MASKED_OR_DATED = {
     "dates in X": (np.full((20, 2), np.datetime64("2024-01-01")), Y, {}, "X holds dates or times.*numbers of a unit"),
     "durations in X": (np.full((20, 2), np.timedelta64(1, "s")), Y, {}, "X holds dates or times"),
     "dates in y": (X, np.full(20, np.datetime64("2024-01-01")), {}, "y holds dates or times"),
+    "a list of dates as y": (X, [np.datetime64("2024-01-01")] * 20, {}, "y holds dates or times"),
+    "dates in a list of rows": ([[1.0, DAYS[0]]] * 20, Y, {}, "X holds dates or times"),
+    "dates among objects": (np.array([[1.0, day] for day in DAYS], dtype=object), Y, {}, "X holds dates or times"),
+    "durations as objects": (X, np.array(list(DAYS - DAYS[0]), dtype=object), {}, "y holds dates or times"),
+    "periods in y": (X, pd.Series(DAYS.to_period("D")), {}, "y holds dates or times"),
+    "dates in y of polars": (X, pl.Series(DAYS), {}, "y holds dates or times"),
+    "dates in a frame as y": (X, pd.DataFrame({"day": DAYS}), {}, "Not numbers: the columns 'day' of y"),
 }
 
 
@@ -254,3 +321,48 @@ def test_a_collapse_is_seen_by_the_rows_that_differ(kind):
             models.append(kind().fit(*rows))
     for other in models[1:]:
         np.testing.assert_array_equal(other.support_, models[0].support_)
+
+
+FRAME = pl.DataFrame(X, schema=list("abcd"))
+
+
+@pytest.mark.parametrize(
+    ("bad_X", "bad_y", "weight", "name"),
+    [(FRAME.lazy(), Y, None, "X"), (X, FRAME.select("a").lazy(), None, "y"), (X, Y, FRAME.lazy(), "sample_weight")],
+)
+def test_queries_that_have_not_run_are_refused(estimator, bad_X, bad_y, weight, name):
+    refuses(estimator, bad_X, bad_y, rf"{name} is a polars LazyFrame.*Pass {name}\.collect\(\)", sample_weight=weight)
+    with pytest.raises(ValueError, match=r"Pass X\.collect"):
+        estimator.fit(FRAME, Y).predict(FRAME.lazy())
+
+
+@pytest.mark.parametrize("names", [["a", "b", "b", "c"], [0, 1, 1, 2]], ids=["words", "numbers"])
+def test_columns_of_the_same_name_are_refused(estimator, names):
+    frame = pd.DataFrame(X, columns=names)
+    message = rf"have the same name: '{names[1]}'\. Rename them"
+    refuses(estimator, frame, Y, message)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, Y).predict(frame)
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-310, 1e-200, 1e-154])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_columns_whose_squares_vanish_are_refused(estimator, unit, container):
+    """They counted as columns of zeros, however well they explain y."""
+    tiny = X.copy()
+    tiny[:, 1] = unit * np.arange(-10, 10)
+    with pytest.raises(ValueError, match=r"'x1': their squares are lost.*another unit"):
+        clone(estimator).fit(container(tiny), Y)
+    with pytest.raises(ValueError, match="'pressure': their squares are lost"):
+        clone(estimator).fit(pd.DataFrame(tiny, columns=["a", "pressure", "c", "d"]), Y)
+    tiny[0, 1] = 1.0
+    fitted = clone(estimator).fit(container(tiny), Y)
+    assert np.isfinite(fitted.coef_).all()
+
+
+def test_a_stream_may_hold_a_tiny_block_but_not_a_tiny_column(estimator):
+    tiny = X * [1.0, 1e-200, 1.0, 1.0]
+    model = estimator.partial_fit(tiny[:10], Y[:10])
+    with pytest.raises(ValueError, match="'x1': their squares are lost"):
+        model.coef_  # noqa: B018
+    assert np.isfinite(model.partial_fit(X[10:], Y[10:]).coef_).all()

@@ -207,8 +207,10 @@ def test_single_precision_equals_double_precision_of_the_same_numbers(estimator)
     X, y = data.X.astype(np.float32), data.y.astype(np.float32)
     reference = clone(estimator).fit(X.astype(float), y.astype(float))
     model = estimator.fit(X, y)
-    assert model.coef_.dtype == np.float64
-    assert_equivalent(model, reference, rtol=1e-9)
+    assert model.coef_.dtype == np.float32
+    assert_equivalent(model, reference, rtol=1e-6)
+    for name in ("noise_variance_", "log_evidence_", "covariance_", "prior_variance_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(reference, name))
     np.testing.assert_allclose(model.predict(X), reference.predict(X.astype(float)), rtol=1e-6)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ardea
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
-from ardea.priors import Gamma
+from ardea.priors import Gamma, Log
 from conftest import (
     FAMILY,
     assert_same_fit,
@@ -49,7 +49,13 @@ COMMON_DEFAULTS = {
     "ignore:Every model of the path:UserWarning",
 )
 @parametrize_with_checks(
-    [*(kind() for kind in FAMILY), ARDSearch(ARDvi()), ARDSearch(MAPSTSBL(), criterion="cv", cv=2)]
+    [
+        *(kind() for kind in FAMILY),
+        ARDSearch(ARDvi()),
+        ARDSearch(MAPSTSBL(), criterion="cv", cv=2),
+        ARDSearch(ARDvi(), [2.0, 8.0], criterion="stability", n_resamples=3, random_state=0),
+        ARDSearch(ARDr(), {"prior": [Log(20.0), Gamma(0.5, 1.0)]}),
+    ]
 )
 def test_scikit_learn_rules(estimator, check):
     check(estimator)

@@ -5,11 +5,12 @@ import pytest
 from scipy.special import comb
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
+from ardea.priors import Gamma, Linear, Log
 
 M, D = 80, 30
 TERMS = [2, 5, 11]
@@ -188,6 +189,9 @@ def test_plot_path_shows_terms_and_criterion(data):
         ({"strengths": {"beta": [1.0]}}, "no parameter beta"),
         ({"estimator": [ARD(), ARDvi()], "strengths": [[1.0]]}, "one for each"),
         ({"cv": 0}, "cv"),
+        ({"estimator": ARD(), "strengths": [1.0, 2.0]}, "ARD has no strength to vary"),
+        ({"strengths": []}, "no value for alpha"),
+        ({"estimator": ARDr(), "strengths": {"prior": ["log"]}}, "prior='log' is not a prior"),
     ],
 )
 def test_bad_settings_are_refused(data, settings, message):
@@ -199,6 +203,115 @@ def test_several_targets_are_refused(data):
     X, y = data
     with pytest.raises(ValueError, match="one target"):
         ARDSearch(ARDvi()).fit(X, np.column_stack([y, y]))
+
+
+@pytest.mark.parametrize("criterion", ["evidence", "bic", "stability", "oracle"])
+def test_results_are_the_criterion_in_the_words_of_scikit_learn(data, criterion):
+    truth = np.isin(np.arange(D), TERMS)
+    search = ARDSearch(ARDvi(), [1.0, 4.0, 16.0], criterion, truth, n_resamples=4, random_state=0).fit(*data)
+    results = search.cv_results_
+    assert results["params"] == [{"alpha": 16.0}, {"alpha": 4.0}, {"alpha": 1.0}]
+    assert list(results["param_alpha"]) == [16.0, 4.0, 1.0]
+    np.testing.assert_array_equal(results["mean_test_score"], -search.path_["score"])
+    assert set(results) == {"params", "param_alpha", "mean_test_score", "rank_test_score"}
+    assert results["rank_test_score"][search.best_index_] == 1
+    assert results["params"][search.best_index_] == search.best_params_
+
+
+def test_results_of_cross_validation_are_those_of_a_grid_search(data):
+    X, y = data
+    strengths, folds = [16.0, 4.0, 1.0], KFold(4, shuffle=True, random_state=0)
+    ours = ARDSearch(ARDvi(), strengths, "cv", cv=folds).fit(X, y).cv_results_
+    grid = GridSearchCV(ARDvi(), {"alpha": strengths}, cv=folds, scoring="neg_mean_squared_error").fit(X, y)
+    theirs = grid.cv_results_
+    assert {name for name in theirs if "time" not in name} == set(ours)
+    assert ours["params"] == theirs["params"]
+    for name in set(ours) - {"params"}:
+        np.testing.assert_allclose(ours[name].astype(float), theirs[name].astype(float), rtol=1e-5, err_msg=name)
+
+
+def test_models_that_take_no_part_come_last_in_the_results():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 100))
+    y = 3 * X[:, 0] + rng.normal(size=40)
+    search = ARDSearch(ARDvi(), [1.0, 2.0, 9.0, 12.0]).fit(X, y)
+    rank, eligible = search.cv_results_["rank_test_score"], search.path_["eligible"]
+    assert 0 < eligible.sum() < 4
+    assert rank[eligible].max() < rank[~eligible].min()
+
+
+def test_parameters_that_a_method_lacks_are_masked_in_the_results(data):
+    search = ARDSearch([ARD(), ARDvi()], [{"fit_intercept": [True, False]}, [2.0, 8.0]]).fit(*data)
+    np.testing.assert_array_equal(search.cv_results_["param_alpha"].mask, [True, True, False, False])
+    assert list(search.cv_results_["param_fit_intercept"][:2]) == [True, False]
+
+
+def test_priors_are_chosen_between(data):
+    """Each model is the one fitted alone, whatever stood before it on the path."""
+    X, y = data
+    priors = [Linear(0.0), Log(30.0), None, Gamma(0.5, 1.0)]
+    search = ARDSearch(ARDr(), {"prior": priors, "lam": [1.0, 50.0]}).fit(X, y)
+    assert [params["prior"] for params in search.cv_results_["params"]] == [one for one in priors for _ in range(2)]
+    for params, coef in zip(search.cv_results_["params"], search.path_["coef"], strict=True):
+        np.testing.assert_allclose(coef, ARDr(**params).fit(X, y).coef_, rtol=1e-5, atol=1e-8)
+    assert search.best_params_["prior"] is search.best_estimator_.prior
+    alone = ARDSearch(ARDr(), {"prior": priors}).fit(X, y)
+    assert np.isnan(alone.best_strength_)
+    assert alone.best_params_ == {"prior": alone.best_estimator_.prior}
+
+
+def test_a_collapse_ends_the_path_of_its_own_parameters_only():
+    """The weak prior keeps more than half as many terms as rows; the strong one after it is fitted all the same."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 100))
+    y = 3 * X[:, 0] + rng.normal(size=40)
+    weak, strong = Linear(0.0), Linear(1e4)
+    search = ARDSearch(ARDr(noise_variance=0.1), {"prior": [weak, strong]}).fit(X, y)
+    assert search.path_["k"][0] > 20
+    assert search.path_["k"][1] == ARDr(prior=strong, noise_variance=0.1).fit(X, y).support_.sum() <= 10
+
+
+@pytest.mark.parametrize("several", [np.array, list])
+def test_a_strength_may_be_one_for_every_column(data, several):
+    X, y = data
+    strengths = [np.full(D, 4.0), np.where(np.arange(D) < 10, 2.0, 30.0)]
+    search = ARDSearch(ARDvi(), {"alpha": several(strengths)}).fit(X, y)
+    assert len(search.path_["k"]) == 2
+    for strength, coef in zip(strengths, search.path_["coef"], strict=True):
+        np.testing.assert_allclose(coef, ARDvi(strength).fit(X, y).coef_, rtol=1e-5, atol=1e-8)
+
+
+def test_lists_of_columns_may_be_varied(data):
+    choices = [None, [7], [8, 9]]
+    search = ARDSearch(ARDvi(), {"alpha": [9.0], "always_keep": choices}).fit(*data)
+    assert [params["always_keep"] for params in search.cv_results_["params"]] == choices
+    assert search.path_["coef"][1][7] != 0
+    assert (search.path_["coef"][2][[8, 9]] != 0).all()
+
+
+def test_splits_may_be_given_as_rows(data):
+    X, y = data
+    folds = KFold(3)
+    one = ARDSearch(ARDvi(), [2.0, 9.0], "cv", cv=folds).fit(X, y).path_
+    for cv in (list(folds.split(X)), iter(folds.split(X))):
+        np.testing.assert_array_equal(
+            ARDSearch(ARDvi(), [2.0, 9.0], "cv", cv=cv).fit(X, y).path_["score"], one["score"]
+        )
+
+
+def test_one_split_has_no_standard_error(data):
+    """The least error wins."""
+    X, y = data
+    split = [(np.arange(50), np.arange(50, M))]
+    search = ARDSearch(ARDvi(), [1.0, 4.0, 16.0], "cv", cv=split).fit(X, y)
+    assert search.best_index_ == np.argmax(search.cv_results_["split0_test_score"])
+
+
+@pytest.mark.parametrize(("criterion", "message"), [("stability", r"halves.*n_samples=1\."), ("cv", "n_samples=1")])
+def test_one_row_is_too_few_to_split(data, criterion, message):
+    X, y = data
+    with pytest.raises(ValueError, match=message):
+        ARDSearch(ARDvi(), criterion=criterion).fit(X[:1], y[:1])
 
 
 def test_progress_with_the_time_left_is_shown_when_asked(data, capsys):

@@ -163,6 +163,23 @@ def test_a_gamma_prior_needs_positive_parameters(bad):
         Gamma(*bad)
 
 
+def test_a_gamma_prior_without_rate_is_refused_where_the_cost_has_no_minimum():
+    """One column with θᵀy far above the noise: log|Σ_y| + yᵀΣ_y⁻¹y − 2(shape − 1) ln γ, whose constant is left out."""
+    gamma, rho, noise, explained = np.geomspace(1e-2, 1e12, 200), 7.0, 0.3, 50.0
+
+    def cost(shape):
+        total = noise + gamma * rho
+        return np.log(total) - explained * gamma * rho / total - 2 * (shape - 1) * np.log(gamma)
+
+    for shape in (1.5, 1.6, 3.0):
+        assert (np.diff(cost(shape)) < 1e-12).all()
+        with pytest.raises(ValueError, match=r"shape < 1\.5; got .*the larger γ is, the better.*rate above 0"):
+            Gamma(shape, 0.0)
+        assert Gamma(shape, 1e-9).convex is not None
+    assert 0 < np.argmin(cost(1.49)) < gamma.size - 1
+    assert Gamma(1.49, 0.0).convex is not None
+
+
 @pytest.mark.parametrize("bad", [(-1.0, 1.0), (2.0, 1.0), (1.0, 1.0)])
 def test_bounds_must_be_in_order(bad):
     with pytest.raises(ValueError, match="Bounds"):

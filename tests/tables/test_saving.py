@@ -37,7 +37,10 @@ def assert_same(one, other, where="model"):
     if isinstance(one, np.ndarray):
         assert one.dtype == other.dtype, where
         assert one.shape == other.shape, where
-        assert one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes(), where
+        if one.dtype == object:
+            assert_same(one.tolist(), other.tolist(), where)
+        else:
+            assert one.tobytes() == other.tobytes(), where
     elif isinstance(one, int | float | np.number):
         assert np.array(one, dtype=float).tobytes() == np.array(other, dtype=float).tobytes(), where
     elif isinstance(one, list | tuple):
@@ -164,6 +167,12 @@ def test_search(criterion, tmp_path):
     assert_same(fitted(search), fitted(twin))
     assert_same_answers(search, twin)
     pd.testing.assert_frame_equal(search.path_.to_frame(), twin.path_.to_frame())
+
+
+def test_search_among_priors(tmp_path):
+    grid = {"prior": [priors.Log(20.0), priors.Gamma(0.5, 1.0), None], "lam": [2.0, 30.0]}
+    search = ARDSearch(ARDr(), grid).fit(DATA.X, DATA.y)
+    assert_same(fitted(search), fitted(again(search, tmp_path)))
 
 
 @pytest.mark.parametrize("solved", [True, False])

@@ -1033,6 +1033,7 @@ def test_supports_of_abess_on_easy_problems(seed):
     assert_allclose(ours.coef_[ours.support_], theirs.coef_[ours.support_], rtol=0.02)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 def test_pysindy_with_our_optimizer_finds_what_stlsq_finds_without_noise():
     """Exact derivatives of Lorenz 63: both must return the equations themselves."""
     pysindy = pytest.importorskip("pysindy")

@@ -174,9 +174,11 @@ def made(kind, recipe, **parameters):
 
 
 def assert_same_bits(one, other):
-    """Every number of two fits is the same, to the last bit."""
+    """Every number of two fits is the same, to the last bit of its precision."""
     for name in (*NUMBERS, "support_", "n_iter_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        value, expected = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
+        np.testing.assert_array_equal(value, expected.astype(value.dtype), err_msg=name)
+    np.testing.assert_array_equal(one.equations_[0].coefficients, other.equations_[0].coefficients)
     np.testing.assert_array_equal(one.covariance_, other.covariance_)
     np.testing.assert_array_equal(one.trace_.cost, other.trace_.cost)
 
@@ -258,10 +260,11 @@ def test_a_target_whose_square_is_no_number_is_refused(unit):
         ARD().fit(data.X, unit * data.y)
 
 
-def test_a_dropped_column_in_any_unit():
+@pytest.mark.parametrize("unit", [1e-149, 1e149])
+def test_a_dropped_column_in_any_unit(unit):
     """γ = 0 and a coefficient of 0 do not depend on the unit; 0·∞ is not 0."""
     data = sparse_data(sigma=1.0)
-    X = np.column_stack([data.X, 1e-170 * np.random.default_rng(1).normal(size=len(data.y))])
+    X = np.column_stack([data.X, unit * np.random.default_rng(1).normal(size=len(data.y))])
     model = fitted(SparseARD(), X, data.y)
     assert not model.support_[-1]
     assert np.isfinite(model.prior_variance_).all()
@@ -504,7 +507,7 @@ def test_data_are_left_alone(kind, recipe, layout, dtype):
 
 @given(kind=kinds, recipe=anything, dtype=st.sampled_from([np.float32, np.int64, np.int16, np.uint8, bool]))
 def test_type_of_the_numbers_changes_no_bit(kind, recipe, dtype):
-    """Only the numbers count."""
+    """Only the numbers count; coefficients of columns in single precision are rounded to it at the end."""
     X, y, weight = recipe.data()
     X, y = (np.abs(100 * array / np.abs(array).max(initial=np.finfo(float).tiny)).astype(dtype) for array in (X, y))
     typed = fitted(made(kind, recipe), X, y, weight)

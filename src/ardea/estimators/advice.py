@@ -4,6 +4,7 @@ A fit is looked at once it has ended, on what it computed anyway. With ρ the sq
 projected out) and r_ij their correlations:
 
 - few rows: fewer than five degrees of freedom are left for σ², whose relative error √(2/ν) is then above 63 %;
+- tiny noise: σ² is at its floor, 1e-16 of the mean square of y, below which rounding error decides;
 - near duplicates: |r_ij| > .999 between two columns that were both kept;
 - alternatives: a dropped column j with |r_ij| > .95 to a kept one, such that j in place of i raises
   m ln RSS (or RSS/σ², σ² known) by less than 2.
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ardea.core.evidence import FLOOR_TALL, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
@@ -50,6 +52,10 @@ class ConstantTargetWarning(AdviceWarning):
 
 class FewRowsWarning(AdviceWarning):
     """Hardly any rows are left to learn the noise variance from (docs/warnings/few_rows)."""
+
+
+class TinyNoiseWarning(AdviceWarning):
+    """The noise is so small beside y that rounding errors decide (docs/warnings/tiny_noise)."""
 
 
 class DuplicateColumnsWarning(AdviceWarning):
@@ -148,7 +154,7 @@ def fit_advice(
     if problem.total == 0:
         text = "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
         return [(text, ConstantTargetWarning)]
-    told = [] if known_noise else _on_few_rows(problem, fit, coordinates)
+    told = [] if known_noise else _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
 
 
@@ -163,6 +169,17 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
         "(docs/warnings/few_rows)."
     )
     return [(text, FewRowsWarning)]
+
+
+def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
+    if fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9):
+        return []
+    text = (
+        f"The terms explain y up to {np.sqrt(FLOOR_TALL):.0e} of its size. Below that, rounding errors decide: σ² is "
+        "held there, and finer terms and intervals mean nothing. If y was computed without noise, ignore the "
+        "intervals; else subtract from y what you know of it, and fit the rest (docs/warnings/tiny_noise)."
+    )
+    return [(text, TinyNoiseWarning)]
 
 
 def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, names: Sequence[str]) -> list[Advice]:

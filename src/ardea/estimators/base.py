@@ -7,7 +7,7 @@ all come from the equations.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from numbers import Real
@@ -34,6 +34,7 @@ from ardea.estimators.inputs import (
     checked_positive,
     checked_rows,
     checked_wish,
+    is_single,
     meet_columns,
 )
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
@@ -55,12 +56,18 @@ def _solved_for(name: str, text: str) -> cached_property[Any]:
     return cached_property(value)
 
 
-def _of_each(function: Callable[[Equation], Any], text: str, *, stacked: bool = True) -> cached_property[Any]:
-    """Return a fitted attribute that follows from each equation: one value, or those of all targets."""
+def _of_each(
+    function: Callable[[Equation], Any], text: str, *, stacked: bool = True, like_columns: bool = False
+) -> cached_property[Any]:
+    """Return a fitted attribute that follows from each equation: one value, or those of all targets.
+
+    `like_columns`: in the precision of X, as in scikit-learn.
+    """
 
     def value(self: BaseARD) -> Any:
         values = [function(one) for one in self.equations_]
-        return self._stacked(values) if stacked or self._one_target else values
+        answer = self._stacked(values) if stacked or self._one_target else values
+        return _in_single(answer, keep_zeros=True) if like_columns and self._single else answer
 
     value.__doc__ = text
     return cached_property(value)
@@ -101,6 +108,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self._forget()
         self._stream: CompressedRows | None = None
         self._ranges, self._one_target = rows.ranges, rows.one_target
+        # Coefficients and predictions are given in the precision of X; computed they are in double.
+        self._single = rows.single
         self._solve(rows)
         return self
 
@@ -135,6 +144,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         whole = block if stream is None else stream.merge(block)
         self._stream, self._ranges = whole, whole.ranges
         self._one_target = rows.one_target if stream is None else self._one_target
+        self._single = rows.single and (stream is None or self._single)
         self._forget()
         return self
 
@@ -157,7 +167,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     def _like(self, other: Any, rows: CheckedRows) -> None:
         """Take over the columns of another model of the same rows."""
         meet_columns(self, other.n_features_in_, getattr(other, "feature_names_in_", None), first=True)
-        self._stream, self._ranges, self._one_target = None, rows.ranges, True
+        self._stream, self._ranges, self._one_target, self._single = None, rows.ranges, True, rows.single
 
     def _forget(self) -> None:
         for name in _fitted_names():
@@ -170,10 +180,12 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     kkt_gap_ = _solved_for("kkt_gap_", "Certificate of every target.")
     n_iter_ = _solved_for("n_iter_", "Steps of the outer loop.")
     trace_ = _solved_for("trace_", "What happened on the way.")
-    coef_ = _of_each(lambda one: one.spread(one.coefficients), "Posterior means; exactly zero for dropped terms.")
-    intercept_ = _of_each(lambda one: one.intercept or 0.0, "Posterior mean of the constant.")
+    coef_ = _of_each(
+        lambda one: one.spread(one.coefficients), "Posterior means; exactly zero for dropped terms.", like_columns=True
+    )
+    intercept_ = _of_each(lambda one: one.intercept or 0.0, "Posterior mean of the constant.", like_columns=True)
     support_ = _of_each(lambda one: one.spread(np.ones(len(one.support))) > 0, "Which terms are kept.")
-    coef_std_ = _of_each(lambda one: one.spread(one.std), "Posterior standard deviations.")
+    coef_std_ = _of_each(lambda one: one.spread(one.std), "Posterior standard deviations.", like_columns=True)
     covariance_ = _of_each(lambda one: one.covariance, "Posterior covariance of the kept terms.", stacked=False)
     noise_variance_ = _of_each(lambda one: one.posterior.noise_variance, "Noise variance σ².")
     prior_variance_ = _of_each(
@@ -285,8 +297,10 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : ndarray of the same shape, if asked for
+            Both are in single precision (float32) if the columns fitted and those given here are, and it can hold them.
         """
         check_is_fitted(self)
+        answers: Iterator[Any]
         at: Any = partial(predicted, self.equations_, self._one_target)
         if is_lazy(X):
             from ardea.distributed.compress import predicted as predicted_lazily
@@ -294,9 +308,13 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             n_targets = None if self._one_target else len(self.equations_)
             fitted_to = (self.n_features_in_, getattr(self, "feature_names_in_", None), n_targets)
             answers = (predicted_lazily(partial(at, std=std), X, *fitted_to) for std in (False, True))
+            if self._single and is_single(X):
+                answers = (answer.astype(np.float32) for answer in answers)
         else:
             blocks = self._blocks(X)
             answers = (np.concatenate([at(block, std=std) for block in blocks]) for std in (False, True))
+            if self._single and is_single(blocks[0]):
+                answers = map(_in_single, answers)
         return tuple(answers) if return_std else next(answers)
 
     def _blocks(self, X: Any) -> list[Any]:
@@ -352,17 +370,23 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
         return np.asarray(self._stacked(draws))
 
-    def summary(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Summary:
+    def summary(
+        self, level: float = 0.95, kind: IntervalKind = "posterior", names: Sequence[str] | None = None
+    ) -> Summary:
         """Return the kept terms with their intervals as a table that prints.
 
         Parameters
         ----------
         level, kind
             As for `credible_interval`.
+        names : sequence of str, optional
+            Names of all columns of X, where X had none or others should be shown. In a pipeline the steps before know
+            them: ``pipeline[-1].summary(names=pipeline[:-1].get_feature_names_out())``.
         """
         check_is_fitted(self)
         _check_interval(level, kind)
-        parts = [equation.table(level, kind) for equation in self.equations_]
+        equations = self.equations_ if names is None else [one.with_names(names) for one in self.equations_]
+        parts = [equation.table(level, kind) for equation in equations]
         table = {title: [cell for part in parts for cell in part[title]] for title in parts[0]}
         if not self._one_target:
             lefts = [one.name for one in self.equations_ for _ in one.support]
@@ -391,6 +415,17 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         """Return the source of a plain function of the kept columns; see :func:`ardea.equation.python_function`."""
         check_is_fitted(self)
         return python_function(self.equations_, name)
+
+
+def _in_single(values: Any, *, keep_zeros: bool = False) -> Any:
+    """Return numbers in single precision, or as they are where it cannot hold them.
+
+    `keep_zeros`: nor where a number would become zero, which is how a dropped term looks.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = np.float32(values)
+    lost = np.isinf(narrow) | ((narrow == 0) & (np.asarray(values) != 0) & keep_zeros)
+    return values if lost.any() else narrow
 
 
 def _fitted_names() -> list[str]:

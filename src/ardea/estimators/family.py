@@ -47,7 +47,7 @@ class ARD(BaseARD):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Posterior means; exactly zero for dropped terms.
+        Posterior means; exactly zero for dropped terms. In single precision if X is, like `intercept_` and `coef_std_`.
     intercept_ : float or ndarray of shape (n_targets,)
         Posterior mean of the constant.
     support_ : boolean ndarray of the shape of coef_

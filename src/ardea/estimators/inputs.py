@@ -5,8 +5,10 @@ Every refusal has a message that says what to do.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,10 +30,13 @@ from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
+from ardea.names import default_names
 from ardea.priors import Convex, Prior
 
 # Columns named in one message: a convention.
 MOST_NAMED = 5
+# Squares of smaller numbers lose digits, and vanish below 1e-162; y is held to the same bound.
+SMALLEST_COLUMN = 1e-150
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,14 @@ class CheckedRows:
     ranges: Array | None  # least and greatest value of every column
     one_target: bool  # whether y had one axis
     used: NDArray[np.bool_] | None = None  # which of the rows given count, where not all do
+    names: Sequence[str] | None = None  # of the columns, where they have any
+    single: bool = False  # whether X came in single precision
 
     @classmethod
     def of_compressed(cls, rows: CompressedRows) -> CheckedRows:
         """Take rows that were checked when they were compressed."""
         nothing = np.empty((0, rows.n_targets))
-        return cls(rows, nothing, None, rows.ranges, rows.one_target)
+        return cls(rows, nothing, None, rows.ranges, rows.one_target, names=rows.names)
 
     @property
     def n_columns(self) -> int:
@@ -75,6 +82,7 @@ class CheckedRows:
         """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
         X, Y, weight = self.X, self.Y, self.weight
         m, d = X.shape
+        self._refuse_tiny_columns()
         if isinstance(X, Operator):
             return pose_implicit(X, Y, weight, intercept=intercept, keep=keep)
         # Peaks of memory as measured on several shapes; ill-conditioned columns may need half as much again.
@@ -88,9 +96,25 @@ class CheckedRows:
         require(8 * (copies * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
         return pose_array(X, Y, weight, intercept=intercept, keep=keep)
 
+    def _refuse_tiny_columns(self) -> None:
+        """Refuse columns whose squares vanish: they would count as zeros, however well they explain y."""
+        if self.ranges is None:
+            return
+        largest = np.abs(self.ranges).max(axis=0)
+        tiny = np.flatnonzero((largest > 0) & (largest < SMALLEST_COLUMN))
+        if tiny.size == 0:
+            return
+        names = default_names(self.n_columns) if self.names is None else self.names
+        listed = _listed([str(names[int(j)]) for j in tiny])
+        raise ValueError(
+            f"No number is above {SMALLEST_COLUMN:g} in the columns {listed}: their squares are lost to "
+            "rounding. Give these columns in another unit, or leave them out."
+        )
+
 
 def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CheckedRows:
     """Check what was passed to `fit` or (not the first block) `partial_fit`, and set or compare the model's columns."""
+    _refuse_queries_and_repeated_names(X=X, y=y, sample_weight=sample_weight)
     if any(map(is_lazy, (X, y, sample_weight))):
         from ardea.distributed.compress import LazyRows, compressed
 
@@ -98,7 +122,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
         meet_columns(model, lazy.X.shape[1], lazy.names, first=first)
         if first and hasattr(model, "_checked"):
             model._checked(lazy.X.shape[1])  # before anything is computed
-        return CheckedRows.of_compressed(compressed(lazy, verbose=model.verbose))
+        return replace(CheckedRows.of_compressed(compressed(lazy, verbose=model.verbose)), single=is_single(lazy.X))
     if isinstance(X, CompressedRows):
         if y is not None or sample_weight is not None:
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
@@ -108,7 +132,8 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
     y = np.asarray(y, dtype=np.float64)
-    rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1)
+    names = getattr(model, "feature_names_in_", None)
+    rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1, names=names, single=is_single(X))
     return rows if sample_weight is None else _weighted(rows, sample_weight)
 
 
@@ -131,6 +156,7 @@ def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, An
 
 def checked_new_rows(model: Any, X: Any) -> Any:
     """Check what was passed to `predict`; sparse rows are returned so that they can be cut into blocks."""
+    _refuse_queries_and_repeated_names(X=X)
     if isinstance(X, Operator):
         if X.shape[1] == model.n_features_in_:
             return X
@@ -140,13 +166,20 @@ def checked_new_rows(model: Any, X: Any) -> Any:
     return X.tocsr() if sparse.issparse(X) else X
 
 
+def is_single(X: Any) -> bool:
+    """Whether an array, a sparse matrix or a data frame holds numbers of single precision only."""
+    if hasattr(X, "dtypes"):
+        return all(kind == np.float32 for kind in X.dtypes)
+    return bool(getattr(X, "dtype", None) == np.float32)
+
+
 def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:
     """Return what scikit-learn's checks pass.
 
     Words and dates in a data frame are refused (some would turn into numbers), and it is said where NaN and infinity
     are.
     """
-    if advice := _not_numbers(X):
+    if advice := _not_numbers("X", X) or _not_numbers("y", target.get("y")):
         raise ValueError(advice)
     try:
         types = (np.float64, np.float32)
@@ -197,30 +230,81 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used)
 
 
+def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:
+    """Refuse LazyFrames of polars, which hold no rows yet, and frames in which a name stands for several columns."""
+    for name, data in {"X": X, **others}.items():
+        kind = type(data)
+        if kind.__name__ == "LazyFrame" and kind.__module__.partition(".")[0] == "polars":
+            raise ValueError(f"{name} is a polars LazyFrame, a query that has not run yet. Pass {name}.collect().")
+    columns: Any = getattr(X, "columns", None)
+    if getattr(columns, "is_unique", None) is not False:  # polars has no such names; what Dask delays has no answer
+        return
+    repeated = [str(name) for name, count in Counter(columns).items() if count > 1]
+    raise ValueError(
+        f"Several columns of X have the same name: {_listed(repeated)}. Rename them, so that results can be told "
+        "apart, or pass X.to_numpy()."
+    )
+
+
 def _refuse_masks_and_dates(what: str, data: Any) -> None:
-    """Refuse masked cells, which mean that a value is missing, and NumPy's dates, which are no numbers of a unit."""
+    """Refuse masked cells, which mean that a value is missing, and dates, which are no numbers of a unit."""
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         first = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(data))[0])
         raise ValueError(
             f"{what} has {np.ma.count_masked(data)} masked cells, the first at {first}: these values are missing. "
             f"Leave their rows out, or fill the cells ({what}.filled(…))."
         )
-    if getattr(getattr(data, "dtype", None), "kind", None) in ("m", "M"):
+    if _holds_dates(data):
         raise ValueError(
             f"{what} holds dates or times. Turn them into numbers of a unit first, for example days: "
             f"({what} - {what}.min()) / np.timedelta64(1, 'D')."
         )
 
 
-def _not_numbers(X: Any) -> str | None:
+def _holds_dates(data: Any) -> bool:
+    """Whether an array, a series, or the first row of a list holds dates, times or durations."""
+    kind: Any = getattr(data, "dtype", None)
+    if getattr(kind, "kind", None) in ("m", "M"):
+        return True
+    if hasattr(kind, "is_temporal"):  # polars
+        return bool(kind.is_temporal())
+    if getattr(kind, "kind", None) == "O" and not sparse.issparse(data):
+        return any(map(_is_date, np.asarray(data).flat))
+    while isinstance(data, list | tuple) and data:
+        if any(map(_is_date, data)):
+            return True
+        data = data[0]
+    return False
+
+
+def _is_date(value: Any) -> bool:
+    return isinstance(value, np.datetime64 | np.timedelta64 | date | time | timedelta) or (
+        type(value).__name__ == "Period"  # of pandas, which is not loaded for this
+    )
+
+
+def _not_numbers(what: str, data: Any) -> str | None:
     """Name the columns of a data frame that hold text or dates."""
-    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+    if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
         return None
-    strange = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_numeric(X[name], kind)]
+    kinds = enumerate(zip(data.columns, data.dtypes, strict=True))
+    strange = [str(name) for j, (name, kind) in kinds if not _is_numeric(_column(data, j), kind)]
     if not strange:
         return None
-    listed = ", ".join(repr(name) for name in strange[:MOST_NAMED]) + (", …" if len(strange) > MOST_NAMED else "")
-    return f"Not numbers: the columns {listed}. Drop them (X.drop(columns=[…])), or turn them into numbers first."
+    return (
+        f"Not numbers: the columns {_listed(strange)} of {what}. Drop them ({what}.drop(columns=[…])), or turn them "
+        "into numbers first."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first of some names for a message."""
+    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+
+
+def _column(data: Any, j: int) -> Any:
+    """Return a column of a pandas or polars frame by its place."""
+    return data.iloc[:, j] if hasattr(data, "iloc") else data[:, j]
 
 
 def _is_numeric(column: Any, kind: Any) -> bool:

@@ -24,9 +24,8 @@ are not fitted; the path repeats that model for them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import product
 from numbers import Integral
 from typing import Any
 
@@ -37,7 +36,6 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ardea import rates
 from ardea.core.compression import CompressedRows
 from ardea.core.implicit import Operator
 from ardea.core.loop import Fit
@@ -45,6 +43,7 @@ from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD, predicted
+from ardea.estimators.grids import grid_of, is_number, name_of_strength
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
 from ardea.show import fits
@@ -53,10 +52,6 @@ from ardea.show.report import ShowsFit
 RSS_CRITERIA: tuple[Criterion, ...] = ("aic", "bic", "ebic", "ebic2")
 EVIDENCE_CRITERIA: tuple[Criterion, ...] = ("evidence", "aicc")
 CRITERIA = (*EVIDENCE_CRITERIA, *RSS_CRITERIA, "cv", "stability", "oracle")
-# A convention: half an hour's patience for a thousand columns.
-GRID_SIZE = 15
-# Expected false terms at the strong end of a default grid, a convention; the weak end is that of plain ARD.
-FEWEST_FALSE_TERMS = 1e-3
 NONE_ELIGIBLE = (
     "Every model of the path keeps more than a quarter as many terms as there are rows; the sparsest is returned. Try "
     "larger strengths, or add rows."
@@ -70,7 +65,19 @@ class Candidate:
     model: BaseARD
     number: int
     varied: str
-    strength: float
+    parameters: dict[str, Any]
+
+    @property
+    def strength(self) -> float:
+        """The value of what is varied, where that is one number."""
+        value: Any = self.parameters.get(self.varied)
+        return float(value) if is_number(value) else np.nan
+
+    def follows(self, other: Candidate | None) -> bool:
+        """Whether this is the next weaker model: only the strength differs from the one before."""
+        if other is None or other.number != self.number or np.isnan([self.strength, other.strength]).any():
+            return False
+        return all(value is other.parameters[name] for name, value in self.parameters.items() if name != self.varied)
 
 
 @dataclass(frozen=True)
@@ -121,13 +128,13 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         What to fit. A list chooses between methods as well.
     strengths : array-like, dict, or a list of these, optional
         Values of the estimator's strength (`alpha`, `lam`, `tau` or `false_terms`), or a dict of parameters to values,
-        all combinations of which are tried (``{"lam": [...], "eta": [...]}``). With several estimators, one entry for
-        each. None: 15 strengths from plain ARD to an expected .001 false terms.
+        all combinations of which are tried (``{"lam": [...], "eta": [...]}``, ``{"prior": [Log(1.0), Tanh(2.0)]}``).
+        With several estimators, one entry for each. None: 15 strengths from plain ARD to an expected .001 false terms.
     criterion : str, default="evidence"
         One of "evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability", "oracle".
     true_support : boolean array of shape (n_features,), optional
         The truth, for "oracle".
-    cv : int or cross-validation splitter, default=5
+    cv : int, cross-validation splitter or iterable of (train, test) rows, default=5
         Number of blocks of rows for "cv", or how to split them.
     n_resamples : int, default=20
         Number of halves for "stability".
@@ -145,14 +152,21 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
     best_strength_ : float
         Its strength (`alpha`, `lam`, `tau`, or `false_terms` of a default grid); nan for an estimator without one.
     best_params_ : dict
-        All that was varied to get it.
+        What was varied to get it: ``cv_results_["params"][best_index_]``.
     best_index_ : int
         Its place in `path_`.
     coef_, intercept_, equations_, warnings_
         Those of the chosen model.
     path_ : Path
         Dict of arrays: method, what is varied, strength, k, cost, log_evidence, every cheap criterion, the one
-        used ("score"), whether the model took part ("eligible"), support and coef (two-dimensional). `to_frame()`.
+        used ("score"), whether the model took part ("eligible"), and, two-dimensional, support, coef and the mean
+        squared error on every block left out ("split_error"; no blocks unless the criterion is "cv"). `to_frame()`.
+    cv_results_ : dict
+        The same in the words of scikit-learn's searches, model by model: "params", "param_…" for every parameter
+        varied, "mean_test_score" and "rank_test_score". Scores are negated, so that the largest is the best: the
+        criterion, or for "cv" the mean squared error, then also "std_test_score" and "split0_test_score", …. Models
+        that take no part have the last rank. For "cv" the chosen model need not have rank 1: it is the sparsest within
+        one standard error of it. There are no times, for the models of a path share their work.
 
     Examples
     --------
@@ -192,7 +206,9 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         models = self._checked_models()
         rows = self._checked_rows(X, y, sample_weight)
         truth = self._checked_truth(rows.n_columns)
-        candidates = self._candidates(models, rows)
+        candidates = self._candidates(models, rows.n_columns)
+        for candidate in candidates:
+            candidate.model._like(self, rows)
         entries = list(self._shown(_path(candidates, rows), "path", " models", len(candidates)))
         told: list[str] = []
         known = [_row(entry) for entry in entries]
@@ -202,7 +218,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
             told.append(NONE_ELIGIBLE)
         entry = entries[path.best]
         entry.candidate.model._adopt([entry.problem], entry.coordinates, [entry.fit])
-        self._set_attributes(path, entry.candidate.model, told)
+        self._set_attributes(path, [candidate.parameters for candidate in candidates], entry.candidate.model, told)
         for text in told:
             warnings.warn(text, UserWarning, stacklevel=2)
         return self
@@ -242,7 +258,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
             raise ValueError(f"criterion='oracle' needs true_support, a boolean array of length {n_columns}.")
         return truth
 
-    def _candidates(self, models: list[BaseARD], rows: CheckedRows) -> list[Candidate]:
+    def _candidates(self, models: list[BaseARD], n_columns: int) -> list[Candidate]:
         """Return every model of the grid, strongest first within a method."""
         several = isinstance(self.estimator, list | tuple)
         grids = self.strengths if several and self.strengths is not None else [self.strengths] * len(models)
@@ -250,12 +266,10 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
             raise ValueError(f"strengths has {len(grids)} entries for {len(models)} estimators: give one for each.")
         candidates = []
         for number, (model, grid) in enumerate(zip(models, grids, strict=True)):
-            for parameters in _grid(model, grid, rows.n_columns):
-                varied = next((name for name in (model.method.strength, "false_terms") if name in parameters), "")
+            for parameters in grid_of(model, grid, n_columns):
                 one = clone(model).set_params(**parameters)
                 one._check_parameters()
-                one._like(self, rows)
-                candidates.append(Candidate(one, number, varied or "", float(parameters.get(varied, np.nan))))
+                candidates.append(Candidate(one, number, name_of_strength(model, parameters), parameters))
         return candidates
 
     def _scored(
@@ -273,20 +287,21 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
                 f"criterion={self.criterion!r} rests on the residual sum of squares, which fails where columns "
                 "outnumber rows: it keeps far too many terms. Use 'evidence'."
             )
+        errors = np.empty((len(entries), 0))
         if truth is not None:
             score, eligible = (table["support"] != truth).sum(axis=1).astype(float), np.ones_like(eligible)
         elif self.criterion == "cv":
-            score = self._cross_validated(entries, rows, table["k"], eligible)
+            errors = self._split_errors(entries, rows)
+            score = _one_standard_error(errors, table["k"], eligible)
         else:
             score = -self._stability(entries, rows) if self.criterion == "stability" else table[self.criterion]
-        return {"score": score, "eligible": eligible}
+        return {"score": score, "eligible": eligible, "split_error": errors}
 
-    def _set_attributes(self, path: Path, best: BaseARD, told: list[str]) -> None:
-        """Set the fitted attributes, given the path, its best model (fitted) and what was told of the search."""
+    def _set_attributes(self, path: Path, params: list[dict[str, Any]], best: BaseARD, told: list[str]) -> None:
+        """Set the fitted attributes, given the path, what was varied, the best model (fitted) and what was told."""
         self.path_, self.best_index_, self.best_estimator_ = path, path.best, best
         self.best_strength_ = float(path["strength"][path.best])
-        varied = _grid_names(best, self.strengths)
-        self.best_params_ = {name: value for name, value in best.get_params().items() if name in varied}
+        self.best_params_, self.cv_results_ = params[path.best], _results(path, params)
         self.coef_, self.intercept_ = best.coef_, best.intercept_
         self.equations_, self.warnings_ = best.equations_, [*told, *best.warnings_]
 
@@ -303,17 +318,12 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         paths = jobs(delayed(lambda subset: list(_path(candidates, rows.subset(subset))))(subset) for subset in subsets)
         return list(self._shown(paths, self.criterion, " paths", len(subsets)))
 
-    def _cross_validated(self, entries: list[Entry], rows: CheckedRows, k: Array, eligible: NDArray[np.bool_]) -> Array:
-        """Return the score of the one-standard-error rule: k for models within it, the error beyond."""
+    def _split_errors(self, entries: list[Entry], rows: CheckedRows) -> Array:
+        """Return the mean squared error of every model on every block of rows left out."""
         splits = self._splits(rows)
         paths = self._resampled(entries, rows, [train for train, _ in splits])
         pairs = zip(paths, splits, strict=True)
-        errors = np.array([[_error(entry.equation, rows, out) for entry in path] for path, (_, out) in pairs])
-        mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(len(splits))
-        best = int(np.argmin(np.where(eligible, mean, np.inf)))
-        within = eligible & (mean <= mean[best] + spread[best])
-        # Within one standard error the sparsest wins; the rest are ranked behind all of them by their error.
-        return np.where(within, k - k.max() - 1.0, mean / mean[best])
+        return np.array([[_error(entry.equation, rows, out) for entry in path] for path, (_, out) in pairs]).T
 
     def _splits(self, rows: CheckedRows) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Return the rows to fit and those left out: blocks of the rows that count, or what a splitter says of all."""
@@ -328,6 +338,10 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
     def _stability(self, entries: list[Entry], rows: CheckedRows) -> Array:
         """Return Φ of every strength: 1 for the same support on every half of the rows, 0 for chance."""
         m = rows.X.shape[0]
+        if m < 2:
+            raise ValueError(
+                f"criterion='stability' fits halves of the rows, and n_samples={m}. Give more rows, or use 'evidence'."
+            )
         generator = check_random_state(self.random_state)
         halves = [np.sort(generator.permutation(m)[: m // 2]) for _ in range(self.n_resamples)]
         paths = self._resampled(entries, rows, halves)
@@ -356,6 +370,7 @@ def _path(candidates: Sequence[Candidate], rows: CheckedRows) -> Iterator[Entry]
     """Fit every candidate: one compression per choice of flat columns, one task per method and its limits."""
     posed: dict[Any, tuple[list[Problem], Coordinates]] = {}
     tasks: dict[Any, Task] = {}
+    before: Candidate | None = None
     near: Fit | None = None
     for candidate in candidates:
         model = candidate.model
@@ -367,52 +382,42 @@ def _path(candidates: Sequence[Candidate], rows: CheckedRows) -> Iterator[Entry]
         limits = (model.noise_variance, int(model.max_iter), float(model.tol))
         shared = (candidate.number, flat, limits)
         if shared not in tasks:
-            (tasks[shared],), near = tasks_of([problem], coordinates, *limits), None
+            (tasks[shared],) = tasks_of([problem], coordinates, *limits)
+        if not candidate.follows(before):
+            near = None
         # Beyond a collapse weaker strengths keep more terms still; none of them takes part, so none is fitted.
         if near is None or not problem.too_many(near.posterior.active.size, plain=True):
             near = model.method.solve(tasks[shared], wish, near)
+        before = candidate
         yield Entry(candidate, near, problem, coordinates)
 
 
-def _grid(model: BaseARD, grid: Any, n_columns: int) -> Iterator[dict[str, Any]]:
-    """Yield the parameters of every model of a grid, strongest first."""
-    if model.method.strength is None:
-        yield {}
-        return
-    if grid is None:
-        yield from _default_grid(model, n_columns)
-        return
-    if not isinstance(grid, Mapping):
-        grid = {model.method.strength: grid}
-    unknown = set(grid) - set(model.get_params())
-    if unknown:
-        raise ValueError(f"{type(model).__name__} has no parameter {', '.join(sorted(unknown))}.")
-    sparse_first = model.method.sparse_first
-    values = {
-        name: sorted(np.ravel(column).tolist(), reverse=not (sparse_first and name == model.method.strength))
-        for name, column in grid.items()
-    }
-    for combination in product(*values.values()):
-        yield dict(zip(values, combination, strict=True))
+def _one_standard_error(errors: Array, k: Array, eligible: NDArray[np.bool_]) -> Array:
+    """Return the score of the one-standard-error rule: k for models within it, the error beyond."""
+    mean, n_splits = errors.mean(axis=1), errors.shape[1]
+    spread = errors.std(axis=1, ddof=1) / np.sqrt(n_splits) if n_splits > 1 else np.zeros_like(mean)
+    best = int(np.argmin(np.where(eligible, mean, np.inf)))
+    within = eligible & (mean <= mean[best] + spread[best])
+    # Within one standard error the sparsest wins; the rest are ranked behind all of them by their error.
+    return np.where(within, k - k.max() - 1.0, mean / mean[best])
 
 
-def _default_grid(model: BaseARD, n_columns: int) -> Iterator[dict[str, Any]]:
-    """Yield strengths from an expected .001 false terms to those of plain ARD.
-
-    ARDvi's in α, which means the same for any data; those of the others in `false_terms`, since theirs depend on it.
-    """
-    for false_terms in np.geomspace(FEWEST_FALSE_TERMS, rates.NO_PRUNING_RATE * n_columns, GRID_SIZE):
-        rate = min(false_terms / n_columns, rates.NO_PRUNING_RATE)
-        if model.method.strength == "alpha":
-            yield {"alpha": float(rates.strength_for("vi", rate))}
-        else:
-            yield {"false_terms": float(false_terms)}
-
-
-def _grid_names(model: BaseARD, strengths: Any) -> set[str]:
-    grids = strengths if isinstance(strengths, list | tuple) else [strengths]
-    named = {name for grid in grids if isinstance(grid, Mapping) for name in grid}
-    return named | {model.method.strength or "", "false_terms"}
+def _results(path: Path, params: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a path in the words of scikit-learn's searches."""
+    results: dict[str, Any] = {"params": params}
+    for name in sorted({name for one in params for name in one}):
+        column = np.ma.masked_all(len(params), dtype=object)
+        for i, one in enumerate(params):
+            if name in one:
+                column[i] = one[name]
+        results[f"param_{name}"] = column
+    scores, loss = -path["split_error"], path["score"]
+    if scores.shape[1]:
+        results |= {f"split{i}_test_score": column for i, column in enumerate(scores.T)}
+        results["std_test_score"], loss = scores.std(axis=1), -scores.mean(axis=1)
+    behind = np.where(path["eligible"], loss, np.inf) if path["eligible"].any() else loss
+    rank = (1 + np.searchsorted(np.sort(behind), behind)).astype(np.int32)
+    return results | {"mean_test_score": -loss, "rank_test_score": rank}
 
 
 def _row(entry: Entry) -> dict[str, Any]:

@@ -48,7 +48,7 @@ SAID = ("joint_", "time_unit_", "form_", "rows_used_", "misfit_", "process_noise
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
 PATH_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("method", "varied"), "U"),
-    **dict.fromkeys(("strength", "cost", "log_evidence", "noise_variance", "coef", "score"), "f"),
+    **dict.fromkeys(("strength", "cost", "log_evidence", "noise_variance", "coef", "score", "split_error"), "f"),
     **dict.fromkeys((*EVIDENCE_CRITERIA, *RSS_CRITERIA), "f"),
     "k": "i",
     **dict.fromkeys(("support", "eligible"), "b"),
@@ -179,7 +179,8 @@ def _regression_of(model: BaseARD) -> Regression:
     names = getattr(model, "feature_names_in_", None)
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     found = _targets(model) if model._stream is None else model._stream
-    return Regression(bool(model._one_target), None if names is None else list(names), output, found)
+    names = None if names is None else list(names)
+    return Regression(bool(model._one_target), bool(model._single), names, output, found)
 
 
 def _targets(model: BaseARD) -> Targets:
@@ -210,6 +211,7 @@ def _adopt_regression(model: BaseARD, content: Regression) -> None:
     require(content.names is None or len(content.names) == d, "the model", "one of its columns")
     meet_columns(model, d, content.names, first=True)
     model._one_target, model._stream, model._ranges = one, stream, found.ranges
+    model._single = content.single
     if content.output is not None:
         model.set_output(transform=content.output)
     model._checked(d)
@@ -232,14 +234,18 @@ def _choice_of(search: ARDSearch) -> Choice:
 
 def _adopt_choice(search: ARDSearch, content: Choice) -> None:
     """Set what a fit sets; which model is the best follows from the path."""
-    search._checked_models()
+    models = search._checked_models()
     best = _model(content.best)
     require(isinstance(best, BaseARD) and "equations_" in vars(best), "the best model", "a fitted estimator")
     meet_columns(search, best.n_features_in_, getattr(best, "feature_names_in_", None), first=True)
     path = _path(content.path, best.n_features_in_)
-    same = path["method"][path.best] == type(best).__name__ and np.array_equal(path["coef"][path.best], best.coef_)
+    (equation,) = best.equations_
+    coef = equation.spread(equation.coefficients)
+    same = path["method"][path.best] == type(best).__name__ and np.array_equal(path["coef"][path.best], coef)
     require(same, "the search", "one with the path of its best model")
-    search._set_attributes(path, best, content.warnings)
+    params = [candidate.parameters for candidate in search._candidates(models, best.n_features_in_)]
+    require(len(params) == path["k"].size, "the search", "one with the path of its strengths")
+    search._set_attributes(path, params, best, content.warnings)
 
 
 def _path(columns: dict[str, Any], n_features: int) -> Path:
@@ -250,6 +256,7 @@ def _path(columns: dict[str, Any], n_features: int) -> Path:
     require(sound, "the path", "one of a search")
     n = path["k"].size
     shapes = {name: (n, n_features) if name in {"support", "coef"} else (n,) for name in PATH_COLUMNS}
+    shapes["split_error"] = (n, path["split_error"].size // max(n, 1))
     sound = n and all(path[name].shape == shape for name, shape in shapes.items())
     sound = sound and not np.isnan(path["score"]).any() and np.isfinite(path["coef"]).all()
     require(sound and np.all(path["coef"][path["support"]] != 0), "the path", "one of models")

@@ -63,6 +63,7 @@ class Regression:
     """What an estimator found in its rows, or the rows of a stream."""
 
     one_target: bool
+    single: bool  # whether X was in single precision
     names: list[str] | None
     output: Literal["default", "pandas", "polars"] | None
     found: Targets | CompressedRows

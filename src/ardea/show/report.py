@@ -274,11 +274,12 @@ def chosen_how(model: Any) -> str:
     >>> import numpy as np
     >>> from ardea import SparseARD
     >>> X = np.random.default_rng(0).normal(size=(60, 12))
-    >>> chosen_how(SparseARD().fit(X, X[:, 2]))
+    >>> chosen_how(SparseARD().fit(X, X[:, 2] + X[:, 5] ** 2))
     'If none of the 12 columns mattered, 0.3 of them would be kept on average: each has a 2.5 % chance.'
     """
     if hasattr(model, "path_"):
-        at = f": {model.path_['varied'][model.best_index_]} = {model.best_strength_:.3g}" if model.best_params_ else ""
+        said = [f"{name} = {_short(value)}" for name, value in model.best_params_.items()]
+        at = f": {', '.join(said)}" if said else ""
         return f"Chosen among {len(model.path_['k'])} models by the smallest “{model.criterion}”{at}."
     if getattr(model, "form_", None) == "trajectory":
         return (
@@ -299,6 +300,11 @@ def chosen_how(model: Any) -> str:
     chance = percent(float(f"{model.false_terms / columns:.2g}"))
     kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
     return f"If none of the {columns} columns mattered, {kept}."
+
+
+def _short(value: Any) -> str:
+    """Return a parameter as text, numbers to three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 # Figures
