@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import dense_twin as twin
 from ardea import rates
@@ -15,6 +16,7 @@ from ardea.methods.thresholds import (
     Calibrated,
     Rule,
     backward_elimination,
+    by_chance,
     by_likelihood,
     by_magnitude,
 )
@@ -334,3 +336,32 @@ def test_embedding_puts_a_partial_fit_among_all_columns():
     np.testing.assert_array_equal(whole.gamma[columns], part.gamma)
     assert np.count_nonzero(whole.gamma) == np.count_nonzero(part.gamma)
     np.testing.assert_allclose(whole.posterior.cost, part.posterior.cost, rtol=1e-10)
+
+
+def at_fixed_point(*t):
+    """Return ARD's posterior of orthogonal columns at σ² = 1 with these statistics: γ = t² − 1, 2c + 1 = t²."""
+    t = np.array(t)
+    return posterior(twin.as_problem(np.eye(len(t)), t), t**2 - 1, 1.0)
+
+
+@pytest.mark.parametrize("degrees", [3, 20])
+def test_one_column_alone_is_judged_by_students_law(degrees):
+    cut = stats.t(degrees).isf(0.01 / 2)
+    strength = Calibrated("map", 0.01, n_rows=degrees + 1, n_candidates=10)
+    assert by_chance(at_fixed_point(0.999 * cut), strength).drop.all()
+    assert not by_chance(at_fixed_point(1.001 * cut), strength).drop.any()
+
+
+def test_columns_that_hold_each_other_up_on_few_rows_go_one_by_one():
+    """Each of three is beyond its own cut; F_{3,9} for all three is far likelier than χ² where the noise is known."""
+    few, many = (Calibrated("map", 0.01, n_rows=rows, n_candidates=1000) for rows in (12, 1e9))
+    cut = stats.t(9).isf(0.01 / 2)
+    post = at_fixed_point(1.01 * cut, 1.03 * cut, 1.02 * cut)
+    assert stats.f(3, 9).sf(1.02 * cut**2) > 10 * stats.chi2(3).sf(3 * stats.norm.isf(0.01 / 2) ** 2)
+    assert by_chance(post, few).drop.tolist() == [True, False, False]
+    assert not by_chance(post, many).drop.any()
+
+
+def test_columns_beyond_doubt_stay_even_where_they_leave_few_rows():
+    strong = at_fixed_point(*np.linspace(60, 90, 40))
+    assert not by_chance(strong, Calibrated("map", 0.006, n_rows=60, n_candidates=50)).drop.any()

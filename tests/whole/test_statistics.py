@@ -304,3 +304,15 @@ def test_intervals_of_discovered_coefficients_cover(scale):
         assert_at_least(int(count), n, 0.9)
     # Both coefficients of an equation share their noise, so only one of each is counted for the upper side.
     assert_count(int(hits[0, 0]), n, 0.95)
+
+
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.AdviceWarning")
+@pytest.mark.parametrize("estimator", [SparseARD, *EVERY_METHOD.values()])
+@pytest.mark.parametrize(("rows", "columns", "asked"), [(15, 45, 0.3), (20, 16, 0.3), (40, 200, 0.1)])
+def test_false_terms_are_as_many_as_asked_for_on_few_rows(estimator, rows, columns, asked):
+    """Pure noise whose size is learned; normal quantiles would keep 1.5 to 4 times as many."""
+    rng, counts = np.random.default_rng(rows), []
+    for _ in range(200):
+        X, y = rng.normal(size=(rows, columns)), rng.normal(size=rows)
+        counts.append(int(estimator(false_terms=asked).fit(X, y).support_.sum()))
+    assert np.mean(counts) < asked + 3 * np.sqrt(asked / len(counts))

@@ -55,6 +55,8 @@ FEWEST_SCREENED = 1.0
 # The second start of SparseARD must be better by this (odds of 400 to 1): the better of two starts would keep up to 1.4
 # times as many false terms as asked for (measured).
 CLEARLY_BETTER = 12.0
+# The strength, or the factor of one, that keeps a column out whatever it explains.
+BARRED = 1e12
 # The calibrated prior of ARDr is set anew until no column goes, and the inflation of ARDvi until none comes; two or
 # three times are the rule.
 MOST_CALIBRATIONS = 20
@@ -181,7 +183,9 @@ class Task:
             return fit
         return again.after(fit)
 
-    def run_inflated(self, alpha: Array | None, false_terms: float, near: Fit | None = None) -> Fit:
+    def run_inflated(
+        self, alpha: Array | None, false_terms: float, near: Fit | None = None, barred: Sequence[int] = ()
+    ) -> Fit:
         """Run with inflation α, or (None) with the one calibrated to `false_terms`, from a fit nearby where given."""
         start, noise = (None, None) if near is None else (near.gamma, near.noise)
         if alpha is not None:
@@ -189,10 +193,27 @@ class Task:
         k, rate = 1, self.false_positive_rate(false_terms)
         for _ in range(MOST_CALIBRATIONS):
             calibrated = rates.strength_for("vi", rate, degrees=self.degrees(k))
-            fit = self.run(inflation=np.full(self.problem.n_columns, float(calibrated)), start=start, noise=noise)
+            inflation = np.full(self.problem.n_columns, float(calibrated))
+            inflation[list(barred)] = BARRED
+            fit = self.run(inflation=inflation, start=start, noise=noise)
             before, k = k, max(1, fit.posterior.active.size)
             if k <= before or np.isinf(self.degrees(k)):
                 break
+        return fit
+
+    def vetted(self, fit: Fit, wish: Wish, again: Callable[[list[int], Fit], Fit]) -> Fit:
+        """Return a calibrated fit without columns that are together no more than chance (`by_chance`).
+
+        They are judged by ARD on the columns kept. `again` fits once more with some columns barred.
+        """
+        barred: list[int] = []
+        while self.noise_variance is None and wish.calibrated and (kept := fit.posterior.active).size:
+            post = self.run(self.problem.restrict(kept), fit.noise).posterior
+            drop = by_chance(post, wish.calibrated_for(self, "map")).drop
+            if not drop.any():
+                break
+            barred.extend(kept[post.active[drop]].tolist())
+            fit = again(barred, fit).after(fit)
         return fit
 
     def screened(self, false_terms: float) -> Fit:
@@ -230,10 +251,6 @@ class Task:
         while True:
             active = fit.posterior.active
             verdict = rule(fit.posterior, problem.square_norms[columns[active]], columns[active])
-            if not verdict.drop.any() and isinstance(rule.strength, Calibrated) and self.noise_variance is None:
-                rate = rule.strength.false_positive_rate
-                screened = rate < self.false_positive_rate(FEWEST_SCREENED)
-                verdict = by_chance(fit.posterior, rate, self.degrees(active.size), problem.n_candidates, screened)
             if not verdict.drop.any() and not self._pruned_go(rule, np.delete(columns, active)):
                 break
             rounds += 1
@@ -256,8 +273,10 @@ class Task:
         """
         if self.start == "safe" or pruned.size == 0:
             return False
-        strength = rule.strength
-        return isinstance(strength, Calibrated) or bool(np.any((strength[pruned] > 0) & np.isfinite(strength[pruned])))
+        strength = rule.strength if isinstance(rule, Rule) else None
+        if not isinstance(strength, np.ndarray):
+            return True
+        return bool(np.any((strength[pruned] > 0) & np.isfinite(strength[pruned])))
 
 
 def tasks_of(
@@ -299,13 +318,14 @@ class Wish:
     def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Array | Calibrated:
         """Return the strengths of a rule in the problem's coordinates."""
         if self.strength is None:
-            return Calibrated(method, task.false_positive_rate(self.false_terms), task.degrees(0))
+            return self.calibrated_for(task, method)
         with np.errstate(over="ignore", under="ignore"):  # infinity and zero are then the right strengths
             return self.strength / task.unit**unit_power
 
-    def price(self, task: Task) -> Calibrated:
-        """Return the calibrated price of MAP's subset searches."""
-        return Calibrated("map", task.false_positive_rate(self.false_terms), task.degrees(0), one_price=True)
+    def calibrated_for(self, task: Task, method: rates.Method, *, one_price: bool = False) -> Calibrated:
+        """Return the strength calibrated to `false_terms`."""
+        rate, screened = task.false_positive_rate(self.false_terms), self.false_terms < FEWEST_SCREENED
+        return Calibrated(method, rate, task.degrees(0), task.problem.n_candidates, screened, one_price)
 
 
 @dataclass(frozen=True)
@@ -331,7 +351,11 @@ def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
 
 def inflated(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """ARDvi (Alg. 2)."""
-    return task.run_inflated(wish.strength, wish.false_terms, near)
+
+    def again(barred: list[int], fit: Fit) -> Fit:
+        return task.run_inflated(None, wish.false_terms, fit, barred)
+
+    return task.vetted(task.run_inflated(wish.strength, wish.false_terms, near), wish, again)
 
 
 def magnitude(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
@@ -349,7 +373,10 @@ def likelihood(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
 def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """MAP-STSBL (Alg. 6)."""
     one_price = wish.calibrated and wish.search != "diagonal"
-    rule = Rule(SEARCHES[wish.search], wish.price(task) if one_price else wish.threshold(task, "map", 0))
+    rule = Rule(
+        SEARCHES[wish.search],
+        wish.calibrated_for(task, "map", one_price=True) if one_price else wish.threshold(task, "map", 0),
+    )
     return task.threshold(rule, task.screened_where_collapsing(wish))
 
 
@@ -359,7 +386,8 @@ def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     The second is taken where its evidence is clearly better, at the price per term that the elimination has: a column
     at its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
     """
-    rule, rate = Rule(SEARCHES["backward"], wish.price(task)), task.false_positive_rate(wish.false_terms)
+    strength = wish.calibrated_for(task, "map", one_price=True)
+    rule, rate = Rule(SEARCHES["backward"], strength), strength.false_positive_rate
     first = task.threshold(rule, task.screened(wish.false_terms))
     if task.collapses:
         return first
@@ -377,7 +405,10 @@ def penalised(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """ARDr (Alg. 3), from ARD's γ."""
     screened = task.screened_where_collapsing(wish)
     first = task.plain if screened is None else screened
-    fit = _calibrated(task, wish, first) if wish.calibrated else _run_on(task, _given_prior(task, wish), first)
+    if wish.calibrated:
+        fit = task.vetted(_calibrated(task, wish, first), wish, lambda barred, at: _calibrated(task, wish, at, barred))
+    else:
+        fit = _run_on(task, _given_prior(task, wish), first)
     status = worst(fit.status, Status.RESCUED if first.status is Status.COLLAPSED else first.status)
     if task.noise_variance is None and fit.noise > OVERSHRUNK_RATIO * _least_squares_noise(task, fit):
         status = worst(status, Status.OVERSHRUNK)
@@ -389,10 +420,10 @@ def _run_on(task: Task, prior: Prior, begin: Fit) -> Fit:
     return task.run(noise=begin.noise, prior=prior, start=begin.gamma).after(begin)
 
 
-def _calibrated(task: Task, wish: Wish, begin: Fit) -> Fit:
+def _calibrated(task: Task, wish: Wish, begin: Fit, barred: Sequence[int] = ()) -> Fit:
     """Run, calibrate the prior again to the σ² found (ARD's is too small by the false columns it keeps), repeat."""
     for _ in range(MOST_CALIBRATIONS):
-        fit = _run_on(task, _calibrated_prior(task, wish, begin), begin)
+        fit = _run_on(task, _calibrated_prior(task, wish, begin, barred), begin)
         if np.array_equal(fit.gamma > 0, begin.gamma > 0):
             break
         begin = fit
@@ -411,7 +442,7 @@ def _given_prior(task: Task, wish: Wish) -> Prior:
     return in_coordinates(whole, task.unit**2, task.noise_unit)
 
 
-def _calibrated_prior(task: Task, wish: Wish, first: Fit) -> Prior:
+def _calibrated_prior(task: Task, wish: Wish, first: Fit, barred: Sequence[int]) -> Prior:
     """Return λ_j = (z² − 1)s_j and η_j = (z² − 1)/s_j, with s_j the precision of column j against the others.
 
     On orthogonal columns s_j = ρ_j/σ² and ψ² = v + min(λv², η) with v = 1/s_j: any η ≥ (z² − 1)v has the same cut.
@@ -424,7 +455,10 @@ def _calibrated_prior(task: Task, wish: Wish, first: Fit) -> Prior:
     precision[post.active] = post.own_precision
     free = excess / np.where(precision > 0, precision, 1.0)
     width = free if wish.width is None else wish.width / task.unit**2
-    return CappedLinear(excess * precision, np.maximum(width, np.finfo(float).tiny))
+    price, width = excess * precision, np.maximum(width, np.finfo(float).tiny)
+    price[list(barred)] *= BARRED
+    width[list(barred)] *= BARRED
+    return CappedLinear(price, width)
 
 
 def _least_squares_noise(task: Task, fit: Fit) -> float:

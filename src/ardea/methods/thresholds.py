@@ -65,16 +65,22 @@ class Calibrated:
     method: rates.Method
     false_positive_rate: float
     n_rows: float = np.inf  # infinite where σ² is known
+    n_candidates: int = 1
+    screened: bool = False  # whether columns were screened at a higher rate
     one_price: bool = False
 
     def __call__(self, post: Posterior, rho: Array) -> Array:
         """Return the strengths at the present posterior."""
-        degrees = max(self.n_rows - post.active.size, 1.0)
+        degrees = self.degrees(post)
         if self.method == "map":
             price = rates.strength_for("map", self.false_positive_rate, degrees=degrees)
             inflation = post.variance * (rho / post.noise + 1 / post.root**2)
             return price * (np.ones_like(rho) if self.one_price else inflation)
         return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision, degrees=degrees)
+
+    def degrees(self, post: Posterior) -> float:
+        """Return ν."""
+        return max(self.n_rows - post.active.size, 1.0)
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,10 @@ class Rule:
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
         """Judge the active columns, given their ρ and their numbers in the whole problem."""
         strength = self.strength
-        return self.judge(post, rho, strength(post, rho) if isinstance(strength, Calibrated) else strength[columns])
+        if not isinstance(strength, Calibrated):
+            return self.judge(post, rho, strength[columns])
+        verdict = self.judge(post, rho, strength(post, rho))
+        return by_chance(post, strength) if not verdict.drop.any() and np.isfinite(strength.n_rows) else verdict
 
 
 def by_magnitude(post: Posterior, rho: Array, threshold: Array) -> Verdict:
@@ -141,7 +150,7 @@ def _without(mean: Array, covariance: Array, j: int) -> tuple[Array, Array]:
     return mean, covariance - np.outer(column, covariance[j])
 
 
-def by_chance(post: Posterior, rate: float, degrees: float, n_candidates: int, screened: bool) -> Verdict:
+def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
     """Drop the weakest column where it and the next few are together no more than chance.
 
     σ² is learned from rows that columns were chosen to explain: a few false ones may then hold each other up, each
@@ -159,6 +168,7 @@ def by_chance(post: Posterior, rate: float, degrees: float, n_candidates: int, s
     """
     mean, covariance, k = post.mean, post.covariance, post.active.size
     alive, statistic, gain, weakest = np.ones(k, dtype=bool), np.full(k, np.inf), 0.0, 0
+    rate, degrees, d = strength.false_positive_rate, strength.degrees(post), strength.n_candidates
     cut = special.chdtri(1, rate)
     for number in range(1, k + 1):
         variance = np.where(alive, covariance.diagonal(), 0.0)
@@ -167,8 +177,8 @@ def by_chance(post: Posterior, rate: float, degrees: float, n_candidates: int, s
         weakest = j if number == 1 else weakest
         statistic[j], gain = cost[j], gain + 2 * cost[j] + 1
         explained = gain / (degrees + gain)
-        orders = max(factorial(number) ** explained, factorial(min(number, MOST_ORDERED)) if screened else 1)
-        seldom = SELDOM * rate * n_candidates / special.binom(n_candidates, number)
+        orders = max(factorial(number) ** explained, factorial(min(number, MOST_ORDERED)) if strength.screened else 1)
+        seldom = SELDOM * rate * d / special.binom(d, number)
         allowed = max(special.chdtrc(number, number * cut) / orders, seldom)
         if special.fdtrc(number, degrees, gain / number) > allowed:
             return Verdict(np.arange(k) == weakest, statistic, np.full(k, cut / 2))
