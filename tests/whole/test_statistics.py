@@ -306,7 +306,7 @@ def test_intervals_of_discovered_coefficients_cover(scale):
     assert_count(int(hits[0, 0]), n, 0.95)
 
 
-@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.AdviceWarning")
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.CollapseWarning")
 @pytest.mark.parametrize("estimator", [SparseARD, *EVERY_METHOD.values()])
 @pytest.mark.parametrize(("rows", "columns", "asked"), [(15, 45, 0.3), (20, 16, 0.3), (40, 200, 0.1)])
 def test_false_terms_are_as_many_as_asked_for_on_few_rows(estimator, rows, columns, asked):
