@@ -265,7 +265,8 @@ class SparseARD(BaseARD):
     3) MAP backward elimination on the covariance at the price τ that lets `false_terms` through, restrict, refit, until
        nothing goes.
 
-    It is not in the paper: with ``start="paper"`` these steps are run without second tries.
+    Where columns do not outnumber the rows, the elimination is also run from plain ARD, and its result taken where the
+    evidence is clearly better. It is not in the paper: with ``start="paper"`` these steps are run without second tries.
 
     Parameters
     ----------
