@@ -157,9 +157,9 @@ class Pursuit:
             tilted = replace(fit.point, tilt=views[0].tilted(whole=True))
             views.append(self.of.linearised(tilted, fit.support))
         for view in views:
-            for support, coefficients, gain in self.ranked(view, wide=not self.narrow):
-                if gain > -MARGIN / 4 or not self.narrow:
-                    self._tried(support, replace(fit.point, coefficients=coefficients))
+            # With many states every fit is long: only what looks best, often in several equations at once, is tried.
+            for support, coefficients, _ in self.ranked(view, wide=not self.narrow)[: 1 if self.narrow else None]:
+                self._tried(support, replace(fit.point, coefficients=coefficients))
 
     def _rivals_again(self, fit: Fit) -> None:
         for one in self.ranking[1:3]:
@@ -338,7 +338,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     likely = _likeliest(pursuit, ranked[0])
     if not few if likely is ranked[0] else _is_step_error(of, likely.point):
         return pursuit
-    others = ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
+    others = [] if pursuit.narrow else ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
     learned = [_learned(pursuit, one) for one in (likely, *(_likeliest(pursuit, other) for other in others))]
     best = pursuit.chosen(learned)
     needed = min(gain, SLIGHT_GAIN) if few else gain
