@@ -10,22 +10,18 @@ method              first                                    then
 `sparse`            `inflated`: candidates                   `thresholded` among them, by backward search
 ==================  =======================================  =============================================
 
-This is what ``start="paper"`` runs. ``start="safe"`` adds three things that are not in the paper, each where the data
-show that the paper's start has failed:
-
-- a fit that an F test against all columns refutes is run again from least squares (`Task._not_refuted`);
-- `inflated` that collapses is run again with the noise rule at the inflated noise (`Task.run`);
-- calibrated methods begin with `inflated` where plain ARD would collapse (`Task.screened_where_collapsing`);
-
-and `inflated` begins, in a search over strengths, at the fit of the strength before. It leaves out that `thresholded`
-fits the kept columns once more where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`).
+This is what ``start="paper"`` runs. ``start="safe"`` adds what is not in the paper: a fit that an F test against all
+columns refutes is run again from least squares (`Task._not_refuted`); `inflated` that collapses, with the noise rule at
+the inflated noise (`Task.run`); calibrated methods begin with `inflated` where plain ARD would collapse; `inflated`
+begins, in a search over strengths, at the fit before. It leaves out that `thresholded` fits the kept columns once more
+where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -36,7 +32,7 @@ from ardea.core.evidence import Flat, NoiseRule, Prior, Setting, posterior, slop
 from ardea.core.loop import Dropped, Fit, Status, Trace, at_floor, solve_wide, worst
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import Support, forward_path
-from ardea.methods.thresholds import SEARCHES, Calibrated, Rule, Search, by_chance, by_likelihood, by_magnitude
+from ardea.methods.thresholds import SEARCHES, Calibrated, Judge, Rule, Search, by_chance, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
 
 # Where a method begins: as the paper's algorithms, or with a second try where the data show that this has failed.
@@ -164,8 +160,7 @@ class Task:
         or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees. A collapse is not taken, whatever its cost:
         where rows repeat each other, RSS_r = 0 refutes every other fit.
         """
-        rule = self._noise_rule(None)
-        rows, k = problem.columns.shape[0], fit.posterior.active.size
+        rule, rows, k = self._noise_rule(None), problem.columns.shape[0], fit.posterior.active.size
         degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
         if problem.total == 0 or rows <= k or degrees < 1 or excess <= 0:
             return fit
@@ -202,10 +197,7 @@ class Task:
         return fit
 
     def vetted(self, fit: Fit, wish: Wish, again: Callable[[list[int], Fit], Fit]) -> Fit:
-        """Return a calibrated fit without columns that are together no more than chance (`by_chance`).
-
-        They are judged by ARD on the columns kept. `again` fits once more with some columns barred.
-        """
+        """Return a calibrated fit without columns that are together no more than chance: `again` fits the others."""
         barred: list[int] = []
         while self.noise_variance is None and wish.calibrated and (kept := fit.posterior.active).size:
             post = self.run(self.problem.restrict(kept), fit.noise).posterior
@@ -351,23 +343,19 @@ def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
 
 def inflated(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """ARDvi (Alg. 2)."""
-
-    def again(barred: list[int], fit: Fit) -> Fit:
-        return task.run_inflated(None, wish.false_terms, fit, barred)
-
-    return task.vetted(task.run_inflated(wish.strength, wish.false_terms, near), wish, again)
+    first = task.run_inflated(wish.strength, wish.false_terms, near)
+    return task.vetted(first, wish, lambda barred, at: task.run_inflated(None, wish.false_terms, at, barred))
 
 
-def magnitude(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
-    """M-STSBL (Alg. 4)."""
-    rule = Rule(by_magnitude, wish.threshold(task, "m", 1))
+def _thresholded(
+    judge: Judge, method: rates.Method, power: int, task: Task, wish: Wish, near: Fit | None = None
+) -> Fit:
+    rule = Rule(judge, wish.threshold(task, method, power))
     return task.threshold(rule, task.screened_where_collapsing(wish))
 
 
-def likelihood(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
-    """L-STSBL (Alg. 5)."""
-    rule = Rule(by_likelihood, wish.threshold(task, "l", -1))
-    return task.threshold(rule, task.screened_where_collapsing(wish))
+magnitude = partial(_thresholded, by_magnitude, "m", 1)  # M-STSBL (Alg. 4)
+likelihood = partial(_thresholded, by_likelihood, "l", -1)  # L-STSBL (Alg. 5)
 
 
 def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit:

@@ -44,6 +44,10 @@ class Verdict:
     threshold: Array
 
 
+# From a posterior, ρ and a threshold of its active columns.
+Judge = Callable[[Posterior, Array, Array], Verdict]
+
+
 @dataclass(frozen=True)
 class Calibrated:
     """The strength at which every column has the same false positive rate (closed form of :mod:`ardea.rates`).
@@ -87,7 +91,7 @@ class Calibrated:
 class Rule:
     """A judge of the posterior, ρ and a threshold of the active columns, and where these thresholds come from."""
 
-    judge: Callable[[Posterior, Array, Array], Verdict]
+    judge: Judge
     strength: Array | Calibrated  # one for every column of the whole problem, or the rate that they should have
 
     def __call__(self, post: Posterior, rho: Array, columns: Index) -> Verdict:
