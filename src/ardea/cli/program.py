@@ -251,7 +251,7 @@ MOTION: Options = [
     option("--degree N", "highest power of the states (default: 3, many: 2)", whole(1)),
     option(
         "--form",
-        "how data and equations meet (default: trajectory; fields and large libraries: weak)",
+        "how data and equations meet (default: trajectory; fields: weak)",
         choices=("trajectory", "weak", "derivative"),
     ),
     flag("--map", "discrete time: x[k+1] = f(x[k])"),

@@ -242,9 +242,8 @@ class FoundStates:
         d, first, best = self.likelihood.d, self._first, self.pursuit.score(self.fit)
         found: list[dict[Support, float]] = [{} for _ in range(self.likelihood.n - first)]
         rivals = {support: self.pursuit.score(fit) - best for support, fit in self.pursuit.met.items()}
-        # With noise of the process the linearisation leaves out what the states' spread says of new terms.
-        least = 0.0 if self.pursuit.with_process else -np.inf
-        near = [(support, max(excess, least)) for support, excess in self.pursuit.near(self.linear)]
+        # With noise of the process the linearisation leaves out what the states' spread says of terms: only fits count.
+        near = [] if self.pursuit.with_process else self.pursuit.near(self.linear)
         for support, excess in (*rivals.items(), *near):
             changed = {j // d for j in set(support) ^ set(self.fit.support)}
             if len(changed) == 1:
