@@ -704,6 +704,14 @@ def test_noise_of_the_process_is_recognised(seed):
     truth = np.zeros((2, 6))
     truth[:, 1:3] = FLOW
     assert np.abs(distances_of(model, truth)).max() < 4
+    with pytest.raises(ValueError, match="states themselves are noisy"):
+        model.inclusion()
+    # No rival without a term of many standard errors is close.
+    for equation in model.equations_:
+        sure = {
+            term for term, t in zip(equation.terms, equation.coefficients / equation.std, strict=True) if abs(t) > 8
+        }
+        assert all(sure <= set(rival.terms) for rival in equation.rivals if rival.excess < 6)
 
 
 def test_coefficients_are_unbiased_where_the_process_is_noisy():

@@ -280,6 +280,12 @@ class FoundStates:
 
     def inclusion(self, n_resamples: int, generator: Any) -> Array:
         """Return how often every term is chosen when the regression on all candidates is given new noise."""
+        if self.pursuit.with_process:
+            # The linearisation leaves out what the states' spread says of terms.
+            raise ValueError(
+                "inclusion() is not known where the states themselves are noisy (process_noise_ above 0): read the "
+                "intervals and the rivals of the equations, or resample whole series and fit each."
+            )
         of, candidates = self.likelihood, np.array(self.pursuit.candidates)
         chosen = np.zeros(of.n * of.d)
         posed_problem = self.pursuit.posed(self.linear)
