@@ -13,7 +13,7 @@ orthogonal to all but column i, every move by one term costs one product with th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from math import comb
@@ -27,6 +27,8 @@ from scipy.special import gammaln
 from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem, squeezed
 
 Support = tuple[int, ...]
+# From a problem, and what one unit of each of its coefficients is worth, to supports worth a look.
+Propose = Callable[[Problem, Array], list[Support]]
 Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
 
 # A column is in the span of others when at most this share of its norm is left outside: half a million times rounding.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import Array, require
+from ardea.core.subsets import Propose
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
@@ -27,7 +28,7 @@ from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
-from ardea.dynamics.search import EquationRows, FoundRows, Propose, found_rows, regressor_supports
+from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
 from ardea.dynamics.series import Series, checked_series
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import Equation

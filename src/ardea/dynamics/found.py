@@ -13,7 +13,7 @@ from scipy import linalg, special
 
 from ardea.core.evidence import Estimate
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import Support, select
+from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import (
     Nodes,
     band_limited,
@@ -31,7 +31,6 @@ from ardea.dynamics.pursuit import (
     LARGE_GAIN,
     MOST_REFINED,
     SLIGHT_GAIN,
-    Propose,
     Pursuit,
     price_of,
     refined,

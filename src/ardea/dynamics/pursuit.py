@@ -19,11 +19,9 @@ import numpy as np
 from scipy import special
 
 from ardea.core.problem import Array, Problem
-from ardea.core.subsets import Model, Support, given, model, neighbours, select, small_models
+from ardea.core.subsets import Model, Propose, Support, given, model, neighbours, select, small_models
 from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
 from ardea.methods.task import wide_supports
-
-Propose = Callable[[Problem, Array], list[Support]]
 
 # The expected number of false terms, where it is not told.
 FALSE_TERMS = 0.02

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -26,14 +26,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Problem
-from ardea.core.subsets import Model, Support, misfit, model, neighbours, penalty, posed, select
+from ardea.core.subsets import Model, Propose, Support, misfit, model, neighbours, penalty, posed, select
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms, Left, Rival
 from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import wide_supports
 from ardea.names import Vocabulary
-
-# From a whitened problem, and what one unit of each of its coefficients is worth, to supports worth a look.
-Propose = Callable[[Problem, Array], list[Support]]
 
 # "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
 # noise), of which 52 supports were exact while equations of states were still revised together in the end.

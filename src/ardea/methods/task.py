@@ -87,6 +87,11 @@ class Task:
         """Return how many rows the noise of so many terms is learned from; infinite where it is known."""
         return np.inf if self.noise_variance is not None else max(self.problem.n_rows - n_terms, 1.0)
 
+    def excess(self, false_terms: float, n_terms: int) -> float:
+        """Return z² − 1 at the cut of one of so many terms."""
+        rate = self.false_positive_rate(false_terms)
+        return 2 * float(rates.strength_for("map", rate, degrees=self.degrees(n_terms)))
+
     @cached_property
     def plain(self) -> Fit:
         """Plain ARD on all columns: where ARDr and the thresholding methods begin, whatever their strength."""
@@ -361,11 +366,8 @@ likelihood = partial(_thresholded, by_likelihood, "l", -1)  # L-STSBL (Alg. 5)
 def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """MAP-STSBL (Alg. 6)."""
     one_price = wish.calibrated and wish.search != "diagonal"
-    rule = Rule(
-        SEARCHES[wish.search],
-        wish.calibrated_for(task, "map", one_price=True) if one_price else wish.threshold(task, "map", 0),
-    )
-    return task.threshold(rule, task.screened_where_collapsing(wish))
+    strength = wish.calibrated_for(task, "map", one_price=True) if one_price else wish.threshold(task, "map", 0)
+    return task.threshold(Rule(SEARCHES[wish.search], strength), task.screened_where_collapsing(wish))
 
 
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
@@ -374,15 +376,14 @@ def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     The second is taken where its evidence is clearly better, at the price per term that the elimination has: a column
     at its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
     """
-    strength = wish.calibrated_for(task, "map", one_price=True)
-    rule, rate = Rule(SEARCHES["backward"], strength), strength.false_positive_rate
+    rule = Rule(SEARCHES["backward"], wish.calibrated_for(task, "map", one_price=True))
     first = task.threshold(rule, task.screened(wish.false_terms))
     if task.collapses:
         return first
 
     def criterion(fit: Fit) -> float:
         k = fit.posterior.active.size
-        excess = 2 * float(rates.strength_for("map", rate, degrees=task.degrees(k)))
+        excess = task.excess(wish.false_terms, k)
         return fit.posterior.cost + k * (excess - np.log1p(excess))
 
     second = task.threshold(rule)
@@ -436,8 +437,7 @@ def _calibrated_prior(task: Task, wish: Wish, first: Fit, barred: Sequence[int])
     On orthogonal columns s_j = ρ_j/σ² and ψ² = v + min(λv², η) with v = 1/s_j: any η ≥ (z² − 1)v has the same cut.
     The least of them stops the penalty where ARD's γ = (t² − 1)/s is that of a column at the cut.
     """
-    degrees = task.degrees(max(1, first.posterior.active.size))
-    excess = 2 * float(rates.strength_for("map", task.false_positive_rate(wish.false_terms), degrees=degrees))
+    excess = task.excess(wish.false_terms, max(1, first.posterior.active.size))
     post = posterior(task.problem, first.gamma, first.noise)
     precision, _ = slopes_and_scores(task.problem, post)  # s_j = M_j where γ_j = 0
     precision[post.active] = post.own_precision
