@@ -101,6 +101,11 @@ class Chain:
         out = loops(rows.shape[1]).pulled(self.before, self.after, self.precisions, np.ascontiguousarray(rows))
         return np.asarray(out).reshape(self.weights.size, rows.shape[2])
 
+    def pushed(self, states: Array) -> Array:
+        """Return R times columns of states, (points·n, p), as (steps, n, p)."""
+        x = states.reshape(*self.weights.shape, -1)
+        return np.asarray(self.before @ x[:-1] + self.after @ x[1:])
+
     @cached_property
     def band(self) -> Array:
         """The band of H."""

@@ -336,15 +336,31 @@ class Steps:
     def border(self, equations: Index, terms: Index) -> Array:
         """Return ∂r/∂ξ of some coefficients, shape (steps, n, coefficients)."""
         used, place = np.unique(terms, return_inverse=True)
-        compiled, h = self.library.compiled(len(self.columns), tuple(used.tolist())), self.nodes.steps
-        theta_a, theta_b = self.at_both(compiled.values)
-        if self.discrete_time:
-            out, own = np.zeros((len(h), self.right.n, len(terms))), -theta_a
+        own, through = self._by_terms(tuple(used.tolist()))
+        if through is None:
+            out = np.zeros((len(self.nodes.steps), self.right.n, len(terms)))
         else:
-            out = self.middle_jacobians[:, :, equations] * (-(h**2) / 12 * (theta_a - theta_b))[place].T[:, None]
-            own = -h / 6 * (theta_a + 4 * compiled.values(self.middles) + theta_b)
+            out = self.middle_jacobians[:, :, equations] * through[place].T[:, None]
         out[:, equations, np.arange(len(terms))] += own[place].T
         return out
+
+    def pulled_border(self, rows: Array, n_terms: int) -> Array:
+        """Return (∂r/∂ξ)ᵀ rows of all coefficients, shape (p, n, terms), for rows of shape (steps, n, p)."""
+        own, through = self._by_terms(tuple(range(n_terms)))
+        steps, n, p = rows.shape
+        out = own @ rows.reshape(steps, n * p)
+        if through is not None:
+            out += through @ (self.middle_jacobians.transpose(0, 2, 1) @ rows).reshape(steps, n * p)
+        return np.asarray(out.reshape(n_terms, n, p).transpose(2, 1, 0))
+
+    def _by_terms(self, terms: tuple[int, ...]) -> tuple[Array, Array | None]:
+        """Return what terms change in r of their own equation and, through the middle, in all; (terms, steps)."""
+        compiled, h = self.library.compiled(len(self.columns), terms), self.nodes.steps
+        theta_a, theta_b = self.at_both(compiled.values)
+        if self.discrete_time:
+            return -theta_a, None
+        own = -h / 6 * (theta_a + 4 * compiled.values(self.middles) + theta_b)
+        return own, -(h**2) / 12 * (theta_a - theta_b)
 
     def truncation(self) -> Array:
         """Return r at the exact solution, of order h⁵: 16/15 of its difference to two steps of half the length.

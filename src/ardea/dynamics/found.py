@@ -53,6 +53,9 @@ SAME_TIME = 1e-6
 LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
 # A convention: noise in shares of the deviation that the search for a map begins with.
 NOISE_OF_MAPS = 0.03
+# Where what an earlier search prefers leaves so many times the noise of the samples, every equation alone is searched
+# on smoothed states, of up to so many candidates in all equations together: that takes about ten seconds.
+POOR_START, MOST_BEGUN = 1.5, 5000
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
 
@@ -347,11 +350,10 @@ def _pursued(
 ) -> tuple[Pursuit, Array]:
     """Return a search from a start at its end, and the noise at which the equations hold exactly."""
     if wishes.left_open is None:
-        pursuit.begin(start)
+        pursuit.begin(start, pursuit.candidates)
         early = with_process(pursuit, LARGE_GAIN)
     else:
-        known, early = wishes.left_open, pursuit
-        pursuit.fit(known.support, replace(start, coefficients=known.coefficients), pursuit.levels[-2:])
+        early = pursuit = _continued(pursuit, start, wishes.left_open)
     if early.with_process:
         # What it has found may do without it.
         for one in early.ranking[: 2 * MOST_REFINED]:
@@ -362,14 +364,23 @@ def _pursued(
     if not pursuit.narrow:
         pursuit.search()
     pursuit = refined(pursuit, on)
-    if pursuit.narrow:
-        pursuit.search()
     if wishes.noise == "auto" and wishes.noise_std is None:
         pursuit = with_proportional(pursuit)
     last = with_process(pursuit)
     if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
         last = early
     return last, _size(pursuit)
+
+
+def _continued(pursuit: Pursuit, start: Point, known: LeftOpen) -> Pursuit:
+    """Return a search from what an earlier one prefers and, where that is poor, from smoothed states."""
+    pursuit.fit(known.support, replace(start, coefficients=known.coefficients), pursuit.levels[-2:])
+    pursuit = pursuit.opened()
+    candidates = range(pursuit.of.n * pursuit.of.d)
+    if np.any(pursuit.best.point.noise > POOR_START * start.noise) and len(candidates) <= MOST_BEGUN:
+        pursuit.begin(start, tuple(candidates))
+        pursuit = pursuit.opened()
+    return pursuit
 
 
 def _beginning(
@@ -384,9 +395,8 @@ def _beginning(
     else:
         noise = np.concatenate([sampled, states[:, of.n - hidden :].std(axis=0)]) / size
     noise = np.maximum(noise, of.floor)
-    candidates = everything = tuple(range(hidden * of.d, of.n * of.d))
-    if wishes.left_open is not None:
-        candidates = wishes.left_open.candidates
+    everything = tuple(range(hidden * of.d, of.n * of.d))
+    candidates = everything if wishes.left_open is None else wishes.left_open.candidates
     error: Array | float = 0.0
     if not wishes.discrete_time and len(states) > FIFTH:
         unbroken = np.all(sliding_window_view(of.nodes.joined, FIFTH), axis=1)

@@ -23,6 +23,10 @@ from ardea.core.subsets import Model, Propose, Support, given, model, neighbours
 from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
 from ardea.methods.task import wide_supports
 
+# Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
+# again, at most so many of every equation, and the search goes on at most so many times (conventions: terms that stand
+# in for another take most of its gain).
+OPENED, MOST_OPENED, MOST_OPENINGS = 0.7, 8, 4
 # The expected number of false terms, where it is not told.
 FALSE_TERMS = 0.02
 # A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
@@ -92,12 +96,16 @@ class Pursuit:
         """All supports met, best first."""
         return sorted(self.met.values(), key=self.score)
 
-    def begin(self, start: Point) -> None:
-        """Fit what selections at the first levels find: of every equation alone, then of all from what these give."""
+    def begin(self, start: Point, candidates: Support) -> None:
+        """Fit what selections at the first levels find: of every equation alone, then of all from what these give.
+
+        Those of an equation alone are from all candidates, and are open afterwards.
+        """
         found: dict[Support, Point] = {}
         for level in self.levels[:FIRST_LEVELS]:
             point = replace(start, process=level)
-            ranked = self.alone(self.of.linearised(point, ()))
+            ranked = self.alone(self.of.linearised(point, ()), candidates)
+            self.candidates = tuple(sorted({*self.candidates, *(j for one in ranked for j in one[0])}))
             support: Support = ()
             for _ in range(MOST_SELECTED):
                 if not ranked or ranked[0][0] == support:
@@ -110,16 +118,16 @@ class Pursuit:
         for support, at in found.items() or [((), start)]:
             self.fit(support, at, self.levels)
 
-    def alone(self, linear: Linearised) -> list[tuple[Support, Array, float]]:
+    def alone(self, linear: Linearised, candidates: Support) -> list[tuple[Support, Array, float]]:
         """Return the supports that are best for every equation alone, of states that do not yet depend on each other.
 
         Each equation then has noise of its own: one that nothing fits does not hide the terms of the others.
         """
         support: Support = ()
         coefficients = np.zeros((self.of.n, self.of.d))
-        equations = np.array(self.candidates) // self.of.d
+        equations = np.array(candidates) // self.of.d
         for equation in np.unique(equations):
-            own = tuple(np.array(self.candidates)[equations == equation].tolist())
+            own = tuple(np.array(candidates)[equations == equation].tolist())
             posed = self.posed(linear, own, self.of.states_of(equation))
             if posed is None:
                 return []
@@ -148,6 +156,22 @@ class Pursuit:
                 if self.best.support != fit.support:
                     break
         return self.best
+
+    def opened(self) -> Pursuit:
+        """Return the search at its end, with closed candidates opened that the best fits on the way speak for."""
+        pursuit = self
+        for _ in range(MOST_OPENINGS):
+            fit = pursuit.search()
+            gains = self.of.linearised(fit.point, fit.support).significance() ** 2
+            gains.flat[list(pursuit.candidates)] = 0.0
+            order = np.argsort(-gains, axis=1)[:, :MOST_OPENED]
+            rows, places = np.nonzero(np.take_along_axis(gains, order, axis=1) > OPENED * self.price)
+            more = rows * self.of.d + order[rows, places]
+            if not more.size:
+                return pursuit
+            pursuit = replace(pursuit, candidates=tuple(sorted({*pursuit.candidates, *more.tolist()})))
+        pursuit.search()
+        return pursuit
 
     def _neighbours(self, fit: Fit) -> None:
         views = [self.of.linearised(fit.point, fit.support)]

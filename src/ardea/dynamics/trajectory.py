@@ -55,6 +55,9 @@ MOST_COUNTED = 12
 LEAST_NOISE = 1e-6
 # Directions with less than this share of the largest information are rounding error (κ² of the last level).
 RESOLVED = 1e-10
+# Draws from which the spread of all scores is read: a share 1/√128 of it is its error.
+N_DRAWS = 64
+TINY = float(np.finfo(float).tiny)
 # Proportional noise: the least |x| as a share of the largest.
 LEAST_SIZE = 1e-3
 
@@ -350,6 +353,37 @@ class Linearised:
         )
         least = present - np.sum((half[:, 0] ** 2).reshape(self.errors.shape), axis=0)
         return _difference(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0], least
+
+    def significance(self) -> Array:
+        """Return b/√S of every candidate, next to those of the support, (n, d).
+
+        b = Bᵀv with B = ∂r/∂ξ and v = Q⁻¹(r − RH⁻¹g): one solution serves all candidates. S = BᵀMB is the covariance
+        of b where v has the covariance M = Q⁻¹ − Q⁻¹RH⁻¹RᵀQ⁻¹: it is read off draws of such v, Q^−½ times the first
+        part of (I − aH⁻¹aᵀ)ε, a = [Q^−½R; W^½].
+        """
+        chain, factor, generator = self.chain, self.chain.factor, np.random.default_rng(0)
+        if factor is None:
+            return np.zeros((self.of.n, self.of.d))
+        Q, root = self.precisions[:, :, None], np.sqrt(self.precisions)[:, :, None]
+        drawn = root * generator.standard_normal((*self.precisions.shape, N_DRAWS))
+        pull = np.sqrt(self.weights).reshape(-1, 1) * generator.standard_normal((self.weights.size, N_DRAWS))
+        rows = self.steps.border(*self.of.placed(self.support))
+        shift = chain.pushed(
+            factor.solved(
+                np.hstack([self.gradient, chain.pulled(drawn / np.maximum(Q, TINY)) + pull, chain.pulled(rows)])
+            )
+        )
+        own = Q * np.concatenate([self.steps.residual[:, :, None], rows], axis=2)
+        v = np.concatenate([own[:, :, :1], drawn, own[:, :, 1:]], axis=2) - Q * shift
+        slopes = self.steps.pulled_border(v, self.of.d).reshape(v.shape[2], -1)
+        b, kept = slopes[: N_DRAWS + 1], slopes[N_DRAWS + 1 :]
+        chosen = list(self.support)
+        if chosen:
+            b = b - np.linalg.lstsq(kept[:, chosen], b[:, chosen].T, rcond=None)[0].T @ kept
+        spread = np.sqrt(np.mean(b[1:] ** 2, axis=0))
+        score = b[0] / np.where(spread > 0, spread, 1.0)
+        score[chosen] = 0.0
+        return np.asarray(score.reshape(self.of.n, self.of.d))
 
     def used_by_samples(self) -> Array:
         """Return g = ∂ ln|H|/∂ ln s⁻² of every state."""
