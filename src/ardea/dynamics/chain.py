@@ -101,10 +101,15 @@ class Chain:
         out = loops(rows.shape[1]).pulled(self.before, self.after, self.precisions, np.ascontiguousarray(rows))
         return np.asarray(out).reshape(self.weights.size, rows.shape[2])
 
-    def pushed(self, states: Array) -> Array:
-        """Return R times columns of states, (points·n, p), as (steps, n, p)."""
-        x = states.reshape(*self.weights.shape, -1)
-        return np.asarray(self.before @ x[:-1] + self.after @ x[1:])
+    def left(self, rows: Array, pull: Array) -> Array | None:
+        """Return Q⁻¹(rows − RH⁻¹(RᵀQ⁻¹ rows + pull)), what rows leave where the states give way; (steps, n, p).
+
+        `pull` of shape (points·n, p) acts on the states. None where H is not positive.
+        """
+        if self.factor is None:
+            return None
+        x = self.factor.solved(self.pulled(rows) + pull).reshape(*self.weights.shape, -1)
+        return np.asarray(self.precisions[:, :, None] * (rows - self.before @ x[:-1] - self.after @ x[1:]))
 
     @cached_property
     def band(self) -> Array:
@@ -171,3 +176,26 @@ class Factor:
         for i in range(len(blocks) - 2, -1, -1):
             within[i] += gain[i].T @ within[i + 1] @ gain[i]
         return within, -within[1:] @ gain
+
+
+# The border
+
+
+def schur(inner: Array, half: Array) -> Array:
+    """Return S = H_ξξ − UᵀU with a diagonal not below the rounding error of the difference."""
+    out = inner - half.T @ half
+    diagonal = np.maximum(out.diagonal(), 0.0) + 1e-14 * inner.diagonal()
+    out.flat[:: len(out) + 1] = np.where(diagonal > 0, diagonal, 1.0)
+    return np.asarray(out)
+
+
+def solved_damped(information: Array, pull: Array, damping: float) -> Array:
+    """Return S⁻¹b, damped, whatever the units of the coefficients."""
+    unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
+    scaled = information / np.outer(unit, unit)
+    scaled.flat[:: len(unit) + 1] += damping + 1e-12
+    if not len(unit):
+        return np.empty(0)
+    goal = pull / unit
+    _, solution, info = lapack.dposv(scaled, goal[:, None], lower=1)
+    return np.asarray((np.linalg.lstsq(scaled, goal, rcond=None)[0] if info else solution[:, 0]) / unit)

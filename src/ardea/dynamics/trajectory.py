@@ -23,11 +23,10 @@ from functools import cached_property
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
-from scipy.linalg import lapack
 
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
-from ardea.dynamics.chain import Chain
+from ardea.dynamics.chain import Chain, schur, solved_damped
 from ardea.dynamics.collocation import Nodes, RightSide, Steps
 from ardea.dynamics.libraries import Library
 
@@ -57,7 +56,6 @@ LEAST_NOISE = 1e-6
 RESOLVED = 1e-10
 # Draws from which the spread of all scores is read: a share 1/√128 of it is its error.
 N_DRAWS = 64
-TINY = float(np.finfo(float).tiny)
 # Proportional noise: the least |x| as a share of the largest.
 LEAST_SIZE = 1e-3
 
@@ -327,10 +325,10 @@ class Linearised:
             return None
         outer, inner, slope = self._own_border
         half = factor.forward(np.hstack([self.gradient, outer]))
-        information, pull = _difference(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
+        information, pull = schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
         if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
             return None
-        change = -_solved(information, pull, damping)
+        change = -solved_damped(information, pull, damping)
         states = -factor.backward(half[:, :1] + half[:, 1:] @ change[:, None]).reshape(self.errors.shape)
         coefficients = self.point.coefficients.copy()
         coefficients[self.of.placed(self.support)] += change
@@ -352,38 +350,31 @@ class Linearised:
             self.precisions * self.steps.residual**2, axis=0
         )
         least = present - np.sum((half[:, 0] ** 2).reshape(self.errors.shape), axis=0)
-        return _difference(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0], least
+        return schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0], least
 
     def significance(self) -> Array:
         """Return b/√S of every candidate, next to those of the support, (n, d).
 
-        b = Bᵀv with B = ∂r/∂ξ and v = Q⁻¹(r − RH⁻¹g): one solution serves all candidates. S = BᵀMB is the covariance
-        of b where v has the covariance M = Q⁻¹ − Q⁻¹RH⁻¹RᵀQ⁻¹: it is read off draws of such v, Q^−½ times the first
-        part of (I − aH⁻¹aᵀ)ε, a = [Q^−½R; W^½].
+        b = Bᵀv with B = ∂r/∂ξ and v what r leaves (`Chain.left`): one solution serves all candidates. S is the
+        covariance of b under noise of r and of the samples, read off draws of it.
         """
-        chain, factor, generator = self.chain, self.chain.factor, np.random.default_rng(0)
-        if factor is None:
+        generator, samples = np.random.default_rng(0), np.sqrt(self.weights).reshape(-1, 1)
+        deviation = 1 / np.sqrt(np.where(self.precisions > 0, self.precisions, np.inf))
+        noise = deviation[:, :, None] * generator.standard_normal((*deviation.shape, N_DRAWS))
+        rows = [self.steps.residual[:, :, None], noise, self.steps.border(*self.of.placed(self.support))]
+        pull = np.zeros((self.weights.size, 1 + N_DRAWS + len(self.support)))
+        pull[:, :1] = (self.weights * self.errors).reshape(-1, 1)
+        pull[:, 1 : N_DRAWS + 1] = samples * generator.standard_normal((samples.size, N_DRAWS))
+        v = self.chain.left(np.concatenate(rows, axis=2), pull)
+        if v is None:
             return np.zeros((self.of.n, self.of.d))
-        Q, root = self.precisions[:, :, None], np.sqrt(self.precisions)[:, :, None]
-        drawn = root * generator.standard_normal((*self.precisions.shape, N_DRAWS))
-        pull = np.sqrt(self.weights).reshape(-1, 1) * generator.standard_normal((self.weights.size, N_DRAWS))
-        rows = self.steps.border(*self.of.placed(self.support))
-        shift = chain.pushed(
-            factor.solved(
-                np.hstack([self.gradient, chain.pulled(drawn / np.maximum(Q, TINY)) + pull, chain.pulled(rows)])
-            )
-        )
-        own = Q * np.concatenate([self.steps.residual[:, :, None], rows], axis=2)
-        v = np.concatenate([own[:, :, :1], drawn, own[:, :, 1:]], axis=2) - Q * shift
-        slopes = self.steps.pulled_border(v, self.of.d).reshape(v.shape[2], -1)
+        slopes, chosen = self.steps.pulled_border(v, self.of.d).reshape(pull.shape[1], -1), list(self.support)
         b, kept = slopes[: N_DRAWS + 1], slopes[N_DRAWS + 1 :]
-        chosen = list(self.support)
         if chosen:
             b = b - np.linalg.lstsq(kept[:, chosen], b[:, chosen].T, rcond=None)[0].T @ kept
+            b[:, chosen] = 0.0
         spread = np.sqrt(np.mean(b[1:] ** 2, axis=0))
-        score = b[0] / np.where(spread > 0, spread, 1.0)
-        score[chosen] = 0.0
-        return np.asarray(score.reshape(self.of.n, self.of.d))
+        return np.asarray((b[0] / np.where(spread > 0, spread, 1.0)).reshape(self.of.n, self.of.d))
 
     def used_by_samples(self) -> Array:
         """Return g = ∂ ln|H|/∂ ln s⁻² of every state."""
@@ -407,7 +398,7 @@ class Linearised:
         half = factor.forward(np.hstack([self.chain.pulled(error[:, :, None]), outer]))
         rows = self.steps.border(*self.of.placed(self.support))
         pulled = np.einsum("ikp,ik->p", self.precisions[:, :, None] * rows, error)
-        covariance = np.linalg.pinv(_difference(inner, half[:, 1:]), hermitian=True)
+        covariance = np.linalg.pinv(schur(inner, half[:, 1:]), hermitian=True)
         shift = covariance @ (pulled - half[:, 1:].T @ half[:, 0])
         return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
 
@@ -492,23 +483,3 @@ class Linearised:
         # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
         rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
         return Problem(DenseColumns(columns), target, rest, samples, max(samples - rest, 0.0)), 1 / unit
-
-
-def _difference(inner: Array, half: Array) -> Array:
-    """Return S = H_ξξ − UᵀU with a diagonal not below the rounding error of the difference."""
-    out = inner - half.T @ half
-    diagonal = np.maximum(out.diagonal(), 0.0) + 1e-14 * inner.diagonal()
-    out.flat[:: len(out) + 1] = np.where(diagonal > 0, diagonal, 1.0)
-    return np.asarray(out)
-
-
-def _solved(information: Array, pull: Array, damping: float) -> Array:
-    """Return S⁻¹b, damped, whatever the units of the coefficients."""
-    unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
-    scaled = information / np.outer(unit, unit)
-    scaled.flat[:: len(unit) + 1] += damping + 1e-12
-    if not len(unit):
-        return np.empty(0)
-    goal = pull / unit
-    _, solution, info = lapack.dposv(scaled, goal[:, None], lower=1)
-    return np.asarray((np.linalg.lstsq(scaled, goal, rcond=None)[0] if info else solution[:, 0]) / unit)
