@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials, field_simulation, simulation, systems
+from ardea.dynamics import Custom, Discovery, FieldTerms, Fourier, Polynomials, field_simulation, simulation, systems
 from ardea.dynamics.libraries import RightHandSide
 from ardea.dynamics.simulation import Bands, SimulationWarning
 
@@ -640,3 +640,21 @@ def test_frames_hold_the_numbers_by_name():
     assert Bands.of(np.ones((3, 4, 3)), t, time_axis=1).to_frame().shape == (3, 13)
     with pytest.raises(ValueError, match="2 names"):
         found.to_frame(["a"])
+
+
+def test_a_run_without_a_start_passes_the_first_row_of_the_data():
+    """What is asked from later on is the end of the run from the first row, with draws and with dates alike."""
+    t, x = systems.lorenz63().noisy(0.02, seed=1)
+    when = np.datetime64("2024-03-01") + np.round(t * 3600e6).astype("timedelta64[us]")
+    model, dated = Discovery().fit(x, t), Discovery().fit(x, when, time_unit="h")
+    whole = model.simulate(t=t[:80])
+    np.testing.assert_allclose(model.simulate(t=t[50:80]), whole[50:], rtol=1e-6)
+    np.testing.assert_allclose(dated.simulate(t=when[50:80]), whole[50:], rtol=1e-4)
+    draws = [model.simulate(t=t[first:80], n_samples=5, random_state=0) for first in (0, 50)]
+    np.testing.assert_allclose(draws[1].upper, draws[0].upper[50:], rtol=1e-6)
+    assert draws[1].n_running.shape == draws[1].t.shape == (30,)
+    bands = dated.simulate(t=when[50:80], n_samples=5, random_state=0)
+    np.testing.assert_array_equal(bands.to_frame().index, when[50:80])
+    np.testing.assert_array_equal(dated.states_[0]["time"], when)
+    with pytest.raises(ValueError, match=r"2024-02-29T23:00.* before the data"):
+        dated.simulate(t=when - np.timedelta64(1, "h"))

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, Polynomials, systems
+from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
 from ardea.dynamics.collocation import LONGEST_GAP, RightSide, Steps, nodes_of, smoothed
 from ardea.dynamics.pursuit import price_of
 from ardea.dynamics.series import Series
@@ -713,7 +713,7 @@ def test_equation_of_second_order_from_positions_alone(seed):
 def test_noise_of_the_process_is_recognised(seed):
     """dx = FLOW x dt + 0.2 dW, sampled with noise of about the same size as what a step adds."""
     t, y = driven(seed, rows=500, q=0.2, s=0.05)
-    with pytest.warns(AmbiguityWarning, match="do not follow the equations exactly"):
+    with pytest.warns(MisfitWarning, match="do not follow the equations exactly"):
         model = Discovery(Polynomials(2)).fit(y, t, feature_names=["x", "y"])
     of, fit = model.searched_.likelihood, model.searched_.fit
     _, curvature = around(of, fit.point, fit.support)
@@ -761,7 +761,7 @@ def test_candidates_that_do_not_fit_are_told():
     t = np.linspace(0, 6, 200)
     run = solve_ivp(lambda _, z: -np.sin(3 * z), (0, 6), [1.0], t_eval=t, rtol=1e-9)
     x = run.y.T + 0.002 * RNG(0).normal(size=(200, 1))
-    with pytest.warns(AmbiguityWarning, match="no candidate fits|do not follow"):
+    with pytest.warns(MisfitWarning, match="no candidate fits|do not follow"):
         Discovery(Polynomials(1)).fit(x, t)
 
 
@@ -814,6 +814,7 @@ def test_a_dozen_short_experiments(seed):
     x = [run + 0.03 * rng.normal(size=(15, 2)) for run in runs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AmbiguityWarning)
+        warnings.simplefilter("ignore", MisfitWarning)
         model = Discovery().fit(x, [t] * 12, feature_names=["n", "p"])
     assert terms_of(model) == [{"n", "n^2", "n p"}, {"p", "n p"}]
 
@@ -911,3 +912,14 @@ def test_a_term_that_the_weak_form_closes_is_opened_again():
     model = Discovery().fit(x + 0.03 * x.std() * RNG(0).normal(size=x.shape), t)
     assert [len(one.support) for one in model.equations_] == [1] * m + [5] * m
     assert all(abs(one.coefficients[0] - 1) < 4 * one.std[0] for one in model.equations_[:m])
+
+
+def test_few_rows_that_move_are_told_where_a_system_comes_to_rest():
+    """Three decays that end after 9 of 60 rows, with twenty candidates; with a linear library nothing is said."""
+    t = np.linspace(0, 20, 60)
+    x = np.exp(-np.outer(t, [1.0, 1.6, 2.3])) + 0.01 * RNG(0).normal(size=(60, 3))
+    with pytest.warns(AmbiguityWarning, match="come to rest: in 51 of 60 rows"):
+        Discovery(Polynomials(3)).fit(x, t)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Discovery(Polynomials(1)).fit(x, t)

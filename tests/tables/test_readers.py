@@ -670,6 +670,17 @@ def test_dates_as_times(tmp_path, times, hours):
     np.testing.assert_array_equal((series.t - series.t[0]) / np.timedelta64(1, "h"), hours)
 
 
+def test_the_order_of_day_and_month_is_that_which_suits_all_dates_or_their_succession(tmp_path):
+    for dates in (["03/01/2021", "13/01/2021"], ["12.1.2021", "1.2.2021"], ["1-9-2021 12:00", "30-9-2021 00:00"]):
+        series = read_series(text_file(tmp_path, "\n".join(["t,x", *(f"{one},1" for one in dates)])), Choice(time="t"))
+        assert series.t[0] < series.t[1] < np.datetime64("2021-10-01")
+        assert "was read as day, month, year" in series.remarks[0]
+    american = read_series(text_file(tmp_path, "t,x\n01/03/2021,1\n01/13/2021,2\n"), Choice(time="t"))
+    np.testing.assert_array_equal(american.t, np.array(["2021-01-03", "2021-01-13"], dtype="M8[s]"))
+    with pytest.raises(ValueError, match="may be day, month, year"):
+        read_series(text_file(tmp_path, "t,x\n01/03/2021,1\n02/03/2021,2\n"), Choice(time="t"))
+
+
 def test_times_that_are_none_are_listed(tmp_path):
     path = text_file(tmp_path, "t,x\n0,1\nsoon,2\n,3\n3,4\n")
     with pytest.raises(TableError) as caught:

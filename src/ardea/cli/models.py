@@ -20,7 +20,6 @@ from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json,
 from ardea.cli.program import COMMANDS, METHODS
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
-from ardea.dynamics.series import as_numbers
 from ardea.equation import Equation, Summary
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.saving import load, save
@@ -118,7 +117,7 @@ def _loaded(options: argparse.Namespace) -> Found:
         return Found(model, targets=[options.target] if options.target else None)
     if hasattr(model, "simulate"):
         options.states = options.states or list(map(str, model.feature_names_))
-        series, _ = series_of(options)
+        series = series_of(options)
         return Found(model, series, (series.x, series.t, series.u))
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
@@ -318,9 +317,13 @@ def _regression_record(found: Found, rows: Rows, options: argparse.Namespace) ->
 # Equations of motion --------------------------------------------------------------------------------------------------
 
 
+# What the record of a discovery holds besides its equations.
+NOISE_AND_ROWS = ("rows_used", "misfit", "noise_kind", "process_noise")
+
+
 def discovered(options: argparse.Namespace) -> Found:
     """Find the equations of a time series or a field."""
-    series, unit = series_of(options)
+    series = series_of(options)
     library: Any = None
     order = 2 if options.second_order else 1
     if options.degree is not None:
@@ -339,13 +342,13 @@ def discovered(options: argparse.Namespace) -> Found:
         verbose=int(sys.stderr.isatty()),
         **noise,
     )
-    settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": unit}
+    settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
     model.fit(series.x, series.t, **settings)
     return Found(model, series, (series.x, series.t, series.u))
 
 
-def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:
-    """Read what the options name, with times as numbers in a unit that is known where they were dates."""
+def series_of(options: argparse.Namespace) -> Series:
+    """Read what the options name."""
     if options.time is not None and options.step is not None:
         raise Failure("Give --time or --step, not both.")
     if options.time is None and options.step is None and not options.map:
@@ -353,11 +356,7 @@ def series_of(options: argparse.Namespace) -> tuple[Series, str | None]:
     choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
     with helped(options):
         series = read_series(options.data, choice, memory=options.memory, **_text_settings(options))
-    if series.t is None:
-        return replace(series, t=options.step or 1.0), None
-    several = isinstance(series.t, list)
-    times, unit = as_numbers(series.t if several else [series.t], options.time_unit)
-    return replace(series, t=times if several else times[0]), unit
+    return series if series.t is not None else replace(series, t=options.step or 1.0)
 
 
 def _require_room(series: Series, library: Any, order: int) -> None:
@@ -380,12 +379,13 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     counted = f"{model.complexity} terms in {many} equation{'s' * (many > 1)}"
     chosen = f"chosen from {len(model.get_feature_names())} candidates for each"
     noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
+    relative = model.noise_kind_ == "proportional"
     return [
         f"{options.data}: {series.described()}",
         "",
         text.getvalue(),
         f"{counted}, {chosen}; ± is half the {100 * options.level:g} % interval.",
-        f"Noise seen by the equations: {noise}.",
+        f"Noise seen by the equations{', proportional to the states (here their mean)' * relative}: {noise}.",
         *_process_noise(model),
     ]
 
@@ -414,7 +414,7 @@ def _motion_record(found: Found, series: Series, options: argparse.Namespace) ->
         "names": series.names,
         "candidates": found.model.get_feature_names(),
         "form": found.model.form_,
-        **{name: getattr(found.model, f"{name}_", None) for name in ("rows_used", "misfit", "process_noise")},
+        **{name: getattr(found.model, f"{name}_", None) for name in NOISE_AND_ROWS},
         "equations": equations,
         "latex": found.model.latex(),
     }

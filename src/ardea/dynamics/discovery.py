@@ -23,13 +23,14 @@ from ardea.core.subsets import Propose
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
-from ardea.dynamics.found import FoundStates, Joint, LeftOpen, Wishes, found_states
+from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
-from ardea.dynamics.series import Series, checked_series
+from ardea.dynamics.series import Clock, Series, checked_series
+from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
@@ -48,6 +49,10 @@ LARGEST_MISFIT = 1.5
 
 class AmbiguityWarning(UserWarning):
     """The data do not tell two models apart."""
+
+
+class MisfitWarning(UserWarning):
+    """The equations found do not follow the samples."""
 
 
 class Discovery(EquationsOfMotion, BaseEstimator):
@@ -100,6 +105,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         Names of the states.
     time_unit_ : {"s", "min", "h", "d"} or None
         Unit of time, where times were dates or it was told. None: that of the times given.
+    time_origin_ : str or None
+        The date, in UTC, that counts as zero: the first of the data, where times were dates.
     warnings_ : list of str
         What the fit has warned of.
     form_ : {"trajectory", "weak", "derivative"}
@@ -107,8 +114,11 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     rows_used_ : int
         Number of rows that the equations rest on.
     misfit_ : ndarray of shape (states,) or None
-        Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. None for maps,
-        whose samples do not tell their noise.
+        Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. Where noise
+        moves the system itself, what equations without that noise would leave. None for maps, whose samples do not
+        tell their noise.
+    noise_kind_ : {"additive", "proportional"} or None
+        Whether the noise of the samples is of the same size everywhere or proportional to the state. None: not asked.
     process_noise_ : ndarray of shape (states,)
         Deviation of noise that moves the system itself, over a unit of time; zero where the data need none.
     states_ : list of DataFrame
@@ -197,33 +207,20 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             found: Found
             model: Motion
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-                found, model, unit = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
+                found, model, clock = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
             else:
-                found, model, unit = self._found_states(x, t, x_dot, u, feature_names, time_unit)
+                found, model, clock = self._found_states(x, t, x_dot, u, feature_names, time_unit)
             equations = found.equations(model.lefts, model.vocabulary)
-        doubts = [*doubts_about(equations, found.excitation), *self._misfits(found, equations)]
-        self._adopt(model, equations, unit, doubts)
+        open_still, misfits = self._said(found, equations)
+        self._adopt(model, equations, clock, [])
         self.searched_ = found
         self.joint_ = found.joint(equations) if isinstance(found, FoundStates) else None
-        for doubt in doubts:
-            warnings.warn(doubt, AmbiguityWarning, stacklevel=2)
+        misfits += self._blow_up()
+        self.warnings_ = [*open_still, *misfits]
+        for category, texts in ((AmbiguityWarning, open_still), (MisfitWarning, misfits)):
+            for text in texts:
+                warnings.warn(text, category, stacklevel=2)
         return self
-
-    @classmethod
-    def of(
-        cls,
-        model: Motion,
-        equations: Sequence[Equation],
-        time_unit: str | None = None,
-        doubts: Sequence[str] = (),
-        joint: Joint | None = None,
-        **parameters: Any,
-    ) -> Discovery:
-        """Return the model of some equations, whose coefficients replace the model's: what a file is read into."""
-        found = cls(**parameters)
-        found._adopt(model, equations, time_unit, doubts)
-        found.joint_ = joint
-        return found
 
     def _check_parameters(self, space: Any) -> None:
         if self.form not in (None, "trajectory", "weak", "derivative"):
@@ -269,9 +266,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
 
     def _found_states(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
-    ) -> tuple[Found, StateModel, str | None]:
+    ) -> tuple[Found, StateModel, Clock]:
         t = 1.0 if t is None and self.discrete_time else t  # the steps of a map are its time
-        series, all_names, unit = checked_series(x, t, x_dot, u, names, time_unit)
+        series, all_names, clock = checked_series(x, t, x_dot, u, names, time_unit)
         n, order = series[0].x.shape[1], self.derivative_order
         n_states = n * order + series[0].inputs.shape[1]
         library: Library = self.library or Polynomials(Polynomials().degree_for(n_states))
@@ -295,7 +292,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             found = self._searched_rows(equations)
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
-        return found, model, unit
+        return found, model, clock
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""
@@ -340,38 +337,46 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         )
         return found_states(series, library, self._propose, wishes)
 
-    def _misfits(self, found: Found, equations: Sequence[Equation]) -> list[str]:
-        """Set what is known of rows, noise and misfit, and return what is to be warned of."""
-        self.misfit_ = self.process_noise_ = self.rows_used_ = None
+    def _said(self, found: Found, equations: Sequence[Equation]) -> tuple[list[str], list[str]]:
+        """Set what is known of rows, noise and misfit; return what is to be warned of: what is open, what misfits."""
+        self.misfit_ = self.process_noise_ = self.rows_used_ = self.noise_kind_ = None
+        open_still = doubts_about(equations, found.excitation)
         if isinstance(found, FoundRows):
-            return []
-        ties = found.tied(equations)
+            return open_still, []
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
-        self.rows_used_ = found.n_rows
-        if np.any(found.process_noise > 0):
-            return [
-                *ties,
-                "The states do not follow the equations exactly: either the system itself is noisy (process_noise_ "
-                "says how much), or a term or a state is missing (docs/warnings/misfit).",
-            ]
-        return ties + [
+        self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
+        misfits = [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
             "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit)."
             for equation, ratio, largest in zip(equations, found.misfit, found.largest_misfit, strict=True)
             if ratio > max(largest, LARGEST_MISFIT)
         ]
+        return [*open_still, *found.tied(equations), *found.at_rest()], found.driven(equations) or misfits
+
+    def _blow_up(self) -> list[str]:
+        """Return what is to be warned of where noise moves the states: a model that cannot be run without it."""
+        found, joint, model = self.searched_, self.joint_, self.model_
+        if not isinstance(found, FoundStates) or not isinstance(model, StateModel) or joint is None:
+            return []
+        if not np.any(found.process_noise) or model.n_inputs:
+            return []
+        times = found.times[0]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SimulationWarning)
+            model.simulate(joint.start, times[times >= joint.time - SAME_TIME * joint.step], None)
+        return [f"Run over its own rows without that noise, {one.message}." for one in caught]
 
     def _found_fields(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
-    ) -> tuple[Found, FieldModel, str | None]:
+    ) -> tuple[Found, FieldModel, Clock]:
         if x_dot is not None or u is not None or self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
-        data, unit = read_fields(x, t, space, names, time_unit)
+        data, clock = read_fields(x, t, space, names, time_unit)
         library = FieldTerms() if self.library is None else self.library
         found = self._searched_rows([FieldEquation(data, library, field) for field in range(data.n_fields)])
         self.form_ = "weak"
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), unit
+        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), clock
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
@@ -409,7 +414,10 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         names = self.model_.states
         columns = ["time", *names, *(f"{name} std" for name in names)]
         pairs = zip(found.times, found.states(), strict=True)
-        return [pd.DataFrame(np.column_stack(pair), columns=columns) for pair in pairs]
+        return [
+            pd.DataFrame(values, columns=columns[1:]).assign(time=self._clock.dates(times))[columns]
+            for times, values in pairs
+        ]
 
     def inclusion(self, n_resamples: int = 50, random_state: Any = None) -> Array:
         """Return how often every term is chosen when the independent rows of the whitened systems are resampled.

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, bend_of
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
-from ardea.dynamics.series import as_numbers
+from ardea.dynamics.series import Clock, as_numbers
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
 
 # Convention: the test function that trajectories have too.
@@ -305,8 +305,8 @@ class Fields:
 
 def read_fields(
     x: Any, t: Any, space: Any, names: Sequence[str] | None = None, time_unit: str | None = None
-) -> tuple[Fields, str | None]:
-    """Return arrays or xarray objects as fields, and the unit of time where it is known.
+) -> tuple[Fields, Clock]:
+    """Return arrays or xarray objects as fields, and how times are counted.
 
     xarray objects (a DataArray, or a Dataset of several fields) bring coordinates and names, where these are not given.
     Times may be numbers, dates, or the step between them.
@@ -324,10 +324,10 @@ def read_fields(
     if space is None or t is None:
         raise ValueError("Fields need space=(x₁, …), the coordinates of the space axes, and t, the times.")
     space = [space] if isinstance(space, np.ndarray) and space.ndim == 1 else list(space)
-    (times,), unit = as_numbers([t], time_unit)
+    (times,), clock = as_numbers([t], time_unit)
     if np.ndim(times) == 0 and np.ndim(x) > len(space):
         times = times * np.arange(np.shape(x)[len(space)])
-    return Fields(x, space, times, names, axes), unit
+    return Fields(x, space, times, names, axes), clock
 
 
 def xarray_fields(data: Any, time: str | None = None) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,7 +41,7 @@ from ardea.dynamics.pursuit import (
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEAST_NOISE, Fit, Likelihood, Linearised, Point
 from ardea.equation import N_RIVALS, Equation, KeptTerms, Left, Rival
-from ardea.names import Vocabulary
+from ardea.names import Vocabulary, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
@@ -56,6 +57,11 @@ NOISE_OF_MAPS = 0.03
 # Where what an earlier search prefers leaves so many times the noise of the samples, every equation alone is searched
 # on smoothed states, of up to so many candidates in all equations together: that takes about ten seconds.
 POOR_START, MOST_BEGUN = 1.5, 5000
+# A convention: of states that noise moves those are named whose noise is at least this share of the largest.
+LEAST_MOVED = 0.1
+# A state is at rest from where its samples stay within so many deviations of their noise of the mean of so many last
+# ones (conventions: chance takes a thousand samples of five states no further).
+AT_REST, LAST_ROWS = 5.0, 10
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
 
@@ -131,6 +137,11 @@ class FoundStates:
     def likelihood(self) -> Likelihood:
         """The likelihood at the end."""
         return self.pursuit.of
+
+    @property
+    def noise_kind(self) -> str:
+        """Whether the noise of the samples is "additive" or "proportional" to the state."""
+        return "proportional" if self.likelihood.proportional else "additive"
 
     @property
     def largest_misfit(self) -> list[float]:
@@ -273,6 +284,43 @@ class FoundStates:
                     "would (docs/warnings/ambiguity)."
                 ]
         return []
+
+    def driven(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of where noise moves the states: which, and how much of it."""
+        if not self.pursuit.with_process:
+            return []
+        size = self.fit.point.process[self._first :]
+        ratio = size[: len(self.sample_noise)] / np.maximum(self._noise[: len(self.sample_noise)], TINY)
+        moved = [
+            f"{printable(one.name)} by {by:.2g} ({share:.2g} times the noise of its samples)"
+            for one, by, share in zip(equations, size, ratio, strict=True)
+            if share >= LEAST_MOVED * ratio.max()
+        ]
+        return [
+            "The states do not follow the equations exactly: over a step something else moves "
+            f"{' and '.join((', '.join(moved[:-1]), moved[-1])) if moved[1:] else moved[0]}. Either the system itself "
+            "is noisy, or a term or a state is missing (docs/warnings/misfit)."
+        ]
+
+    def at_rest(self) -> list[str]:
+        """Return what is to be warned of where most rows say where the system comes to rest, and few how it moves."""
+        nodes, rest, measured = self.likelihood.nodes, 0, len(self.sample_noise)
+        for rows in nodes.stretches:
+            y = np.where(nodes.seen[rows], nodes.y[rows], np.nan)[np.any(nodes.seen[rows], axis=1), :measured]
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # a state without a sample in the last rows
+                end = np.nanmean(y[-LAST_ROWS:], axis=0)
+            away = np.abs(y - end) > AT_REST * self.sample_noise
+            rest += int(np.sum(np.cumsum(np.any(away, axis=1)[::-1]) == 0))
+        moving = self.n_rows - rest
+        if self.likelihood.discrete_time or rest < self.n_rows / 2 or moving >= self.likelihood.d:
+            return []
+        return [
+            f"The states come to rest: in {rest} of {self.n_rows} rows all of them stay, within their noise, where "
+            f"they end. The other {moving} rows are few for {self.likelihood.d} candidates for each equation: others "
+            "may explain them as well. Add series from other starts, or take a smaller library "
+            "(docs/warnings/ambiguity)."
+        ]
 
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:
         """Return the samples less the states, in units of their noise; of a state that is not measured, nothing."""

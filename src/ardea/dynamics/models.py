@@ -17,9 +17,9 @@ from ardea.core.problem import Array
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.found import Joint
+from ardea.dynamics.found import SAME_TIME, Joint
 from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
-from ardea.dynamics.series import IN_WORDS, calendar, dates_to_times, in_order
+from ardea.dynamics.series import IN_WORDS, Clock, calendar, in_order
 from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, Left, LeftKind
 from ardea.names import Wording, default_names, printable
@@ -251,11 +251,11 @@ class EquationsOfMotion(ShowsMotion):
 
     joint_: Joint | None = None  # of a trajectory: how equations and the first state depend on each other
 
-    def _adopt(self, model: Motion, equations: Sequence[Equation], unit: str | None, doubts: Sequence[str]) -> None:
+    def _adopt(self, model: Motion, equations: Sequence[Equation], clock: Clock, doubts: Sequence[str]) -> None:
         self.equations_ = list(equations)
         self.model_ = replace(model, coefficients=np.array([one.spread(one.coefficients) for one in equations]))
         self.feature_names_ = [equation.name for equation in equations]
-        self.time_unit_ = unit
+        self.time_unit_, self.time_origin_ = clock.unit, clock.origin
         self.warnings_ = list(doubts)
 
     @property
@@ -319,7 +319,7 @@ class EquationsOfMotion(ShowsMotion):
         return f"Time is counted in {unit}s: rates of change are per {unit}."
 
     def elapsed(self, t: Any) -> Any:
-        """Return times in the unit of the model: dates counted from the first of them, numbers as they are.
+        """Return times in the unit of the model: dates counted from the first of the data, numbers as they are.
 
         Parameters
         ----------
@@ -328,12 +328,21 @@ class EquationsOfMotion(ShowsMotion):
         """
         if isinstance(t, list | tuple) and any(np.ndim(one) for one in t):
             return [self.elapsed(one) for one in t]
-        dates = calendar(t)
-        if dates is None:
-            return t
-        if self.time_unit_ is None:
-            raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
-        return dates_to_times(dates, self.time_unit_)
+        return self._clock.numbers(t)
+
+    def dates(self, numbers: Any) -> Any:
+        """Return times in the unit of the model as dates, where those of the data were dates; else as they are.
+
+        Parameters
+        ----------
+        numbers : array of shape (times,)
+            Times in `time_unit_` since `time_origin_`.
+        """
+        return self._clock.dates(numbers)
+
+    @property
+    def _clock(self) -> Clock:
+        return Clock(self.time_unit_, self.time_origin_)
 
     def latex(self) -> str:
         r"""Return the equations as LaTeX, an `aligned` environment."""
@@ -407,10 +416,10 @@ class EquationsOfMotion(ShowsMotion):
         ----------
         x0 : array of shape (states,), or a field of shape (n_x,), optional
             Start, at t[0]; with derivative_order=2 positions, then rates of change. None, for models in trajectory
-            form: the smoothed state at the first row of the data; draws then begin at states of their own, drawn
-            together with the coefficients.
+            form: the smoothed state at the first row of the data, from which the model is run to t[0] and on; draws
+            then begin at states of their own, drawn together with the coefficients.
         t : array of shape (times,), or int for a map
-            Times of the output, or the number of steps. Dates are counted from the first of them in `time_unit_`.
+            Times of the output, or the number of steps. Dates are counted from the first of the data in `time_unit_`.
         u : callable or array, optional
             Inputs as a function of time, or sampled at `t`: those that mostly stay what they were are held from one
             time to the next, others interpolated by a cubic spline.
@@ -436,21 +445,37 @@ class EquationsOfMotion(ShowsMotion):
         check_is_fitted(self)
         if t is None:
             raise ValueError("Give t: the times of the output, or the number of steps of a map.")
-        t, x0, u = self.elapsed(t), self._ordered(x0), self._ordered(u, inputs=True)
+        asked, t, x0, u = t, self.elapsed(t), self._ordered(x0), self._ordered(u, inputs=True)
         if x0 is None and (self.joint_ is None or x0_std is not None):
             raise ValueError("Give x0, the start: only models in trajectory form know one, with its uncertainty.")
         start: Any = self.joint_.start if x0 is None and self.joint_ is not None else x0
+        lead = [] if x0 is not None else self._lead(t, u)
+        t = np.concatenate([lead, t]) if lead else t
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")
-            return self.model_.simulate(start, t, u)
+            return self.model_.simulate(start, t, u)[len(lead) :]
         generator = check_random_state(random_state)
         kept = self._kept_draws(n_samples, generator)
         if x0 is None and self.joint_ is not None:
             start = self.joint_.starts(kept - self.joint_.estimate(self.equations_).mean, generator)
         elif x0_std is not None:
             start = _drawn_starts(start, x0_std, n_samples, generator)
-        return self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator))
+        bands = self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator))
+        return bands.cut(len(lead), None if calendar(asked) is None else asked)
+
+    def _lead(self, t: Any, u: Any) -> list[float]:
+        """Return the time of the first row of the data, where a run from there begins before the times asked for."""
+        if self.joint_ is None or getattr(self.model_, "discrete_time", False) or not np.size(t):
+            return []
+        begin, first = self.joint_.time, float(np.ravel(t)[0])
+        near = SAME_TIME * self.joint_.step
+        told = self._clock.dates([begin, first])
+        if first < begin - near:
+            raise ValueError(f"t begins at {told[1]}, before the data ({told[0]}): give x0, the state at t[0].")
+        if first > begin + near and u is not None and not callable(u):
+            raise ValueError(f"u must be known from {told[0]} on, where the data begin: let t begin there, or give x0.")
+        return [begin] if first > begin + near else []
 
     def _driven(self, generator: Any) -> Any:
         """Return the noise of the process, for simulations; None where there is none."""

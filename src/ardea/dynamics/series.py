@@ -91,8 +91,10 @@ def input_curve(t: Array, rows: Array) -> Callable[..., Array]:
 
 def checked_series(
     x: Any, t: Any, x_dot: Any, u: Any, feature_names: Sequence[str] | None, time_unit: str | None = None
-) -> tuple[list[Series], list[str], str | None]:
-    """Return the data as checked series, names of states and inputs, and the unit of time where it is known."""
+) -> tuple[list[Series], list[str], Clock]:
+    """Return the data as checked series, names of states and inputs, and how times are counted."""
+    if isinstance(t, str):
+        raise ValueError(f"t={t!r} is a text: give the times themselves, such as t=x[{t!r}], and leave them out of x.")
     if t is None:
         raise ValueError(
             "t is needed: the times of the rows, or the step between them (t=x.index where a frame has them there)."
@@ -114,7 +116,7 @@ def checked_series(
             raise ValueError(
                 f"x has {len(states)} trajectories and {name} {len(values)} entries: give {what} in a list."
             )
-    times, unit = as_numbers(given["t"], time_unit)
+    times, clock = as_numbers(given["t"], time_unit)
     columns = labels_of(states[0])
     if columns is not None:
         states = [in_order(one, columns, "x") for one in states]
@@ -125,7 +127,7 @@ def checked_series(
     widths = {(one.x.shape[1], one.inputs.shape[1]) for one in series}
     if len(widths) > 1:
         raise ValueError("All trajectories must have the same states and inputs.")
-    return series, _names(feature_names, columns, labels_of(given["u"][0]), *widths.pop()), unit
+    return series, _names(feature_names, columns, labels_of(given["u"][0]), *widths.pop()), clock
 
 
 def labels_of(values: Any) -> list[str] | None:
@@ -206,8 +208,15 @@ def _checked_times(t: Any, m: int, where: str) -> Array:
     times = given.ravel()
     if times.size != m:
         raise ValueError(f"t{where} has {times.size} entries, x has {m} rows.")
-    if not np.all(np.diff(times[np.isfinite(times)]) > 0):
-        raise ValueError(f"t{where} must ascend strictly: sort the rows and drop repeated times.")
+    known = np.flatnonzero(np.isfinite(times))
+    late = np.flatnonzero(np.diff(times[known]) <= 0)
+    if late.size:
+        before, row = known[late[0]], known[late[0] + 1]
+        raise ValueError(
+            f"t{where} must ascend strictly, but row {row} (counted from 0; t = {times[row]:g}) does not come after "
+            f"row {before} (t = {times[before]:g}){f', nor do {late.size - 1} others' * (late.size > 1)}: sort the "
+            "rows and drop repeated times."
+        )
     return times
 
 
@@ -303,44 +312,69 @@ def _without_zone(one: Any) -> Any:
     return one.astimezone(UTC).replace(tzinfo=None) if aware else one
 
 
-def dates_to_times(dates: NDArray[Any], unit: str) -> Array:
-    """Return dates as numbers from the first of them; durations as they are.
+@dataclass(frozen=True)
+class Clock:
+    """How times are counted: in a unit, where it is known, and from a date, where times are dates.
 
     Examples
     --------
-    >>> dates_to_times(np.array(["2024-01-01", "2024-01-03"], dtype="datetime64[us]"), "h")
-    array([ 0., 48.])
+    >>> clock = Clock("h", "2024-01-01")
+    >>> clock.numbers(np.array(["2024-01-02", "2024-01-03"], dtype="datetime64[D]"))
+    array([24., 48.])
+    >>> clock.dates([6.0])
+    array(['2024-01-01T06:00:00.000000'], dtype='datetime64[us]')
     """
-    known = dates[~np.isnat(dates)]
-    origin = known[0] if dates.dtype.kind == "M" and known.size else np.zeros((), dates.dtype)
-    return np.asarray((dates - origin) / np.timedelta64(1, "s") / SECONDS[unit], dtype=float)
+
+    unit: str | None = None
+    origin: str | None = None  # ISO, in UTC
+
+    def numbers(self, t: Any) -> Any:
+        """Return times as numbers: dates from the origin (without one, from the first of them); others as they are."""
+        found = calendar(t)
+        if found is None:
+            return t
+        if self.unit is None:
+            raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
+        known = found[~np.isnat(found)]
+        zero: Any = np.zeros((), found.dtype)
+        if found.dtype.kind == "M":
+            zero = np.datetime64(self.origin) if self.origin else known[0] if known.size else zero
+        return np.asarray((found - zero) / np.timedelta64(1, "s") / SECONDS[self.unit], dtype=float)
+
+    def dates(self, numbers: Any) -> Any:
+        """Return times as dates, to the microsecond, where they were dates; else as they are."""
+        if self.origin is None or self.unit is None:
+            return numbers
+        passed = np.asarray(numbers, dtype=float) * SECONDS[self.unit] * 1e6
+        return np.datetime64(self.origin, "us") + np.round(passed).astype("timedelta64[us]")
 
 
-def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any], str | None]:
-    """Return the times of several series (or steps) as numbers, and their unit where it is known.
+def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any], Clock]:
+    """Return the times of several series (or steps) as numbers, and how they are counted.
 
-    Dates are counted in `unit`, by default the longest that is not longer than their median step; of numbers it is
-    told.
+    Dates are counted in `unit`, by default the longest that is not longer than their median step, from the first of
+    them; of numbers it is told.
 
     Examples
     --------
     >>> as_numbers([np.array(["2024-01-01T00", "2024-01-01T06", "2024-01-01T12"], dtype="datetime64[h]")])
-    ([array([ 0.,  6., 12.])], 'h')
+    ([array([ 0.,  6., 12.])], Clock(unit='h', origin='2024-01-01T00:00:00'))
     >>> as_numbers([[0.0, 0.5]])
-    ([[0.0, 0.5]], None)
+    ([[0.0, 0.5]], Clock(unit=None, origin=None))
     """
     if unit is not None and unit not in SECONDS:
         raise ValueError(f"time_unit={unit!r} is not known: choose {', '.join(map(repr, SECONDS))}.")
     found = [calendar(t) for t in series]
     dated = [one for one in found if one is not None]
     if not dated:
-        return list(series), unit
+        return list(series), Clock(unit)
     if len(dated) < len(found):
         raise ValueError("Some series have dates as times and others numbers: give one kind for all.")
     if any(one.dtype.kind == "M" and one.ndim == 0 for one in dated):
         raise ValueError("t is one date: give the dates of all rows, or the step between them as a duration.")
-    chosen = unit or _fitting_unit(dated)
-    return [dates_to_times(one, chosen) for one in dated], chosen
+    known = np.concatenate([one[~np.isnat(one)] for one in dated if one.dtype.kind == "M"] or [np.empty(0)])
+    clock = Clock(unit or _fitting_unit(dated), str(known.min()) if known.size else None)
+    return [clock.numbers(one) for one in dated], clock
 
 
 def _fitting_unit(series: Sequence[NDArray[Any]]) -> str:

@@ -7,9 +7,10 @@ simulated in `ardea.dynamics.field_simulation`.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,7 @@ from scipy.optimize import brentq
 
 from ardea.core.problem import Array, Index
 from ardea.dynamics.libraries import RightHandSide
-from ardea.dynamics.series import input_curve
+from ardea.dynamics.series import calendar, input_curve
 from ardea.names import default_names
 
 if TYPE_CHECKING:
@@ -60,7 +61,15 @@ class Driven:
 
 def warn_stopped(why: str, n_reached: int, n_times: int) -> None:
     """Issue the warning of a simulation that stopped early."""
-    warnings.warn(f"{why} ({n_reached} of {n_times} times reached)", SimulationWarning, stacklevel=3)
+    _warn(f"{why} ({n_reached} of {n_times} times reached)")
+
+
+def _warn(message: str) -> None:
+    """Warn at the line outside the package that asked for the simulation."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ardea."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, SimulationWarning, stacklevel=level)
 
 
 def simulate_states(rhs: RightHandSide, x0: ArrayLike, t: Any, **settings: Any) -> Array:
@@ -269,7 +278,7 @@ class Bands:
     Attributes
     ----------
     t : array of shape (n_times,)
-        The times.
+        The times; dates where dates were asked for.
     lower, median, upper : array of shape (n_times, n_states), or (n_x, n_times) for a field
         Quantiles over the samples that reached the time, NaN where none did.
     level : float
@@ -297,9 +306,16 @@ class Bands:
     def __repr__(self) -> str:
         stopped = f"{self.n_stopped} stopped early" if self.n_stopped else "none stopped early"
         return (
-            f"<{100 * self.level:g} % bands of shape {self.median.shape}, {len(self.t)} times from {self.t[0]:g} to "
-            f"{self.t[-1]:g}, {len(self.samples)} samples of which {stopped}>"
+            f"<{100 * self.level:g} % bands of shape {self.median.shape}, {len(self.t)} times from {_short(self.t[0])} "
+            f"to {_short(self.t[-1])}, {len(self.samples)} samples of which {stopped}>"
         )
+
+    def cut(self, n_first: int, dates: Any = None) -> Bands:
+        """Return bands of states without their first times, with the dates of the others where these are given."""
+        parts = {name: getattr(self, name)[n_first:] for name in ("t", "lower", "median", "upper", "n_running")}
+        if dates is not None:
+            parts["t"] = np.asarray(calendar(dates))
+        return replace(self, samples=self.samples[:, n_first:], **parts) if n_first or dates is not None else self
 
     def to_frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Return lower, median and upper as a pandas frame, one row per time.
@@ -360,11 +376,15 @@ class Bands:
         n_running, n_stopped = running.sum(axis=0), int(np.sum(~running[:, -1]))
         if n_stopped:
             message = f"{n_stopped} of {len(samples)} samples stopped before the last time; bands hold the others only"
-            warnings.warn(message, SimulationWarning, stacklevel=2)
+            _warn(message)
         ordered, counts = np.sort(samples, axis=0), np.expand_dims(n_running, 1 - time_axis)
         tail = (1 - level) / 2
         lower, median, upper = (_quantile(ordered, counts, q) for q in (tail, 0.5, 1 - tail))
         return cls(np.asarray(t, dtype=float), lower, median, upper, level, n_stopped, n_running, samples, time_axis)
+
+
+def _short(time: Any) -> str:
+    return f"{time:g}" if isinstance(time, float) else str(time)
 
 
 def _quantile(ordered: Array, counts: Index, q: float) -> Array:

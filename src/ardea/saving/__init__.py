@@ -22,6 +22,7 @@ from ardea.core.compression import CompressedRows
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.found import Joint
 from ardea.dynamics.models import StateModel
+from ardea.dynamics.series import Clock
 from ardea.equation import Equation, Left
 from ardea.estimators.base import BaseARD
 from ardea.estimators.inputs import meet_columns
@@ -44,7 +45,17 @@ from ardea.tables.archive import ModelFileError, opened_archive, require, write_
 __all__ = ["ModelFileError", "load", "save"]
 
 # What a discovery says of itself besides its equations; None where it cannot tell.
-SAID = ("joint_", "time_unit_", "form_", "rows_used_", "misfit_", "process_noise_", "warnings_")
+SAID = (
+    "joint_",
+    "time_unit_",
+    "time_origin_",
+    "form_",
+    "rows_used_",
+    "noise_kind_",
+    "misfit_",
+    "process_noise_",
+    "warnings_",
+)
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
 PATH_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("method", "varied"), "U"),
@@ -290,7 +301,7 @@ def _adopt_motion(found: Discovery, content: Motion) -> None:
     named = {*chain(*others, *chain(*content.equivalents))}
     require(named <= set(model.vocabulary.names), "the model", "one of candidate terms")
     _check_joint(content, equations)
-    found._adopt(model, equations, content.time_unit_, content.warnings_)
+    found._adopt(model, equations, Clock(content.time_unit_, content.time_origin_), content.warnings_)
     for name in SAID:
         setattr(found, name, getattr(content, name))
 

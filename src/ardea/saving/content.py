@@ -101,8 +101,10 @@ class Motion:
     equivalents: list[tuple[tuple[str, ...], ...]]
     joint_: Joint | None
     time_unit_: str | None
+    time_origin_: str | None
     form_: Literal["trajectory", "weak", "derivative"]
     rows_used_: int | None
+    noise_kind_: Literal["additive", "proportional"] | None
     misfit_: Array | None
     process_noise_: Array | None
     warnings_: list[str]
@@ -258,10 +260,19 @@ def _is_sound(value: Any) -> Any:
             return grid and _sound_names(value, [*fields, *axes], len(fields), len(axes))
         case Motion():
             least_squares = all(kept.prior_variance is None for kept in value.kept)
-            return least_squares and (value.time_unit_ is None or value.time_unit_ in SECONDS)
+            return least_squares and _is_clock(value.time_unit_, value.time_origin_)
         case Joint():
             return np.isfinite(value.time) and is_covariance(value.covariance)
     return True
+
+
+def _is_clock(unit: str | None, origin: str | None) -> bool:
+    """Whether times can be counted in this unit from this date."""
+    try:
+        dated = origin is None or not np.isnat(np.datetime64(origin, "us"))
+    except ValueError:
+        return False
+    return dated and (unit in SECONDS if unit is not None else origin is None)
 
 
 def _sound_names(model: StateModel | FieldModel, names: list[str], *sizes: int) -> bool:

@@ -69,12 +69,14 @@ def plot_states(
     check_is_fitted(model)
     frame, many = model.states_[series], len(model.model_.states)
     samples = np.empty((len(frame), 0)) if x is None else np.asarray(x, dtype=float).reshape(len(frame), -1)
-    table = _cut_at_gaps(np.hstack([frame.to_numpy(), samples]))
+    numbers = np.asarray(model.elapsed(frame["time"].to_numpy()), dtype=float)
+    table = _cut_at_gaps(np.column_stack([numbers, frame.drop(columns="time"), samples]))
     times, states, std, samples = np.split(table, np.cumsum([1, many, many]), axis=1)
     half = ndtri(0.5 + level / 2) * std
     words = "The states behind the samples", "smoothed state", "samples"
     look = {"marker": "s", "markersize": 2} if model.discrete_time else {}
-    return _draw_series(model, times[:, 0], states, (states - half, states + half), samples, words, level, axes, **look)
+    drawn = model.dates(times[:, 0])
+    return _draw_series(model, drawn, states, (states - half, states + half), samples, words, level, axes, **look)
 
 
 def _cut_at_gaps(table: Array) -> Array:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, is_numeric, texts_of
+from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, dates_by_order, is_numeric, texts_of
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
 from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, shortened, unknown
 
 TIME_NAMES = re.compile("t|times?|date|datetime|days?|hours?|years?|month|zeit")
+# A convention: of cells that are no times so many are shown.
+MOST_SHOWN = 3
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 # Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
 EVEN = 1e-3
@@ -96,7 +98,9 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
     if label is not None:
         numbers, times = _grouped(pieces[0][1][label], table, numbers[0], times[0])
     x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
-    remarks, doubts = [*table.remarks, *columns.remarks, *said], [] if time else [*_clocks(states, numbers[0])]
+    missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
+    gaps = [f"{missing} of {of} samples are missing (empty cells)"] if missing else []
+    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], [] if time else [*_clocks(states, numbers[0])]
     alone = whole and label is None
     return Series(
         x[0] if alone else x,
@@ -142,6 +146,9 @@ def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int,
 def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
     """Return a column as times: numbers, or dates; and what was inferred."""
     columns = [frame[name] for _, frame in pieces]
+    found, order = _by_order(table, columns, name)
+    if order:
+        return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
     found = [_as_times(column, table) for column in columns]
     bad = [
         (first + row, name, f"{str(column.iloc[row])!r} is neither a number nor {A_DATE}")
@@ -149,9 +156,36 @@ def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list
         for row in np.flatnonzero(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times)).tolist()
     ]
     if bad:
-        raise TableError(table.path, table.placed(bad))
+        more = f"and {len(bad) - MOST_SHOWN} more of column {name!r}"
+        raise TableError(table.path, [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])])
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
     return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
+
+
+def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], str]:
+    """Return texts such as 31/05/2024 as dates, and in which order they are; nothing where they are others."""
+    if any(is_numeric(column) or column.dtype.kind == "M" for column in columns):
+        return [], ""
+    cells = [texts_of(column, table.empty) for column in columns]
+    texts = list(dict.fromkeys(text for _, own in cells for text in own))
+    place = {text: number for number, text in enumerate(texts)}
+    spread = [np.array([*(place[text] for text in own), -1])[codes] for codes, own in cells]
+    orders = {order: np.append(dates, np.datetime64("NaT")) for order, dates in dates_by_order(texts).items()}
+    rising = [order for order, dates in orders.items() if all(_rise(dates[rows]) for rows in spread)]
+    if len(orders) > 1 and len(rising) != 1:
+        first, second = (f"{order} ({str(dates[0])[:10]})" for order, dates in orders.items())
+        raise ValueError(
+            f"{table.path}, column {name!r}: {texts[0]} may be {first} or {second}, and no other date decides. Write "
+            "dates as 2024-05-31."
+        )
+    for order in rising or orders:
+        found = [orders[order][rows] for rows in spread]
+        return ([], "") if any(np.isnat(one).any() for one in found) else (found, order)
+    return [], ""
+
+
+def _rise(dates: NDArray[Any]) -> bool:
+    return bool(np.all(np.diff(dates) > np.timedelta64(0)))
 
 
 def _as_times(column: Any, table: Table) -> NDArray[Any]:
