@@ -58,11 +58,12 @@ def test_states_of_several_series_with_gaps(lorenz):
 def test_other_forms_have_no_states(lorenz, tmp_path):
     t, x, model = lorenz
     ardea.save(model, tmp_path / "model")
-    for other in (Discovery(Polynomials(2), form="weak").fit(x, t), ardea.load(tmp_path / "model")):
+    weak = Discovery(Polynomials(2), form="weak").fit(x, t)
+    for other in (weak, ardea.load(tmp_path / "model")):
         with pytest.raises(AttributeError, match="trajectory"):
             other.states_  # noqa: B018
     with pytest.raises(ValueError, match="x0"):
-        Discovery(Polynomials(2), form="weak").fit(x, t).simulate(t=t)
+        weak.simulate(t=t)
 
 
 def test_draws_have_the_joint_covariance(lorenz):
