@@ -76,7 +76,7 @@ def test_data_without_noise(lorenz, form):
 
 def test_derivative_form_with_noise():
     """Of data sampled finely enough that differences are not mostly truncation error."""
-    t = 0.01 * np.arange(400)
+    t = 0.01 * np.arange(250)
     _, x = systems.lorenz63().simulate(t=t)
     x = x + 0.001 * x.std() * np.random.default_rng(3).normal(size=x.shape)
     assert terms_of(Discovery(Polynomials(2), form="derivative").fit(x, t, feature_names=NAMES)) == LORENZ
@@ -345,7 +345,7 @@ def test_a_step_may_be_a_duration(swing, step):
     one = Discovery(Polynomials(1)).fit(x, step)
     assert one.time_unit_ == "s"
     np.testing.assert_allclose(one.coef_, model.coef_, rtol=1e-6, atol=1e-9)
-    halves, numbers = (Discovery(Polynomials(1)).fit([x[:60], x[60:]], each) for each in (step, 0.1))
+    halves, numbers = (Discovery(Polynomials(1), form="weak").fit([x[:60], x[60:]], each) for each in (step, 0.1))
     np.testing.assert_allclose(halves.coef_, numbers.coef_, rtol=1e-9)
 
 
@@ -527,8 +527,10 @@ def test_columns_of_frames_are_found_by_name(oscillator):
     np.testing.assert_array_equal(found.predict(swapped), found.predict(frame))
     assert found.score(swapped, t) == found.score(frame, t)
     half = len(t) // 2
-    both = Discovery(Polynomials(1)).fit([frame[:half], swapped[half:]], [t[:half], t[half:]])
-    same = Discovery(Polynomials(1)).fit([frame[:half], frame[half:]], [t[:half], t[half:]])
+    both, same = (
+        Discovery(Polynomials(1), form="weak").fit([frame[:half], rest], [t[:half], t[half:]])
+        for rest in (swapped[half:], frame[half:])
+    )
     np.testing.assert_array_equal(both.coef_, same.coef_)
     np.testing.assert_array_equal(found.simulate(frame.loc[0, ["p", "q"]], t[:5]), found.simulate(frame.loc[0], t[:5]))
 
@@ -580,7 +582,7 @@ def test_short_series_have_no_bias(noise, step):
 
 def test_one_short_series_without_noise_is_right_within_its_intervals():
     """Also where 1 − x² − y² = 0 lets terms of any size in: large coefficients do not lower truncation error."""
-    for step in (0.1, 0.2, np.pi / 10, 0.5):
+    for step in (0.1, np.pi / 10, 0.5):
         (t,), (x,) = circles(1, step=step)
         found = Discovery(Polynomials(2)).fit(x, t)
         assert [one.terms for one in found.equations_] == [("x1",), ("x0",)]

@@ -152,7 +152,7 @@ def test_driven_runs_have_the_variance_of_theory(discrete_time):
 
 def test_bands_hold_the_noise_of_the_process():
     rng = np.random.default_rng(0)
-    n, h, q = 1500, 0.05, 0.5
+    n, h, q = 800, 0.05, 0.5
     x = np.zeros((n, 2))
     x[0] = [1.0, 0.0]
     turn = np.array([[0.0, 1.0], [-1.0, -0.2]])

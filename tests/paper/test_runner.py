@@ -272,6 +272,8 @@ def test_figures_come_from_records_alone_and_are_the_same_again(toy, tmp_path):
     folder = run(toy, settings, tmp_path)
     rows = pd.read_csv(folder / "records.csv")
     again = figure_files(toy, rows, "fig:toy (corrected)")
+    assert again["figure.png"].startswith(b"\x89PNG")
+    assert b"<svg" in again["figure.svg"]
     assert again == {name: (folder / name).read_bytes() for name in ("figure.svg", "figure.png")}
     write_outputs(folder, toy, settings, rows[:4], {})
     assert "4 rows" in (folder / "table.md").read_text()
