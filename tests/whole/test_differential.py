@@ -289,7 +289,7 @@ def test_the_designs_are_as_ill_conditioned_as_they_should_be():
     assert exactly("gaussian", 1e-14, 15).condition > 1e27
 
 
-# Every design with every share of noise and with every spread of γ, and the widest spread with the most and the least noise.
+# Every design with every share of noise and every spread of γ; the widest spread with the most and the least noise.
 DECADES = [0, 4, 15]
 CASES = {(name, share, DECADES[(i + j) % 3]) for i, name in enumerate(DESIGNS) for j, share in enumerate(SHARES)}
 CASES |= {(name, share, DECADES[-1]) for name in DESIGNS for share in (SHARES[0], SHARES[-1])}
