@@ -1,7 +1,7 @@
 """Many fits at once: the same bits as one after another, no leak, no deadlock with the threads of BLAS.
 
-The default suite runs a few hundred fits; ``pytest -m slow tests/whole/test_load.py`` runs 10,000 in threads and 10,000 in
-processes.
+The default suite runs a few hundred fits; ``pytest -m slow tests/whole/test_load.py`` runs 10,000 in threads and
+10,000 in processes.
 """
 
 from __future__ import annotations
