@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
+from ardea.cli import models
+from ardea.show import report
 
 # Tests with @given alone take the number of examples from the profile: few and always the same ones by default; many,
 # from --hypothesis-seed, with `--hypothesis-profile=stability` (see benchmarks/stability.py).
@@ -135,6 +137,16 @@ def sparse_columns(m, d, seed=0):
     X = rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.2)
     y = 2 * X[:, 1] - 3 * X[:, 4] + 0.2 * rng.normal(size=m)
     return X, y
+
+
+WHOLE = {".svg": b"</svg>", ".png": b"IEND\xaeB`\x82"}  # how files of figures end
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Commands write the end of a figure instead of a figure, and reports without any: a second each is saved."""
+    monkeypatch.setattr(models, "figure_bytes", lambda draw, kind: WHOLE[f".{kind}"])
+    monkeypatch.setattr(report, "svg", lambda *_: "")
 
 
 def spoiled(array, value):

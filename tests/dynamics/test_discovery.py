@@ -40,6 +40,14 @@ def model(noisy_lorenz):
     return Discovery(Polynomials(3)).fit(x, t, feature_names=NAMES)
 
 
+@pytest.fixture(scope="module")
+def swing():
+    """An oscillator at a step of 0.1, whose search is quick, and its model: for how data are read."""
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    t, x = 0.1 * np.arange(125), x[::4]
+    return t, x, Discovery(Polynomials(1)).fit(x, t, feature_names=["q", "p"])
+
+
 def terms_of(found):
     return [set(equation.terms) for equation in found.equations_]
 
@@ -69,7 +77,7 @@ def test_data_without_noise(lorenz, form):
 
 def test_derivative_form_with_noise():
     """Of data sampled finely enough that differences are not mostly truncation error."""
-    t = 0.01 * np.arange(400)
+    t = 0.01 * np.arange(250)
     _, x = systems.lorenz63().simulate(t=t)
     x = x + 0.001 * x.std() * np.random.default_rng(3).normal(size=x.shape)
     assert terms_of(Discovery(Polynomials(2), form="derivative").fit(x, t, feature_names=NAMES)) == LORENZ
@@ -94,19 +102,19 @@ def test_gaps_and_missing_rows(noisy_lorenz):
     assert terms_of(Discovery(Polynomials(2)).fit(x[kept], t[kept], feature_names=NAMES)) == LORENZ
 
 
-def test_masked_cells_are_missing(noisy_lorenz):
-    t, x = noisy_lorenz
+def test_masked_cells_are_missing(swing):
+    t, x, _ = swing
     holes, mask = x.copy(), np.zeros(x.shape, dtype=bool)
-    mask[100], mask[180:190, 1] = True, True
+    mask[50], mask[80:90, 1] = True, True
     holes[mask] = np.nan
     masked = np.ma.masked_array(np.where(mask, -999.0, x), mask)
-    first, second = (Discovery(Polynomials(2)).fit(one, t) for one in (masked, holes))
+    first, second = (Discovery(Polynomials(1)).fit(one, t) for one in (masked, holes))
     np.testing.assert_array_equal(first.coef_, second.coef_)
     late = np.ma.masked_array(t, mask.any(axis=1))
-    first = Discovery(Polynomials(2)).fit(np.where(late.mask[:, None], np.nan, x), t)
-    np.testing.assert_array_equal(Discovery(Polynomials(2)).fit(x, late).coef_, first.coef_)
+    first = Discovery(Polynomials(1)).fit(np.where(late.mask[:, None], np.nan, x), t)
+    np.testing.assert_array_equal(Discovery(Polynomials(1)).fit(x, late).coef_, first.coef_)
     dates = np.datetime64("2024-01-01", "us") + np.round(1e6 * t).astype("timedelta64[us]")
-    dated = Discovery(Polynomials(2)).fit(x, np.ma.masked_array(dates, late.mask))
+    dated = Discovery(Polynomials(1)).fit(x, np.ma.masked_array(dates, late.mask))
     np.testing.assert_allclose(dated.coef_, first.coef_, rtol=1e-6, atol=1e-9)
 
 
@@ -148,13 +156,13 @@ def test_derivatives_may_be_given(lorenz):
 
 
 def test_control_inputs():
-    t = np.arange(0, 40, 0.05)
+    t = np.arange(0, 20, 0.05)
     push = np.sin(1.3 * t) + np.cos(0.6 * t)
 
     def flow(s, v):
         return [v[1], -v[0] - 0.2 * v[1] + 2 * (np.sin(1.3 * s) + np.cos(0.6 * s))]
 
-    x = solve_ivp(flow, (0, 40), [1.0, 0.0], t_eval=t, rtol=1e-9, atol=1e-9).y.T
+    x = solve_ivp(flow, (0, 20), [1.0, 0.0], t_eval=t, rtol=1e-9, atol=1e-9).y.T
     x = x + 0.01 * x.std() * np.random.default_rng(8).normal(size=x.shape)
     found = Discovery(Polynomials(2)).fit(x, t, u=push, feature_names=["x", "v"])
     assert terms_of(found) == [{"v"}, {"x", "v", "u0"}]
@@ -186,14 +194,14 @@ def test_an_estimator_may_propose_the_terms(noisy_lorenz):
     assert terms_of(found) == LORENZ
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_estimator_sees_all_rows(seed):
     """With derivatives given, the terms that it proposes are those that it finds on the rows themselves."""
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(500, 20))
+    x = rng.normal(size=(500, 8))
     x_dot = x[:, [0, 1, 2]] @ [0.3, -0.2, 0.15] + rng.normal(size=500)
     regressor = SparseARD(fit_intercept=False)
-    found = Discovery(Polynomials(1), regressor=regressor).fit(x, 1.0, x_dot=np.tile(x_dot[:, None], 20))
+    found = Discovery(Polynomials(1), regressor=regressor).fit(x, 1.0, x_dot=np.tile(x_dot[:, None], 8))
     plain = clone(regressor).fit(Polynomials(1).evaluate(x), x_dot)
     problem, unit = whitened(found.searched_.results[0].rows, found.searched_.results[0].fit)
     assert problem.n_rows == 500
@@ -285,39 +293,39 @@ def test_xarray_fields_bring_coordinates_and_names():
     system = systems.burgers()
     t, u = system.noisy(0.01, seed=0)
     field = xr.DataArray(u, dims=("s", "t"), coords={"s": system.space[0], "t": t}, name="w")
-    found = Discovery().fit(field)
+    found = Discovery(FieldTerms(1, 2)).fit(field)
     assert terms_of(found) == [{"w w_s", "w_ss"}]
-    given = Discovery().fit(u, t, space=system.space, feature_names=["w"])
+    given = Discovery(FieldTerms(1, 2)).fit(u, t, space=system.space, feature_names=["w"])
     np.testing.assert_allclose(found.coef_, given.coef_, rtol=1e-10)
 
 
-def test_dates_give_the_rates_of_the_numbers_they_stand_for(noisy_lorenz, model):
-    t, x = noisy_lorenz
-    exact = np.round(1e6 * t).astype("timedelta64[us]")  # one unit of time is a second, the step 0.05 s
+def test_dates_give_the_rates_of_the_numbers_they_stand_for(swing):
+    t, x, model = swing
+    exact = np.round(1e6 * t).astype("timedelta64[us]")  # one unit of time is a second, the step 0.1 s
     when = np.datetime64("2024-03-31T01:30", "us") + exact
     zoned = pd.DatetimeIndex(when).tz_localize("UTC").tz_convert("Europe/Vienna")  # clocks are put forward inside
     kinds = [when, pd.DatetimeIndex(when), pd.Series(when), zoned, exact, list(pd.DatetimeIndex(when).to_pydatetime())]
     for kind in kinds:
-        found = Discovery(Polynomials(3)).fit(x, kind, feature_names=NAMES)
+        found = Discovery(Polynomials(1)).fit(x, kind)
         assert found.time_unit_ == "s"
         np.testing.assert_allclose(found.coef_, model.coef_, rtol=1e-6, atol=1e-9)
     assert model.time_unit_ is None
     np.testing.assert_allclose(found.simulate(x[0], when[:20]), model.simulate(x[0], t[:20]), rtol=1e-5)
     assert found.score(x, when) == pytest.approx(model.score(x, t), abs=1e-6)
-    slow = Discovery(Polynomials(3)).fit(x, np.datetime64("2024-01-01") + 7200 * exact, feature_names=NAMES)
+    slow = Discovery(Polynomials(1)).fit(x, np.datetime64("2024-01-01") + 3600 * exact)
     assert slow.time_unit_ == "min"  # a step of 360 s
-    np.testing.assert_allclose(slow.coef_ * 120, model.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(slow.coef_ * 60, model.coef_, rtol=1e-6, atol=1e-9)
     told = io.StringIO()
     slow.print(file=told)
     assert told.getvalue().rstrip().endswith("rates of change are per minute.")
 
 
-def test_the_unit_of_dates_may_be_chosen_and_never_guessed_for_numbers(noisy_lorenz, model):
-    t, x = noisy_lorenz
+def test_the_unit_of_dates_may_be_chosen_and_never_guessed_for_numbers(swing):
+    t, x, model = swing
     when = np.datetime64("2024-01-01", "us") + np.round(1e6 * t).astype("timedelta64[us]")
-    hourly = Discovery(Polynomials(3)).fit(x, when, feature_names=NAMES, time_unit="h")
+    hourly = Discovery(Polynomials(1)).fit(x, when, time_unit="h")
     np.testing.assert_allclose(hourly.coef_ / 3600, model.coef_, rtol=1e-6, atol=1e-9)
-    told = Discovery(Polynomials(3)).fit(x, t, feature_names=NAMES, time_unit="d")
+    told = Discovery(Polynomials(1)).fit(x, t, time_unit="d")
     assert told.time_unit_ == "d"
     assert np.array_equal(told.coef_, model.coef_)
     with pytest.raises(ValueError, match="not dates"):
@@ -332,13 +340,13 @@ def test_the_unit_of_dates_may_be_chosen_and_never_guessed_for_numbers(noisy_lor
         Discovery().fit(x, when[0])
 
 
-@pytest.mark.parametrize("step", [pd.Timedelta("50ms"), np.timedelta64(50, "ms")], ids=lambda one: type(one).__name__)
-def test_a_step_may_be_a_duration(noisy_lorenz, model, step):
-    _, x = noisy_lorenz
-    one = Discovery(Polynomials(3)).fit(x, step, feature_names=NAMES)
+@pytest.mark.parametrize("step", [pd.Timedelta("100ms"), np.timedelta64(100, "ms")], ids=lambda one: type(one).__name__)
+def test_a_step_may_be_a_duration(swing, step):
+    _, x, model = swing
+    one = Discovery(Polynomials(1)).fit(x, step)
     assert one.time_unit_ == "s"
     np.testing.assert_allclose(one.coef_, model.coef_, rtol=1e-6, atol=1e-9)
-    halves, numbers = (Discovery(Polynomials(3)).fit([x[:120], x[120:]], each) for each in (step, 0.05))
+    halves, numbers = (Discovery(Polynomials(1), form="weak").fit([x[:60], x[60:]], each) for each in (step, 0.1))
     np.testing.assert_allclose(halves.coef_, numbers.coef_, rtol=1e-9)
 
 
@@ -478,13 +486,13 @@ def test_intervals_cover_the_truth_over_many_draws():
     assert 0.90 <= np.mean(hits) <= 0.99
 
 
-def test_progress_is_shown_on_request_only(noisy_lorenz, capsys):
-    t, x = noisy_lorenz
-    Discovery(Polynomials(2)).fit(x, t)
+def test_progress_is_shown_on_request_only(swing, capsys):
+    t, x, _ = swing
+    Discovery(Polynomials(1)).fit(x, t)
     assert capsys.readouterr().err == ""
-    Discovery(Polynomials(2), form="weak", verbose=1, n_jobs=1).fit(x, t)
-    assert "3/3" in capsys.readouterr().err
-    Discovery(Polynomials(2), verbose=1).fit(x, t)
+    Discovery(Polynomials(1), form="weak", verbose=1, n_jobs=1).fit(x, t)
+    assert "2/2" in capsys.readouterr().err
+    Discovery(Polynomials(1), verbose=1).fit(x, t)
     assert "fits" in capsys.readouterr().err
 
 
@@ -492,10 +500,10 @@ def test_progress_is_shown_on_request_only(noisy_lorenz, capsys):
 
 
 @pytest.fixture(scope="module")
-def oscillator():
-    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+def oscillator(swing):
+    t, x, _ = swing
     frame = pd.DataFrame(x, columns=["q", "p"])
-    return t, frame, Discovery().fit(frame, t)
+    return t, frame, Discovery(Polynomials(1)).fit(frame, t)
 
 
 def test_columns_of_frames_are_found_by_name(oscillator):
@@ -504,8 +512,10 @@ def test_columns_of_frames_are_found_by_name(oscillator):
     np.testing.assert_array_equal(found.predict(swapped), found.predict(frame))
     assert found.score(swapped, t) == found.score(frame, t)
     half = len(t) // 2
-    both = Discovery().fit([frame[:half], swapped[half:]], [t[:half], t[half:]])
-    same = Discovery().fit([frame[:half], frame[half:]], [t[:half], t[half:]])
+    both, same = (
+        Discovery(Polynomials(1), form="weak").fit([frame[:half], rest], [t[:half], t[half:]])
+        for rest in (swapped[half:], frame[half:])
+    )
     np.testing.assert_array_equal(both.coef_, same.coef_)
     np.testing.assert_array_equal(found.simulate(frame.loc[0, ["p", "q"]], t[:5]), found.simulate(frame.loc[0], t[:5]))
 
@@ -526,13 +536,13 @@ def test_masked_rows_are_predicted_as_missing(oscillator):
 
 
 def test_a_map_needs_no_times():
-    _, x = systems.henon_map().noisy(0.0, seed=0)
+    _, x = systems.henon_map().noisy(0.005, seed=1)
     model = Discovery(discrete_time=True)
     np.testing.assert_array_equal(model.fit(x).coef_, Discovery(discrete_time=True).fit(x, 1.0).coef_)
 
 
-def test_inputs_bring_their_names():
-    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+def test_inputs_bring_their_names(swing):
+    t, x, _ = swing
     force = pd.DataFrame({"force": np.sin(t)})
     assert "force" in Discovery(Polynomials(1)).fit(x, t, u=force).get_feature_names()
 
@@ -546,8 +556,7 @@ def circles(n_series, m=20, step=0.1, noise=0.0, seed=0):
     return [t] * n_series, [x + noise * x.std() * rng.normal(size=x.shape) for x in clean]
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
-@pytest.mark.parametrize("step", [0.1, 0.3])
+@pytest.mark.parametrize(("noise", "step"), [(0.0, 0.3), (0.01, 0.1), (0.05, 0.3)])
 def test_short_series_have_no_bias(noise, step):
     t, x = circles(20, step=step, noise=noise, seed=3)
     found = Discovery(Polynomials(2)).fit(x, t)
@@ -558,7 +567,7 @@ def test_short_series_have_no_bias(noise, step):
 
 def test_one_short_series_without_noise_is_right_within_its_intervals():
     """Also where 1 − x² − y² = 0 lets terms of any size in: large coefficients do not lower truncation error."""
-    for step in (0.1, 0.2, np.pi / 10, 0.5):
+    for step in (0.1, np.pi / 10, 0.5):
         (t,), (x,) = circles(1, step=step)
         found = Discovery(Polynomials(2)).fit(x, t)
         assert [one.terms for one in found.equations_] == [("x1",), ("x0",)]
@@ -574,8 +583,8 @@ def test_data_without_noise_give_no_terms_of_rounding_error():
         x, y, z = s
         return [-a * x - b * y - b * z - y**2, -a * y - b * z - b * x - z**2, -a * z - b * x - b * y - x**2]
 
-    t = np.linspace(0, 15, 1000)
-    solution = solve_ivp(rates, (0, 15), [-5.0, 0.0, 0.0], t_eval=t, method="LSODA", rtol=1e-11, atol=1e-12)
+    t = np.linspace(0, 6, 401)
+    solution = solve_ivp(rates, (0, 6), [-5.0, 0.0, 0.0], t_eval=t, method="LSODA", rtol=1e-11, atol=1e-12)
     found = Discovery(Polynomials(2)).fit(solution.y.T, t)
     for i, equation in enumerate(found.equations_):
         following = f"x{(i + 1) % 3}"
@@ -586,10 +595,9 @@ def test_data_without_noise_give_no_terms_of_rounding_error():
         assert np.all(equation.std < 1e-4)
 
 
-@pytest.mark.parametrize("lost", [0.05, 0.2])
-def test_rows_lost_at_random_are_bridged(noisy_lorenz, lost):
+def test_rows_lost_at_random_are_bridged(noisy_lorenz):
     t, x = noisy_lorenz
-    kept = np.random.default_rng(7).uniform(size=len(t)) >= lost
+    kept = np.random.default_rng(7).uniform(size=len(t)) >= 0.2
     found = Discovery(Polynomials(2)).fit(x[kept], t[kept], feature_names=NAMES)
     with_nan = Discovery(Polynomials(2)).fit(np.where(kept[:, None], x, np.nan), t, feature_names=NAMES)
     assert terms_of(found) == terms_of(with_nan) == LORENZ

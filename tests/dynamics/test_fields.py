@@ -401,6 +401,11 @@ def found(data, library, field=0):
     return tournament, tournament.run()[0]
 
 
+@cache
+def found_in(name, noise):
+    return found(noisy(name, noise, seed=7), getattr(systems, name)().library)
+
+
 @pytest.mark.parametrize(
     ("name", "noise"),
     [
@@ -412,7 +417,7 @@ def found(data, library, field=0):
 )
 def test_exact_terms(name, noise):
     system = getattr(systems, name)()
-    _, best = found(noisy(name, noise, seed=7), system.library)
+    _, best = found_in(name, noise)
     assert best.support == true_support(system)
     true = system.true_coefficients()[0][list(best.support)]
     assert np.linalg.norm(best.fit.coefficients - true) < 0.4 * noise * np.linalg.norm(true) + 1e-4
@@ -497,8 +502,7 @@ def test_a_single_wave_has_rivals():
 
 
 def test_many_waves_have_no_rivals():
-    system = systems.korteweg_de_vries()
-    assert equivalents(*found(noisy("korteweg_de_vries", 0.25, seed=7), system.library)) == []
+    assert equivalents(*found_in("korteweg_de_vries", 0.25)) == []
 
 
 # Bad input

@@ -447,7 +447,7 @@ def test_noise_is_learned_to_the_end():
     of = Likelihood(nodes, Polynomials(1), fixed=FLOW)
     fit = of.learned((), Point(smoothed(nodes), np.zeros((2, 3)), np.full(2, 0.05), np.full(2, 0.05)))
     last = fit
-    for _ in range(100):
+    for _ in range(30):
         last = of.learned((), last.point, rounds=2)
     assert fit.deviance < last.deviance + 1.0
 
@@ -642,7 +642,7 @@ def test_lorenz_needs_no_noise_of_the_process(found):
     assert np.abs(distances_of(found, systems.lorenz63().true_coefficients(Polynomials(2)))).max() < 4
 
 
-@pytest.mark.parametrize(("size", "duration"), [(1000.0, 1.0), (1.0, 1000.0), (1e-6, 1e3)])
+@pytest.mark.parametrize(("size", "duration"), [(1000.0, 1.0), (1e-6, 1e3)])
 def test_units_do_not_matter(lorenz, found, size, duration):
     t, x = lorenz
     model = Discovery(Polynomials(2)).fit(size * x, duration * t, feature_names=["x", "y", "z"])
@@ -692,14 +692,13 @@ def test_states_sampled_on_different_clocks():
     assert terms_of(model) == [{"v"}, {"x", "v", "x^2 v"}]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_equation_of_second_order_from_positions_alone(seed):
+def test_equation_of_second_order_from_positions_alone():
     """Duffing's equation at 1 % noise."""
     truth = {"x": 1.0, "x^3": -1.0, "x'": -0.2}
     t = np.linspace(0, 25, 500)
     run = solve_ivp(lambda _, z: [z[1], z[0] - z[0] ** 3 - 0.2 * z[1]], (0, 25), [0.5, 1.0], t_eval=t, rtol=1e-9)
     x = run.y[:1].T
-    x = x + 0.01 * x.std() * RNG(seed).normal(size=x.shape)
+    x = x + 0.01 * x.std() * RNG(0).normal(size=x.shape)
     model = Discovery(Polynomials(3), derivative_order=2).fit(x, t, feature_names=["x"])
     assert terms_of(model) == [set(truth)]
     names = model.get_feature_names()
@@ -709,7 +708,7 @@ def test_equation_of_second_order_from_positions_alone(seed):
     np.testing.assert_allclose(told.coef_, model.coef_, rtol=0.02)
 
 
-@pytest.mark.parametrize("seed", [1, 3, 7])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 7))])
 def test_noise_of_the_process_is_recognised(seed):
     """dx = FLOW x dt + 0.2 dW, sampled with noise of about the same size as what a step adds."""
     t, y = driven(seed, rows=500, q=0.2, s=0.05)
@@ -768,7 +767,7 @@ def test_candidates_that_do_not_fit_are_told():
 def test_twenty_rows_of_a_circle():
     t = np.linspace(0, 6, 20)
     worst = []
-    for seed in range(3):
+    for seed in range(2):
         x = np.column_stack([np.cos(t), -np.sin(t)]) + 0.02 * RNG(seed).normal(size=(20, 2))
         model = Discovery(Polynomials(2)).fit(x, t, feature_names=["x", "y"])
         assert terms_of(model) == [{"y"}, {"x"}]
@@ -884,8 +883,8 @@ def test_names_that_are_products_are_refused():
 
 
 def test_of_many_candidates_the_trajectory_takes_what_the_weak_form_leaves_open():
-    """4,620 candidates. Both forms find the truth; intervals of the trajectory hold it and are far narrower."""
-    system = systems.lorenz96(20)
+    """1,092 candidates. Both forms find the truth; intervals of the trajectory hold it and are far narrower."""
+    system = systems.lorenz96(12)
     t, x = system.noisy(0.02, seed=0)
     model, weak = (Discovery(Polynomials(2), form=form).fit(x[:100], t[:100]) for form in (None, "weak"))
     assert model.form_ == "trajectory"

@@ -52,7 +52,7 @@ COMMON_DEFAULTS = {
     [
         *(kind() for kind in FAMILY),
         ARDSearch(ARDvi()),
-        ARDSearch(MAPSTSBL(), criterion="cv", cv=2),
+        ARDSearch(MAPSTSBL(), [2.0, 8.0], criterion="cv", cv=2),
         ARDSearch(ARDvi(), [2.0, 8.0], criterion="stability", n_resamples=3, random_state=0),
         ARDSearch(ARDr(), {"prior": [Log(20.0), Gamma(0.5, 1.0)]}),
     ]

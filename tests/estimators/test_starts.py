@@ -46,7 +46,7 @@ def algorithm_2(theta, y, noise, alpha, steps):
     return gamma
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("kind", "alpha", "share"), [(ARD, 1.0, 0.5), (ARDvi, 9.0, 0.2)])
 def test_paper_is_the_printed_algorithm_where_one_start_fails(kind, alpha, share, seed):
     """σ² known, so large a share of the variance of y that the difference is not seen from γ = 0."""

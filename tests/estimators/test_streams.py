@@ -31,9 +31,11 @@ def streamed(model, X, y, cuts, weight=None):
     return model
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("cuts", [[40], [1, 2, 3, 50], list(range(1, 80))], ids=["halves", "uneven", "single rows"])
+@pytest.mark.parametrize(
+    ("cuts", "intercept", "weighted"),
+    [([40], False, False), ([1, 2, 3, 50], True, False), ([1, 2, 3, 50], False, True), (range(1, 80), True, True)],
+    ids=["halves", "uneven with intercept", "uneven with weights", "single rows with both"],
+)
 def test_stream_equals_fit(estimator, intercept, weighted, cuts):
     X, Y = two_targets()
     weight = np.random.default_rng(0).uniform(0.5, 3, len(Y)) if weighted else None

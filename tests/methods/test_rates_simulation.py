@@ -24,7 +24,7 @@ SIGMAS = (0.05, 0.2, 1.0)
 # Strengths are named by the false positive rate they give a column of ρ = 2; other columns have other rates.
 TARGETS = (0.2, 0.05, 0.01)
 CELLS = list(product(ESTIMATORS, SIGMAS, TARGETS))
-SIZE, TRUE_TERMS, DESIGNS, TRIALS = 250, 25, 2, 15
+SIZE, TRUE_TERMS, DESIGNS, TRIALS = 250, 25, 2, 8
 # Two-sided 7e-6 per cell for a normal variable; the sums below have variances of at least 5.
 LARGEST_Z = 4.5
 SMALLEST_VARIANCE = 5.0

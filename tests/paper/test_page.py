@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ardea.cli import main
-from ardea.paper import claims
+from ardea.paper import claims, runner
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named, markdown, number
 from ardea.paper.claims import CORRECTED_ONLY, FAILS, HOLDS, NOT_RUN, PUBLISHED_ONLY, mode, verdict
 from ardea.paper.experiment import duration
@@ -30,12 +30,14 @@ def authors(experiment, source="authors"):
 def quick_results(tmp_path_factory):
     """Results of the quickest experiments, the rest missing."""
     out = tmp_path_factory.mktemp("results")
-    for name in ("orthogonal-vi", "orthogonal-m", "fpfn-curve", "rho", "kappa", "linear"):
-        experiment = experiment_named(name)
-        run(experiment, experiment.settings("quick", "corrected"), out, beyond=True, command="the command")
-    for name in ("kappa", "linear"):
-        experiment = experiment_named(name)
-        run(experiment, experiment.settings("quick", "published"), out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "figure_files", lambda *_: {"figure.png": b"a picture", "figure.svg": b"another"})
+        for name in ("orthogonal-vi", "orthogonal-m", "fpfn-curve", "rho", "kappa", "linear"):
+            experiment = experiment_named(name)
+            run(experiment, experiment.settings("quick", "corrected"), out, beyond=True, command="the command")
+        for name in ("kappa", "linear"):
+            experiment = experiment_named(name)
+            run(experiment, experiment.settings("quick", "published"), out)
     return out
 
 

@@ -227,6 +227,13 @@ def comparable(folder):
     return rows[[name for name in rows if "seconds" not in name]]
 
 
+@pytest.fixture
+def no_figures(monkeypatch):
+    """They cost a second each."""
+    monkeypatch.setattr(runner, "figure_files", lambda *_: {})
+
+
+@pytest.mark.usefixtures("no_figures")
 def test_any_backend_gives_the_same_records(tmp_path):
     linear = experiment_named("linear")
     settings = linear.settings("quick", "corrected")
@@ -238,6 +245,7 @@ def test_any_backend_gives_the_same_records(tmp_path):
         pd.testing.assert_frame_equal(comparable(one), comparable(other), check_exact=True)
 
 
+@pytest.mark.slow  # with real programs; kills, and two runs in one folder, in the default suite: whole/test_faults.py
 def test_killed_and_run_twice_at_once_the_records_are_the_same(tmp_path):
     name, scale = "orthogonal-m", ("--scale", "quick")
     study = experiment_named(name)
@@ -264,6 +272,8 @@ def test_figures_come_from_records_alone_and_are_the_same_again(toy, tmp_path):
     folder = run(toy, settings, tmp_path)
     rows = pd.read_csv(folder / "records.csv")
     again = figure_files(toy, rows, "fig:toy (corrected)")
+    assert again["figure.png"].startswith(b"\x89PNG")
+    assert b"<svg" in again["figure.svg"]
     assert again == {name: (folder / name).read_bytes() for name in ("figure.svg", "figure.png")}
     write_outputs(folder, toy, settings, rows[:4], {})
     assert "4 rows" in (folder / "table.md").read_text()
@@ -285,6 +295,7 @@ def test_progress_counts_what_was_done_before(toy, tmp_path, capsys, monkeypatch
 # The command.
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_list_says_what_is_done(tmp_path, capsys):
     assert main(["reproduce", "rho", "--scale", "quick", "--out", str(tmp_path)]) == 0
     assert main(["reproduce", "list", "--scale", "quick", "--out", str(tmp_path)]) == 0

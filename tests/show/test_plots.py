@@ -13,7 +13,7 @@ from scipy import stats
 
 import ardea
 from ardea import ARD, ARDSearch, ARDvi, SparseARD, rates, show
-from ardea.dynamics import Discovery, systems
+from ardea.dynamics import Discovery, FieldTerms, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.show import canvas, fits
 from ardea.show import motion as motion_plots
@@ -200,7 +200,7 @@ def test_the_legend_leaves_room_for_the_power_of_ten_of_the_axis(motion):
 def test_a_field_is_drawn_next_to_data_and_their_difference():
     system = systems.burgers()
     t, u = system.noisy(0.01, seed=0)
-    model = Discovery().fit(u, t, space=system.space, feature_names=["w"])
+    model = Discovery(FieldTerms(1, 2)).fit(u, t, space=system.space, feature_names=["w"])
     axes = model.plot_simulation(u[:, 0], t[:20], x=u[:, :20])
     data, run, rest = (ax.collections[0].get_array().reshape(u.shape[0], 20) for ax in axes)
     np.testing.assert_allclose(run, model.simulate(u[:, 0], t[:20]))

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -73,6 +74,7 @@ def hostile_search():
     )
 
 
+@cache
 def several_targets():
     data = sparse_data(seed=2)
     model = SparseARD().fit(data.X, np.column_stack([data.y, -data.y]))
@@ -190,6 +192,7 @@ def test_contrast_is_enough_in_both_schemes(scheme):
         assert query in css
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_path_is_a_table_of_its_models():
     data = sparse_data(seed=1)
     search = ARDSearch(ARDvi(), strengths=[1, 2, 4, 8, 16]).fit(data.X, data.y)
@@ -203,6 +206,7 @@ def test_the_path_is_a_table_of_its_models():
     assert chosen == f"ARDvi, alpha = {search.best_strength_:.3g}"
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_numbers_are_those_of_the_posterior(level):
     data = sparse_data(seed=1)
@@ -215,6 +219,7 @@ def test_numbers_are_those_of_the_posterior(level):
         assert f"<bdi>x{j}</bdi></th><td>{coef}</td><td>{deviation}</td>\n<td>{low} to {high}</td>" in page
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("search", [False, True], ids=["estimator", "search"])
 def test_the_program_on_the_page_prints_what_the_page_shows(search, capsys):
     data = sparse_data(seed=1)
@@ -231,6 +236,7 @@ def test_the_program_on_the_page_prints_what_the_page_shows(search, capsys):
         assert f"<bdi>{name}</bdi></th><td>{shown[0]}</td><td>{shown[1]}</td>" in page
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_program_of_found_equations_makes_the_same_equations(capsys):
     t, x = systems.linear_oscillator().noisy(0.01, seed=0)
     page = report_page(Discovery(Polynomials(2)).fit(x, t, feature_names=["p", "<q>'"]), data=(x, t))
@@ -243,6 +249,7 @@ def program(page):
     return Tree(f"<i>{re.findall('<code>(.*?)</code>', page, re.DOTALL)[-1]}</i>").text[0]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_fingerprint_is_of_the_bytes(tmp_path):
     data = sparse_data(seed=1)
     model = SparseARD().fit(data.X, data.y)
@@ -282,6 +289,7 @@ def test_entangled_terms_are_named():
     assert any("x0 and x1 depend strongly" in one for one in doubts_of_equation(model.equations_[0], 0.95))
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_what_the_fit_warned_of_is_on_the_page_once():
     data = sparse_data(seed=1)
     with pytest.warns(ConvergenceWarning) as caught:
@@ -291,6 +299,7 @@ def test_what_the_fit_warned_of_is_on_the_page_once():
     assert "".join(Tree(page).text).count(" ".join(note.split())) == 1
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_report_methods_write_files(tmp_path):
     data = sparse_data(seed=1)
     model = SparseARD().fit(data.X, data.y)

@@ -34,24 +34,20 @@ LEAVES = [
 ]
 
 
-def noisy(system, n):
-    t, x = system.noisy(0.01, seed=0)
-    return t[:n], x[:n]
-
-
 def burgers():
     system = systems.burgers()
     t, u = system.noisy(0.01, seed=0)
-    return Discovery().fit(u, t, space=system.space)
+    return Discovery(ardea.dynamics.FieldTerms(2, 2)).fit(u, t, space=system.space)
 
 
 def motion():
-    t, x = noisy(systems.linear_oscillator(), 80)
-    return Discovery(ardea.dynamics.Polynomials(2) + ardea.dynamics.Fourier(1)).fit(x, t, feature_names=["x", "y"])
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    library = ardea.dynamics.Polynomials(2) + ardea.dynamics.Fourier(1)
+    return Discovery(library).fit(x[::4], t[::4], feature_names=["x", "y"])
 
 
 def positions():
-    t, x = noisy(systems.duffing(), 120)
+    t, x = systems.duffing().noisy(0.01, seed=0)
     return Discovery(derivative_order=2, noise_std=0.02).fit(x[:, 0], t, feature_names=["x"])
 
 

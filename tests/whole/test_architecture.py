@@ -7,8 +7,6 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 import ardea
 
 ROOT = Path(ardea.__file__).parent
@@ -120,11 +118,11 @@ def test_every_room_has_its_place():
     assert {room_of(name) for name in MODULES} - {"ardea"} == LEVEL.keys(), "give a new room a place in ROOMS"
 
 
-@pytest.mark.parametrize("module", sorted(MODULES.keys() - {"ardea"}))
-def test_imports_point_one_way(module):
-    own = room_of(module)
-    rooms = {room_of(name) for name in LOADED[module] if name.split(".")[0] == "ardea"} - {own, "ardea"}
-    assert {room for room in rooms if LEVEL[room] >= LEVEL[own]} == set()
+def test_imports_point_one_way():
+    for module in MODULES.keys() - {"ardea"}:
+        own = room_of(module)
+        rooms = {room_of(name) for name in LOADED[module] if name.split(".")[0] == "ardea"} - {own, "ardea"}
+        assert {room for room in rooms if LEVEL[room] >= LEVEL[own]} == set(), module
 
 
 def test_no_import_hides_a_cycle():
@@ -137,31 +135,30 @@ def test_no_import_hides_a_cycle():
     list(TopologicalSorter(graph).static_order())  # raises CycleError otherwise
 
 
-@pytest.mark.parametrize("module", [name for name in sorted(MODULES) if room_of(name) == "core"])
-def test_core_is_numpy_and_scipy(module):
-    assert packages(EVER[module]) <= CORE_PACKAGES | sys.stdlib_module_names
+def test_core_is_numpy_and_scipy():
+    for module in (name for name in MODULES if room_of(name) == "core"):
+        assert packages(EVER[module]) <= CORE_PACKAGES | sys.stdlib_module_names, module
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_only_light_packages_are_loaded_at_once(module):
-    if room_of(module) not in BEHIND_AN_EXTRA:
-        assert packages(LOADED[module]) <= LOADED_PACKAGES | sys.stdlib_module_names
+def test_only_light_packages_are_loaded_at_once():
+    for module in (name for name in MODULES if room_of(name) not in BEHIND_AN_EXTRA):
+        assert packages(LOADED[module]) <= LOADED_PACKAGES | sys.stdlib_module_names, module
 
 
-@pytest.mark.parametrize("module", [name for name in sorted(MODULES) if room_of(name) in {"show", "tables", "cli"}])
-def test_no_private_attribute_of_others_is_read(module):
-    private = {
-        f"{ast.unparse(node.value)}.{node.attr}"
-        for node in ast.walk(TREES[module])
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__")
-    }
-    assert {name for name in private if name.split(".")[0] not in {"self", "cls"}} == set()
+def test_no_private_attribute_of_others_is_read():
+    for module in (name for name in MODULES if room_of(name) in {"show", "tables", "cli"}):
+        private = {
+            f"{ast.unparse(node.value)}.{node.attr}"
+            for node in ast.walk(TREES[module])
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__")
+        }
+        assert {name for name in private if name.split(".")[0] not in {"self", "cls"}} == set(), module
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_no_work_left_lying(module):
-    text = MODULES[module].read_text(encoding="utf-8")
-    assert not [mark for mark in ("TODO", "FIXME", "XXX", "HACK") if mark in text]
+def test_no_work_left_lying():
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        assert not [mark for mark in ("TODO", "FIXME", "XXX", "HACK") if mark in text], path
 
 
 def test_files_are_named_for_what_they_do():
@@ -169,9 +166,8 @@ def test_files_are_named_for_what_they_do():
     assert not {stem.strip("_") for stem in stems} & FORBIDDEN_NAMES
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_every_module_says_what_it_is(module):
-    assert ast.get_docstring(TREES[module])
+def test_every_module_says_what_it_is():
+    assert [module for module, tree in TREES.items() if not ast.get_docstring(tree)] == []
 
 
 def test_files_and_functions_can_be_read_at_once():

@@ -19,7 +19,6 @@ import resource
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 import warnings
@@ -352,25 +351,15 @@ def test_npz(folder, seconds):
     examine(NPZS, check, seconds)
 
 
-# Parquet: Arrow is C++, and might take the process with it ------------------------------------------------------------
+# Parquet: Arrow is C++, and might take the process with it; pytest then names this test ------------------------------
 
-PARQUET_CHILD = """
-import sys, time
-sys.path.insert(0, TESTS)
-import numpy as np
-from pathlib import Path
-from test_fuzzing import READERS, Choice, command, confined, open_rows, read_series, told
 
-folder = Path(FOLDER)
-originals = [path.read_bytes() for path in sorted(folder.glob("sound*"))]
-path, note = folder / "t.parquet", folder / "note"
-end, number = time.monotonic() + SECONDS, 0
-while number < QUICK if not SECONDS else time.monotonic() < end:
-    rng = np.random.default_rng(number)
-    content = bytearray(originals[number % len(originals)])
+def damaged(content, rng):
+    """Return the bytes with a few edits, half of them in the metadata, which stand at the end."""
+    content = bytearray(content)
     for _ in range(rng.integers(1, 4)):
         place, kind = rng.integers(len(content)), rng.integers(5)
-        if rng.random() < 0.5:  # the metadata stand at the end
+        if rng.random() < 0.5:
             place = len(content) - 1 - rng.integers(min(len(content), 900))
         if kind < 2:
             content[place] = rng.integers(256)
@@ -380,14 +369,7 @@ while number < QUICK if not SECONDS else time.monotonic() < end:
             content[place:place] = rng.bytes(rng.integers(1, 9))
         else:
             content[place : place + 4] = (2**31 - 1).to_bytes(4, "little")
-    path.write_bytes(content)
-    note.write_text(str(number))
-    with confined():
-        told(lambda: list(open_rows(path, 0, memory="50 MB").blocks()), *READERS)
-        told(lambda: read_series(path, Choice(), memory="100 MB"), *READERS)
-        command("fit", path, "--target", "0")
-    number += 1
-"""
+    return bytes(content)
 
 
 @both
@@ -396,12 +378,15 @@ def test_parquet(folder, seconds):
     parquet.write_table(pa.table(columns), folder / "sound1")
     parquet.write_table(pa.table(columns), folder / "sound2", compression="none", use_dictionary=False)
     parquet.write_table(pa.table({"a": [1.0, None] * 9, "s": ["u", "v"] * 9}), folder / "sound3", row_group_size=5)
-    names = {"TESTS": str(Path(__file__).parent), "FOLDER": str(folder), "SECONDS": seconds, "QUICK": QUICK}
-    code = "".join(f"{name} = {value!r}\n" for name, value in names.items()) + PARQUET_CHILD
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds + 120, check=False
-    )
-    assert done.returncode == 0, f"example {(folder / 'note').read_text()}: {done.stderr[-3000:]}"
+    originals = [one.read_bytes() for one in sorted(folder.glob("sound*"))]
+    path, end, number = folder / "t.parquet", time.monotonic() + seconds, 0
+    while number < QUICK if not seconds else time.monotonic() < end:
+        path.write_bytes(damaged(originals[number % len(originals)], np.random.default_rng(number)))
+        with confined():
+            told(lambda: list(open_rows(path, 0, memory="50 MB").blocks()), *READERS)
+            told(lambda: read_series(path, Choice(), memory="100 MB"), *READERS)
+            command("fit", path, "--target", "0")
+        number += 1
 
 
 # Saved models ---------------------------------------------------------------------------------------------------------
@@ -409,7 +394,7 @@ def test_parquet(folder, seconds):
 
 def oscillator():
     t, x = systems.linear_oscillator().noisy(0.01, seed=0)
-    return x[:80], t[:80]
+    return x[::4], t[::4]
 
 
 @pytest.fixture(scope="module")
@@ -557,6 +542,9 @@ def forbidden(tree):
             called = node.func
             if isinstance(called, ast.Name) and called.id in CALLS:
                 yield called.id
+            if ast.unparse(called).endswith("import_module"):
+                names = [part.value for part in node.args if isinstance(part, ast.Constant)]
+                yield from (name for name in names if name.split(".")[0] in NEVER_IMPORTED)
             if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
                 if (called.value.id, called.attr) in ATTRIBUTES:
                     yield ast.unparse(called)
@@ -569,9 +557,9 @@ def forbidden(tree):
                     yield f"{word.arg}={ast.unparse(word.value)}"
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.relative_to(SOURCE).as_posix())
-def test_source_neither_runs_text_nor_unpickles_nor_calls_out(path):
-    assert list(forbidden(ast.parse(path.read_text(encoding="utf-8")))) == []
+def test_source_neither_runs_text_nor_unpickles_nor_calls_out():
+    for path in SOURCE.rglob("*.py"):
+        assert list(forbidden(ast.parse(path.read_text(encoding="utf-8")))) == [], path
 
 
 @pytest.mark.parametrize(
@@ -581,6 +569,7 @@ def test_source_neither_runs_text_nor_unpickles_nor_calls_out(path):
         "import pickle",
         "from urllib import request",
         "import socket as s",
+        "import_module('http.client')",
         "np.load(f, allow_pickle=True)",
         "np.load(f)",
         "run(c, shell=True)",
@@ -592,6 +581,7 @@ def test_the_search_for_them_finds_them(line):
     assert list(forbidden(ast.parse(line)))
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_no_network_at_run_time(workplace, monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a socket was opened")
@@ -643,9 +633,9 @@ def test_text_corpus(folder, case):
 def test_a_first_line_of_too_many_columns(folder):
     path = folder / "t.csv"
     for separator in (b",", b" "):
-        path.write_bytes((b"1" + separator) * 1_000_000 + b"1\n")
-        with confined(), pytest.raises(ValueError, match=r"memory=50000000 bytes is too little"):
-            open_rows(path, 0, memory="50 MB")
+        path.write_bytes((b"1" + separator) * 50_000 + b"1\n")
+        with confined(), pytest.raises(ValueError, match=r"memory=2500000 bytes is too little"):
+            open_rows(path, 0, memory="2.5 MB")
 
 
 def test_a_small_packed_file_of_many_rows(folder):

@@ -466,8 +466,9 @@ def test_layout_hardly_matters_where_columns_outnumber_rows(kind, recipe, layout
     assert_alike(fitted(made(kind, recipe, tol=1e-12), place(X), place(y), weight), reference, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", [ARD, ARDr, SparseARD], ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("shape", [(2000, 100), (100, 150)], ids=["tall", "wide"])
+@pytest.mark.parametrize(
+    ("kind", "shape"), [(ARD, (1000, 60)), (ARDr, (60, 100)), (SparseARD, (1000, 60))], ids=["ARD", "ARDr", "SparseARD"]
+)
 def test_number_of_threads_hardly_matters(kind, shape):
     """Large enough for BLAS to share the work."""
     m, d = shape

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def walk(call):
     return list(order), enters
 
 
+@cache
 def regression():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 30))
@@ -60,12 +62,14 @@ def regression():
     return walk(lambda: ardea.SparseARD().fit(X, y))
 
 
+@cache
 def field():
     system = systems.burgers()
     (t, u), space = system.noisy(0.01, seed=0), system.space
     return walk(lambda: Discovery().fit(u, t, space=space))
 
 
+@cache
 def command_line():
     t, x = systems.linear_oscillator().noisy(0.01, seed=0)
     with tempfile.TemporaryDirectory() as folder:
