@@ -457,12 +457,15 @@ class EquationsOfMotion(ShowsMotion):
             return self.model_.simulate(start, t, u)[len(lead) :]
         generator = check_random_state(random_state)
         kept = self._kept_draws(n_samples, generator)
-        if x0 is None and self.joint_ is not None:
-            start = self.joint_.starts(kept - self.joint_.estimate(self.equations_).mean, generator)
-        elif x0_std is not None:
-            start = _drawn_starts(start, x0_std, n_samples, generator)
-        bands = self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator))
+        starts = start if x0 is not None and x0_std is None else self._starts(kept, x0, x0_std, generator)
+        bands = self.model_.simulate_bands(self._spread(kept), starts, t, u, level, self._driven(generator))
         return bands.cut(len(lead), None if calendar(asked) is None else asked)
+
+    def _starts(self, kept: Array, x0: Any, x0_std: Any, generator: Any) -> Array:
+        """Return a start for every draw of the coefficients."""
+        if x0 is None and self.joint_ is not None:
+            return self.joint_.starts(kept - self.joint_.estimate(self.equations_).mean, generator)
+        return _drawn_starts(x0, x0_std, len(kept), generator)
 
     def _lead(self, t: Any, u: Any) -> list[float]:
         """Return the time of the first row of the data, where a run from there begins before the times asked for."""
