@@ -30,7 +30,7 @@ N_RIVALS = 8
 # Problems of so many numbers or fewer are kept as they are; larger ones are compressed to k + 1 rows. Measured: below,
 # the QR costs more than it saves.
 SMALL_BLOCK = 2**14
-IntervalKind = Literal["posterior", "refit"]
+IntervalKind = Literal["posterior", "refit", "selective"]
 LeftKind = Literal["value", "rate", "second", "next", "field"]
 # How each is written in text and in LaTeX.
 LEFTS: dict[LeftKind, tuple[str, str]] = {
@@ -55,6 +55,7 @@ class KeptTerms:
     unit: Array  # what one unit of each coefficient is worth in the user's units
     target_unit: float  # the same for the target
     flat: FlatColumns  # the terms with a flat prior
+    rate: float | None = None  # how often chance keeps a column; None where nothing is known of it
 
     @classmethod
     def of_rows(
@@ -158,8 +159,10 @@ class KeptTerms:
         return np.asarray(estimate.noise_variance * (1 + own) + np.maximum(spread, 0.0))
 
 
-def kept_terms(problem: Problem, fit: Fit, coordinates: Coordinates, target: int, *, noise_known: bool) -> KeptTerms:
-    """Return what a fit keeps of one target's problem."""
+def kept_terms(
+    problem: Problem, fit: Fit, coordinates: Coordinates, target: int, *, noise_known: bool, rate: float | None = None
+) -> KeptTerms:
+    """Return what a fit keeps of one target's problem; `rate` is how often chance keeps a column."""
     active = fit.posterior.active
     k = active.size
     large = problem.columns.shape[0] * k > SMALL_BLOCK
@@ -174,6 +177,7 @@ def kept_terms(problem: Problem, fit: Fit, coordinates: Coordinates, target: int
         unit=coordinates.coefficient_unit(target)[active],
         target_unit=float(coordinates.targets[target]),
         flat=coordinates.flat.of(active, target),
+        rate=rate,
     )
 
 
@@ -315,19 +319,28 @@ class Equation:
         return self.kept.intercept(self.kept.posterior)[1] if self.kept.flat.intercept else None
 
     def estimate(self, kind: IntervalKind = "posterior") -> Estimate:
-        """Return the posterior, or least squares on the kept terms."""
+        """Return the posterior, or ("refit" and "selective") least squares on the kept terms."""
         if kind == "posterior":
             return self.posterior
         if self.refit is None:
             raise ValueError(
-                f"The refit interval needs more rows than terms; this model keeps {len(self.support)} terms. "
+                f"The {kind} interval needs more rows than terms; this model keeps {len(self.support)} terms. "
                 "Use kind='posterior', or a sparser model."
             )
         return self.refit
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
         """Return the ends of the intervals of the kept terms, shape (k, 2)."""
-        return self.estimate(kind).interval(level)
+        ends = self.estimate(kind).interval(level)
+        if kind == "selective":
+            if self.kept.rate is None:
+                raise ValueError(
+                    "Selective intervals need to know how terms were chosen: fit with a calibrated strength "
+                    "(false_terms=…), or use kind='posterior' or 'refit'."
+                )
+            chosen = np.isin(self.support, self.kept.active)  # others were always kept
+            ends[chosen] = self.estimate(kind).interval_if_kept(level, self.kept.rate)[chosen]
+        return ends
 
     def spread(self, values: Any, fill: float = 0.0) -> Array:
         """Return values of the kept terms as an array over all candidates, `fill` elsewhere."""
@@ -396,7 +409,7 @@ class Equation:
     def table(self, level: float = 0.95, kind: IntervalKind = "posterior") -> dict[str, list[Any]]:
         """Return the kept terms as columns of a table: name, coefficient, standard deviation, ends of the interval."""
         estimate = self.estimate(kind)
-        low, high = estimate.interval(level).T
+        low, high = self.interval(level, kind).T
         percent = f"{100 * level:g}%"
         columns = (estimate.mean, estimate.std, low, high)
         titles = ("coef", "std", f"{percent} low", f"{percent} high")

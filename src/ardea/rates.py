@@ -43,6 +43,17 @@ SHORT_INTERVAL = 1.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
+def rate_for(false_terms: float, n_candidates: int) -> float:
+    """Return the false positive rate that lets so many of all candidates through, at most that of plain ARD.
+
+    Examples
+    --------
+    >>> rate_for(0.3, 100)
+    0.003
+    """
+    return float(min(false_terms / max(n_candidates, 1), NO_PRUNING_RATE))
+
+
 def cut(method: Method, strength: ArrayLike, *, rho: ArrayLike = 1.0, sigma: ArrayLike = 1.0) -> Array:
     """Return z = ψ/√v, the cut on the column's t-statistic.
 

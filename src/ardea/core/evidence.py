@@ -18,7 +18,7 @@ A fixed point of Alg. 1 has q² = M where γ > 0 and q² ≤ M where γ = 0: the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,9 @@ COLUMNS_AT_ONCE = 1024
 # Share of ‖y‖²/m below which σ² is not let fall: rounding error for m > d; where d ≥ m the joint optimum can collapse.
 FLOOR_TALL = 1e-16
 FLOOR_WIDE = 1e-6
+# Intervals of estimates that were kept: |t| counts as at least this share above the cut, an end is at most so far from
+# the estimate, in its standard deviations, and is found by so many halvings (conventions).
+JUST_KEPT, FURTHEST, HALVINGS = 0.999, 40.0, 50
 # σ² of a target that is zero (others have ‖y‖² near 1): ρ/σ² and multiples of it must stay numbers.
 LEAST_NOISE = 1e-100
 
@@ -267,14 +270,45 @@ class Estimate:
 
     def half_widths(self, level: float = 0.95) -> Array:
         """Return half the widths of the intervals."""
-        tail = 0.5 + level / 2
+        return self.std * self._quantile(0.5 + level / 2)
+
+    def _quantile(self, probability: float) -> float:
         finite = np.isfinite(self.degrees)
-        return self.std * float(special.stdtrit(self.degrees, tail) if finite else special.ndtri(tail))
+        return float(special.stdtrit(self.degrees, probability) if finite else special.ndtri(probability))
 
     def interval(self, level: float = 0.95) -> Array:
         """Return the ends of the intervals, shape (k, 2)."""
         half = self.half_widths(level)
         return np.column_stack([self.mean - half, self.mean + half])
+
+    def interval_if_kept(self, level: float, rate: float) -> Array:
+        """Return intervals of estimates that are known because chance lets a share `rate` of them be so large, (k, 2).
+
+        T = (estimate − mean)/std is Student's, F; only |t| > c is met, c its quantile at `rate`. The ends θ are where
+        P(T ≤ t − θ | |T + θ| > c) = (F(−c − θ) + F(t − θ) − F(c − θ))/(F(−c − θ) + F(θ − c)), t > c, is (1 ± level)/2:
+        they hold the truth as often as `level` says among estimates that are met.
+
+        Examples
+        --------
+        >>> one = Estimate(np.array([3.2, 9.0]), np.eye(2), 1.0, np.inf)
+        >>> one.interval_if_kept(0.95, rate=0.003).round(2)
+        array([[-0.62,  5.1 ],
+               [ 7.04, 10.96]])
+        """
+        F = partial(special.stdtr, self.degrees) if np.isfinite(self.degrees) else special.ndtr
+        t = np.abs(self.mean) / np.where(self.std > 0, self.std, np.finfo(float).tiny)
+        c = np.minimum(self._quantile(1 - rate / 2), JUST_KEPT * t)
+        ends = []
+        for share in ((1 + level) / 2, (1 - level) / 2):
+            low, high = t - FURTHEST, t + FURTHEST
+            for _ in range(HALVINGS):
+                theta = (low + high) / 2
+                below, above = F(-c - theta), F(theta - c)
+                left = (below + above - F(theta - t)) / (below + above) > share  # falls as θ grows
+                low, high = np.where(left, theta, low), np.where(left, high, theta)
+            ends.append((low + high) / 2)
+        sign = np.sign(self.mean)
+        return np.sort(np.column_stack(ends) * (sign * self.std)[:, None], axis=1)
 
     def sample(self, n: int, generator: Any) -> Array:
         """Return n draws, shape (n, k)."""

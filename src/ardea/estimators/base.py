@@ -39,11 +39,20 @@ from ardea.estimators.inputs import (
 )
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, default_names
+from ardea.rates import NO_PRUNING_RATE, rate_for
 from ardea.show.draws import to_arviz
 from ardea.show.report import ShowsFit
 
 # Copies of the kept columns are made of so many bytes of rows at a time: 16 MB, a convention.
 PREDICTED_BYTES = 2**24
+# How intervals are called. Below so many standard deviations those that do not allow for the choice hold the truth less
+# often than they say (measured: docs/coverage_table.md).
+INTERVALS: dict[IntervalKind, str] = {
+    "posterior": "posterior intervals",
+    "refit": "intervals of least squares on the kept terms",
+    "selective": "intervals of least squares that allow for the choice of the terms",
+}
+WEAK = 3.0
 
 
 def _solved_for(name: str, text: str) -> cached_property[Any]:
@@ -241,10 +250,18 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         """Return the fits in the user's units."""
         lefts = ["y"] if self._one_target else default_names(len(fits), "y")
         names, known = ColumnNames(self._names()), self.noise_variance is not None
+        rate = self._rate(problems[0].n_candidates)
         return [
-            Equation(Left(left), names, kept_terms(problem, fit, coordinates, t, noise_known=known))
+            Equation(Left(left), names, kept_terms(problem, fit, coordinates, t, noise_known=known, rate=rate))
             for t, (left, problem, fit) in enumerate(zip(lefts, problems, fits, strict=True))
         ]
+
+    def _rate(self, n_candidates: int) -> float | None:
+        """Return how often chance keeps a column; None where the strength is the user's own."""
+        wish = self._checked(self.n_features_in_)[1]
+        if self.method.strength is None:  # plain ARD
+            return NO_PRUNING_RATE
+        return rate_for(wish.false_terms, n_candidates) if wish.calibrated else None
 
     def _set_attributes(
         self, equations: list[Equation], gaps: list[float], counts: list[int], traces: list[Trace]
@@ -338,9 +355,11 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         ----------
         level : float, default=0.95
             Probability inside.
-        kind : {"posterior", "refit"}, default="posterior"
-            "posterior": the ARD posterior, shrunk towards zero; it covers less than `level` for coefficients of a few
-            standard errors. "refit": least squares on the kept columns (a flat prior), for reporting.
+        kind : {"posterior", "refit", "selective"}, default="posterior"
+            "posterior": the ARD posterior, shrunk towards zero; it covers less than `level` for coefficients of less
+            than three standard errors, which are kept only where chance made them larger. "refit": least squares on the
+            kept columns (a flat prior). "selective": least squares that allows for the choice, and covers those, too;
+            of a term that was just kept it is wide. For methods whose strength is calibrated (`false_terms`).
 
         Returns
         -------
@@ -394,8 +413,17 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         kept = sum(len(one.support) for one in self.equations_)
         sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
         count = f"{kept} of {len(self.equations_) * self.n_features_in_} terms kept"
-        intervals_of = "intervals of least squares on the kept terms" if kind == "refit" else "posterior intervals"
-        return Summary(table, f"{type(self).__name__}: {count}, noise σ = {sigma}; {intervals_of}")
+        return Summary(table, f"{type(self).__name__}: {count}, noise σ = {sigma}; {INTERVALS[kind]}{self._weak(kind)}")
+
+    def _weak(self, kind: IntervalKind) -> str:
+        """Return what is to be said of terms so weak that only chance made them large enough to be kept."""
+        weak = sum(int(np.sum(np.abs(one.coefficients) < WEAK * one.std)) for one in self.equations_)
+        if not weak or kind == "selective":
+            return ""
+        return (
+            f".\n|t| < {WEAK:g} in {weak} of them: such terms are kept where chance made them large, and are often "
+            "smaller than shown (kind='selective' allows for that)"
+        )
 
     def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
         """Return posterior draws for ArviZ; see :func:`ardea.show.draws.to_arviz`."""
@@ -435,8 +463,8 @@ def _fitted_names() -> list[str]:
 def _check_interval(level: Any, kind: Any) -> None:
     if not isinstance(level, Real) or not 0 < float(level) < 1:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
-    if kind not in {"posterior", "refit"}:
-        raise ValueError(f"kind={kind!r} is not known: choose 'posterior' or 'refit'.")
+    if kind not in INTERVALS:
+        raise ValueError(f"kind={kind!r} is not known: choose 'posterior', 'refit' or 'selective'.")
 
 
 def predicted(equations: Sequence[Equation], one_target: bool, X: Any, *, std: bool = False) -> Array:

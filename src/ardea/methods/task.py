@@ -81,7 +81,7 @@ class Task:
 
     def false_positive_rate(self, false_terms: float) -> float:
         """Return false_terms per candidate column, at most the rate of plain ARD."""
-        return float(min(false_terms / max(self.problem.n_candidates, 1), rates.NO_PRUNING_RATE))
+        return rates.rate_for(false_terms, self.problem.n_candidates)
 
     def degrees(self, n_terms: int) -> float:
         """Return how many rows the noise of so many terms is learned from; infinite where it is known."""

@@ -1,0 +1,224 @@
+"""What `false_terms` and the intervals of SparseARD promise, kept or not, on tables of every shape.
+
+``python -m benchmarks.promises false_terms [--trials 400] [--seed 1000]`` counts false terms for m rows, d = m·ratio
+columns, `false_terms` of .1 to 3 and columns of correlation ρ, without terms and with strong ones; and, where ρ = 0,
+with errors of Student's t with three degrees of freedom and errors of unequal size. ``… coverage`` counts how often
+95 % intervals of kept terms hold the truth, by its t-statistic. Cells of more than 400,000 numbers have fewer
+trials. What is done is kept: a run that was interrupted goes on. ``--table`` prints the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from ardea import SparseARD
+from benchmarks.process import ROOT, Record
+from benchmarks.tables import markdown
+
+RESULTS = ROOT / "benchmarks" / "results"
+ROWS, RATIOS = (15, 20, 50, 100, 400, 1000), (0.2, 0.5, 0.9, 1.5, 3.0, 20.0)
+CORRELATIONS, ASKED = (0.0, 0.5, 0.9), (0.1, 0.3, 1.0, 3.0)
+SIGNALS, ERRORS = ("none", "strong"), ("normal", "t3", "unequal")
+# Numbers in a table up to which all trials are made; of larger ones fewer, in inverse proportion, and at least so many.
+FULL, FEWEST = 400_000, 20
+# Strong terms: so many, of ±U[5, 10] in units of the noise, as far as columns and rows allow.
+STRONG = 5
+# t-statistics of the true coefficients of the coverage table, and its rows and columns.
+T_VALUES, COVERAGE_ROWS, COVERAGE_COLUMNS = (1, 2, 3, 4, 6, 10), (50, 200, 1000), (10, 40, 200)
+Array = NDArray[np.float64]
+
+
+# False terms ----------------------------------------------------------------------------------------------------------
+
+
+def columns_of(rng: np.random.Generator, m: int, d: int, correlation: float) -> Array:
+    """Return columns of unit variance, every two with the same correlation."""
+    X = rng.normal(size=(m, d))
+    return np.sqrt(correlation) * rng.normal(size=(m, 1)) + np.sqrt(1 - correlation) * X if correlation else X
+
+
+def errors_of(rng: np.random.Generator, m: int, kind: str) -> Array:
+    """Return independent errors: normal, of heavy tails, or normal with deviations of exp N(0, .7²)."""
+    if kind == "t3":
+        return rng.standard_t(3, size=m)
+    return rng.normal(size=m) * (np.exp(0.7 * rng.normal(size=m)) if kind == "unequal" else 1.0)
+
+
+def false_terms_of(cell: Record, trial: int, seed: int) -> list[int]:
+    """Return the number of false terms for every number asked for, of one draw."""
+    m, d = cell["m"], cell["d"]
+    rng = np.random.default_rng([seed, m, d, int(100 * cell["correlation"]), ERRORS.index(cell["errors"]), trial])
+    X, k = columns_of(rng, m, d, cell["correlation"]), cell["n_true"]
+    coefficients = np.zeros(d)
+    coefficients[:k] = rng.choice([-1, 1], k) * rng.uniform(5, 10, k)
+    y = X @ coefficients + errors_of(rng, m, cell["errors"])
+    return [int(SparseARD(false_terms=asked).fit(X, y).support_[k:].sum()) for asked in ASKED]
+
+
+def expected(cell: Record, asked: float) -> float:
+    """Return how many false terms are promised: no method keeps a column below t = 1, which chance passes in .317."""
+    wrong = cell["d"] - cell["n_true"]
+    return min(asked * wrong / cell["d"], 2 * float(ndtr(-1)) * wrong)
+
+
+def false_terms_cells(trials: int) -> Iterator[Record]:
+    """Yield all cells, small tables first."""
+    shapes = sorted((m, round(m * ratio), ratio) for m in ROWS for ratio in RATIOS)
+    for m, d, ratio in sorted(shapes, key=lambda one: one[0] * one[1]):
+        for correlation in CORRELATIONS:
+            for signal in SIGNALS:
+                for errors in ERRORS if correlation == 0 else ERRORS[:1]:
+                    yield {
+                        "m": m,
+                        "d": d,
+                        "ratio": ratio,
+                        "correlation": correlation,
+                        "signal": signal,
+                        "errors": errors,
+                        "n_true": min(STRONG, d // 2, m // 5) if signal == "strong" else 0,
+                        "trials": max(FEWEST, min(trials, trials * FULL // (m * d))),
+                    }
+
+
+def counted(cell: Record, seed: int) -> Record:
+    """Return a cell with the mean number of false terms and its standard error, for every number asked for."""
+    counts = np.array([false_terms_of(cell, trial, seed) for trial in range(cell["trials"])])
+    error = counts.std(axis=0, ddof=1) / np.sqrt(len(counts))
+    return {**cell, "found": counts.mean(axis=0).round(4).tolist(), "error": error.round(4).tolist()}
+
+
+def false_terms_page(records: list[Record]) -> str:
+    """Return what holds in one line for each kind of data, and all cells."""
+    parts = []
+    for errors, title in zip(
+        ERRORS, ("Normal errors", "Errors of Student's t, 3 degrees", "Unequal errors"), strict=True
+    ):
+        own = [one for one in records if one["errors"] == errors]
+        if own:
+            parts.append(f"## {title}\n\n{_held(own)}\n\n{_cells(own)}")
+    return "\n\n".join(parts)
+
+
+def _ratios(records: list[Record]) -> Iterator[tuple[float, float, float]]:
+    """Yield found, promised and the standard error of every cell; of no false term that of one."""
+    for one in records:
+        for asked, found, error in zip(ASKED, one["found"], one["error"], strict=True):
+            yield found, expected(one, asked), max(error, 1 / one["trials"])
+
+
+def _held(records: list[Record]) -> str:
+    cells = list(_ratios(records))
+    above = sum(found > promised + 2 * error for found, promised, error in cells)
+    total = sum(found for found, _, _ in cells) / sum(promised for _, promised, _ in cells)
+    return (
+        f"Of {len(cells)} cells {above} lie more than two standard errors above what was asked for (chance alone: "
+        f"{0.023 * len(cells):.0f}); all together {total:.2f} of the false terms asked for were found."
+    )
+
+
+def _cells(records: list[Record]) -> str:
+    rows = []
+    for one in records:
+        cells = [
+            f"{'**' * bad}{found:.2f} ± {error:.2f}{'**' * bad}"
+            for (found, promised, error) in _ratios([one])
+            for bad in [found > promised + 2 * error]
+        ]
+        shape = f"{one['m']} × {one['d']}"
+        rows.append([shape, f"{one['correlation']:g}", one["signal"], str(one["trials"]), *cells])
+    return markdown(["rows × columns", "ρ", "terms", "fits", *(f"{asked:g} asked" for asked in ASKED)], rows)
+
+
+# Intervals ------------------------------------------------------------------------------------------------------------
+
+
+def coverage_cells(trials: int) -> Iterator[Record]:
+    """Yield all shapes of the coverage table."""
+    for m in COVERAGE_ROWS:
+        for d in COVERAGE_COLUMNS:
+            yield {"m": m, "d": d, "trials": max(FEWEST, min(trials, trials * FULL // (m * d)))}
+
+
+def covered(cell: Record, seed: int) -> Record:
+    """Return for every t how many of the true terms were kept, and how many intervals of those hold the truth."""
+    kept, held = np.zeros(len(T_VALUES)), {kind: np.zeros(len(T_VALUES)) for kind in ("posterior", "refit")}
+    for trial in range(cell["trials"]):
+        rng = np.random.default_rng([seed, cell["m"], cell["d"], trial])
+        X = rng.normal(size=(cell["m"], cell["d"]))
+        truth = np.zeros(cell["d"])
+        truth[: len(T_VALUES)] = rng.choice([-1, 1], len(T_VALUES)) * T_VALUES / np.sqrt(cell["m"])
+        model = SparseARD().fit(X, X @ truth + rng.normal(size=cell["m"]))
+        inside = model.support_[: len(T_VALUES)]
+        kept += inside
+        for kind, count in held.items():
+            low, high = model.credible_interval(kind=kind)[: len(T_VALUES)].T
+            count += inside & (low <= truth[: len(T_VALUES)]) & (truth[: len(T_VALUES)] <= high)
+    return {**cell, "kept": kept.tolist(), **{kind: count.tolist() for kind, count in held.items()}}
+
+
+def coverage_page(records: list[Record]) -> str:
+    """Return the share kept and the coverage of 95 % intervals of what is kept, by the true t."""
+    rows = []
+    for one in records:
+        for kind in ("posterior", "refit"):
+            cells = [
+                f"{100 * held / kept:.0f} % of {kept:.0f}" if kept else "–"
+                for held, kept in zip(one[kind], one["kept"], strict=True)
+            ]
+            shape = f"{one['m']} × {one['d']} ({one['trials']} fits)" if kind == "posterior" else ""
+            rows.append([shape, kind, *cells])
+    return markdown(["rows × columns", "interval", *(f"t = {t}" for t in T_VALUES)], rows)
+
+
+# Both -----------------------------------------------------------------------------------------------------------------
+
+CASES: dict[str, tuple[Any, Any, Any]] = {
+    "false_terms": (false_terms_cells, counted, false_terms_page),
+    "coverage": (coverage_cells, covered, coverage_page),
+}
+
+
+def saved(case: str) -> list[Record]:
+    """Return the cells that were done."""
+    path = RESULTS / f"promises_{case}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def run(case: str, trials: int, seed: int, path: Path) -> None:
+    """Do the cells that are not done, and keep each."""
+    cells, done, _ = CASES[case]
+    known = [{name: one[name] for name in one if name in cell} for one in saved(case) for cell in [next(cells(trials))]]
+    left = [cell for cell in cells(trials) if cell not in known]
+    with threadpool_limits(1), warnings.catch_warnings(), path.open("a", encoding="utf-8") as file:
+        warnings.simplefilter("ignore")
+        for cell in tqdm(left, unit="cells"):
+            file.write(json.dumps(done(cell, seed)) + "\n")
+            file.flush()
+
+
+def main() -> None:
+    """Run a case, or print its page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", choices=CASES)
+    parser.add_argument("--trials", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--table", action="store_true", help="print the saved results, run nothing")
+    options = parser.parse_args()
+    if not options.table:
+        run(options.case, options.trials, options.seed, RESULTS / f"promises_{options.case}.jsonl")
+    print(CASES[options.case][2](saved(options.case)))
+
+
+if __name__ == "__main__":
+    main()
