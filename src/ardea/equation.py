@@ -55,6 +55,7 @@ class KeptTerms:
     unit: Array  # what one unit of each coefficient is worth in the user's units
     target_unit: float  # the same for the target
     flat: FlatColumns  # the terms with a flat prior
+    log_volume: float = 0.0  # ln|V| where the rows had the covariance σ²V and were whitened
 
     @classmethod
     def of_rows(
@@ -115,7 +116,7 @@ class KeptTerms:
         if self.prior_variance is None:
             return float("nan")
         constant = self.problem.n_rows * (np.log(2 * np.pi) + 2 * np.log(self.target_unit))
-        return float(-0.5 * (constant + self._solved.cost))
+        return float(-0.5 * (constant + self.log_volume + self._solved.cost))
 
     def prior_variances(self, n_candidates: int) -> Array:
         """Return γ of every candidate in the user's units: zero where dropped, infinite where the prior is flat."""
@@ -174,6 +175,7 @@ def kept_terms(problem: Problem, fit: Fit, coordinates: Coordinates, target: int
         unit=coordinates.coefficient_unit(target)[active],
         target_unit=float(coordinates.targets[target]),
         flat=coordinates.flat.of(active, target),
+        log_volume=coordinates.log_volume,
     )
 
 

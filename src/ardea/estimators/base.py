@@ -26,7 +26,8 @@ from ardea.core.implicit import Operator
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, IntervalKind, Left, Summary, kept_terms, python_function
-from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.estimators.dependence import ROW_KINDS, RowKind, dependence_advice, independent_rows
 from ardea.estimators.inputs import (
     CheckedRows,
     checked_keep,
@@ -85,9 +86,10 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     max_iter: int = 500
     tol: float = 1e-6
     start: Start = "safe"
+    rows: RowKind = "independent"
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Fit to all rows at once.
 
         Parameters
@@ -98,13 +100,16 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             What they should explain. Several targets share one compression of X.
         sample_weight : array-like or Dask collection of shape (n_samples,), optional
             Counts: a row of weight 2 is a row given twice. m becomes the sum of the weights.
+        groups : array-like of shape (n_samples,), optional
+            Labels of the subject, batch or site of every row. With ``rows="groups"`` rows of one label share an error;
+            with "series" every label is a series of its own; else it is tested whether they depend on each other.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        rows = checked_rows(self, X, y, sample_weight, first=True)
+        rows = checked_rows(self, X, y, sample_weight, groups, first=True)
         self._forget()
         self._stream: CompressedRows | None = None
         self._ranges, self._one_target = rows.ranges, rows.one_target
@@ -130,6 +135,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self
         """
         self._check_parameters()
+        if self.rows != "independent":
+            raise ValueError(f"rows={self.rows!r} needs all rows at once: use fit.")
         stream: CompressedRows | None = self.__dict__.get("_stream")
         if stream is None and "equations_" in self.__dict__:
             warnings.warn(
@@ -151,9 +158,15 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     def _solve(self, rows: CheckedRows) -> None:
         """Pose, solve and adopt."""
         keep, wish = self._checked(rows.n_columns)
+        rows = self._independent(rows, keep)
         problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
         tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
-        self._adopt(problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
+        self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
+
+    def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
+        """Return rows that are independent, where those given depend on each other as `rows` says."""
+        flat, limits = (bool(self.fit_intercept), keep), (self.noise_variance, int(self.max_iter), float(self.tol))
+        return independent_rows(rows, self.rows, *flat, *limits)
 
     def _solved(self, name: str) -> Any:
         """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""
@@ -180,6 +193,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     kkt_gap_ = _solved_for("kkt_gap_", "Certificate of every target.")
     n_iter_ = _solved_for("n_iter_", "Steps of the outer loop.")
     trace_ = _solved_for("trace_", "What happened on the way.")
+    effective_rows_ = _solved_for("effective_rows_", "So many independent rows would tell as much.")
+    error_correlation_ = _solved_for("error_correlation_", "How errors of the rows depend on each other.")
     coef_ = _of_each(
         lambda one: one.spread(one.coefficients), "Posterior means; exactly zero for dropped terms.", like_columns=True
     )
@@ -218,6 +233,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
         if not isinstance(self.start, str) or self.start not in STARTS:
             raise ValueError(f"start={self.start!r} is not known: choose {' or '.join(map(repr, STARTS))}.")
+        if not isinstance(self.rows, str) or self.rows not in ROW_KINDS:
+            raise ValueError(f"rows={self.rows!r} is not known: choose one of {', '.join(map(repr, ROW_KINDS))}.")
         if hasattr(self, "false_terms"):
             checked_positive("false_terms", self.false_terms)
 
@@ -227,15 +244,20 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         wish = checked_wish(self.get_params(deep=False), self.method, n_columns)
         return keep, replace(wish, start=self.start)
 
-    def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
-        """Take the fits for this model's own: warnings, then attributes."""
-        self.warnings_, traces = [], []
-        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
-            self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
-            unit = coordinates.coefficient_unit(t) ** self.method.unit_power
-            traces.append(fit.trace.in_units(problem.n_rows, unit, float(coordinates.targets[t])))
+    def _adopt(
+        self, rows: CheckedRows, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]
+    ) -> None:
+        """Take the fits to some rows for this model's own: warnings, then attributes."""
+        self.warnings_, traces, effective = [], [], []
         equations = self._equations(problems, coordinates, fits)
-        self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces)
+        for t, (problem, fit, equation) in enumerate(zip(problems, fits, equations, strict=True)):
+            number, told = dependence_advice(rows, self.rows, problem, fit, equation, t)
+            self._tell(problem, fit, coordinates, told, "" if self._one_target else f"Target {t}: ")
+            units = coordinates.coefficient_unit(t) ** self.method.unit_power, float(coordinates.targets[t])
+            traces.append(fit.trace.in_units(problem.n_rows, *units, coordinates.log_volume))
+            effective.append(number)
+        found = effective, np.empty(0) if rows.whitened is None else rows.whitened.correlation
+        self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces, *found)
 
     def _equations(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> list[Equation]:
         """Return the fits in the user's units."""
@@ -247,18 +269,25 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         ]
 
     def _set_attributes(
-        self, equations: list[Equation], gaps: list[float], counts: list[int], traces: list[Trace]
+        self,
+        equations: list[Equation],
+        gaps: list[float],
+        counts: list[int],
+        traces: list[Trace],
+        effective: list[float],
+        correlation: Array,
     ) -> None:
         """Set the fitted attributes of one or several targets."""
         _check_units(equations, self._names())
         self.equations_ = equations
         self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
         self.trace_ = traces[0] if self._one_target else traces
+        self.effective_rows_, self.error_correlation_ = self._stacked(effective), correlation
         for name in _fitted_names():
             getattr(self, name)
 
-    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, where: str) -> None:
-        """Turn what a user should know of a fit into warnings; print where asked."""
+    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, also: list[Advice], where: str) -> None:
+        """Turn what a user should know of a fit, and of its rows, into warnings; print where asked."""
         told = fit_advice(
             problem,
             fit,
@@ -267,7 +296,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             limits={"max_iter": self.max_iter, "tol": self.tol},
             names=self._names(),
         )
-        for text, category in told:
+        for text, category in [*told, *also]:
             self.warnings_.append(where + text)
             warnings.warn(where + text, category, stacklevel=5)
         if self.verbose:
