@@ -165,8 +165,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
         """Return rows that are independent, where those given depend on each other as `rows` says."""
-        flat, limits = (bool(self.fit_intercept), keep), (self.noise_variance, int(self.max_iter), float(self.tol))
-        return independent_rows(rows, self.rows, *flat, *limits)
+        limits = int(self.max_iter), float(self.tol)
+        return independent_rows(rows, self.rows, bool(self.fit_intercept), keep, self.noise_variance, *limits)
 
     def _solved(self, name: str) -> Any:
         """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""

@@ -167,7 +167,7 @@ class GroupErrors:
     def of(cls, rows: CheckedRows) -> GroupErrors:
         """Return independent errors of rows in groups."""
         if rows.groups is None:
-            raise ValueError("rows='groups' needs to know them: fit(X, y, groups=…), one label for every row.")
+            raise ValueError("rows='groups' needs the groups: fit(X, y, groups=…), one label for every row.")
         return cls(rows.groups, root_weights(rows.weight, rows.X.shape[0])[:, 0] ** 2)
 
     @cached_property
@@ -398,34 +398,39 @@ def dependence_advice(
     """
     given = rows if rows.whitened is None else rows.whitened.original
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
+    total = float(m if given.weight is None else given.weight.sum())
     sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
     if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
         return np.nan, []
     harms = _harms(given, equation, target)
-    effective = m / max(1.0, *(harm.inflation for harm in harms.values()))
+    effective = total / max([1.0, *(harm.inflation for harm in harms.values())])
     for of, harm in (harms if rows is given else _harms(rows, equation, target)).items():
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
-            left = effective if rows is given else m / harm.inflation
-            return effective, [(_told(of, harm, kind, m, left), DependentRowsWarning)]
+            left = effective if rows is given else total / harm.inflation
+            return effective, [(_told(of, harm, kind, total, left), DependentRowsWarning)]
     return effective, []
 
 
 def _harms(rows: CheckedRows, equation: Equation, target: int) -> dict[str, Harm]:
     """Return what dependence by group, where there are any, and in the order of the rows does to the first of them.
 
-    If rows are sorted by y, so are their errors: their order tells nothing.
+    A row that is given several times is looked at once. If rows are sorted by y, so are their errors: their order tells
+    nothing.
     """
     part = slice(0, MOST_TESTED_ROWS)
     columns, kept = (_columns_of(rows, index)[part] for index in (_spread(rows.n_columns), equation.kept.support))
-    columns, y = columns[:, np.ptp(columns, axis=0) > 0], rows.Y[part, target]
-    if columns.shape[1] == 0:
-        return {}
-    constant = np.ones(y.size) if rows.whitened is None else rows.whitened.constant[part]
+    y, constant = rows.Y[part, target], np.ones(columns.shape[0])
+    if rows.whitened is not None:
+        constant = rows.whitened.constant[part]
     errors = y - kept @ equation.coefficients - (equation.intercept or 0.0) * constant
+    new = np.append(True, (np.diff(columns, axis=0) != 0).any(axis=1) | (np.diff(y) != 0))
+    columns, steps = columns[:, np.ptp(columns, axis=0) > 0][new], np.diff(y)
+    if columns.shape[1] == 0 or new.sum() < FEWEST_TESTED:
+        return {}
+    columns, errors = columns / np.abs(columns).max(axis=0), errors[new] / np.abs(errors).max()
     # Fitted to more rows than are looked at, they took less from these.
-    fitted = _basis(np.column_stack([constant, kept])) * np.sqrt(y.size / rows.Y.shape[0])
-    harms = {} if rows.groups is None else {"groups": harm_by_groups(columns, errors, fitted, rows.groups[part])}
-    steps = np.diff(y)
+    fitted = (_basis(np.column_stack([constant, kept])) * np.sqrt(y.size / rows.Y.shape[0]))[new]
+    harms = {} if rows.groups is None else {"groups": harm_by_groups(columns, errors, fitted, rows.groups[part][new])}
     if np.all(steps >= 0) or np.all(steps <= 0):
         return harms
     return harms | {"order": harm_in_order(columns, errors, fitted)}
@@ -440,7 +445,7 @@ def _columns_of(rows: CheckedRows, index: Index) -> Array:
     return X.take(index) if isinstance(X, Operator) else _dense(X[:MOST_TESTED_ROWS, index])
 
 
-def _told(of: str, harm: Harm, kind: RowKind, m: int, effective: float) -> str:
+def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) -> str:
     """Return a warning with what to do."""
     where = "rows of one group" if of == "groups" else "neighbouring rows"
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
@@ -453,7 +458,7 @@ def _told(of: str, harm: Harm, kind: RowKind, m: int, effective: float) -> str:
         "groups": "If the rows are in the order of time, use rows='series'.",
     }
     return (
-        f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {m} rows tell about "
-        f"as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals are "
-        f"too narrow. {do[kind]} (docs/warnings/dependent_rows)"
+        f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
+        f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
+        f"are too narrow. {do[kind]} (docs/warnings/dependent_rows)"
     )
