@@ -1,6 +1,6 @@
 """False terms and coverage of 95 % intervals where rows depend on each other, with and without `rows=`.
 
-``python -m benchmarks.dependence [--trials 100] [--seed 1000] [--jobs 1]`` fits SparseARD to series (errors and columns
+``python -m benchmarks.dependence [--trials 60] [--seed 1000] [--jobs 1]`` fits SparseARD to series (errors and columns
 are autoregressions of order 1) and to groups (errors and columns share a part within a group), saves the means and
 prints them as Markdown. About half an hour on one core. ``--table`` prints the saved results.
 
@@ -138,7 +138,7 @@ def report(results: dict[str, Any]) -> str:
 def main() -> None:
     """Run, save and print; or print what was saved."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=100, help="draws per design and shape")
+    parser.add_argument("--trials", type=int, default=60, help="draws per design and shape")
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=1, help="parallel processes")
     parser.add_argument("--out", type=Path, default=RESULTS)
