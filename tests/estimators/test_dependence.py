@@ -179,7 +179,7 @@ def test_several_series_are_those_of_their_labels():
 
 @pytest.mark.parametrize("rows", ["series", "groups"])
 def test_false_terms_and_intervals_hold(rows):
-    """0.3 false terms and 5 % of intervals missed, within a factor 1.5 and the error of few fits; else there are more."""
+    """0.3 false terms and 5 % of intervals missed, within a factor 1.5 and the error of few fits."""
     false = {"independent": 0, rows: 0}
     missed, trials = 0, 8
     for seed in range(trials):
