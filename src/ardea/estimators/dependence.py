@@ -425,7 +425,7 @@ def _harms(rows: CheckedRows, equation: Equation, target: int) -> dict[str, Harm
     errors = y - kept @ equation.coefficients - (equation.intercept or 0.0) * constant
     new = np.append(True, (np.diff(columns, axis=0) != 0).any(axis=1) | (np.diff(y) != 0))
     columns, steps = columns[:, np.ptp(columns, axis=0) > 0][new], np.diff(y)
-    if columns.shape[1] == 0 or new.sum() < FEWEST_TESTED:
+    if columns.shape[1] == 0 or new.sum() < FEWEST_TESTED or np.ptp(errors[new]) == 0:
         return {}
     columns, errors = columns / np.abs(columns).max(axis=0), errors[new] / np.abs(errors).max()
     # Fitted to more rows than are looked at, they took less from these.
