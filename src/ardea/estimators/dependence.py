@@ -51,8 +51,8 @@ ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
 # Probability of an alarm where rows are independent, the share of rows below which dependence is worth a word
 # (intervals are then 10 % too narrow), and the fewest rows tested: conventions.
 ALARM, WORTH_A_WORD, FEWEST_TESTED = 1e-3, 0.8, 20
-# Rows k apart count 0.3ᵏ in the test (measured: of 0.1, 0.3, 0.5, 0.7 and the columns' own correlations it finds most series of
-# 100 rows, since false terms imitate slow errors), and a frequency counts 20 times at most (a convention).
+# Rows k apart count 0.3ᵏ in the test (measured: of 0.1, 0.3, 0.5, 0.7 and the columns' own correlations it finds most
+# series of 100 rows, since false terms imitate slow errors); a frequency counts 20 times at most (a convention).
 NEIGHBOURS, MOST_TAKEN = 0.3, 0.95
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 4096, 64
