@@ -26,7 +26,15 @@ from ardea.cli import main as ardea_command
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
-RUN_PAGES = ("start.md", "methods.md", "tables.md", "migrating.md", "extending.md", "trajectory.md")
+RUN_PAGES = (
+    "start.md",
+    "methods.md",
+    "tables.md",
+    "dependent_rows.md",
+    "migrating.md",
+    "extending.md",
+    "trajectory.md",
+)
 TABLE_PAGES = ("choosing.md", "comparison.md")
 BLOCK = re.compile(
     r"```python\n(?P<code>.*?)```\n(?:\n```text\n.*?```\n)?|```console\n\$ ardea (?P<command>[^\n]*)\n.*?```\n",

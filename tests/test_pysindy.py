@@ -88,6 +88,7 @@ LORENZ_LIBRARIES = {
 
 
 @pytest.mark.filterwarnings("ignore::ardea.estimators.advice.AlternativesWarning")
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.DependentRowsWarning")  # terms are missing
 @pytest.mark.parametrize("name", LORENZ_LIBRARIES)
 def test_every_library_gives_the_estimator_its_rows(name):
     t, x, x_dot = measured_lorenz()
@@ -101,6 +102,7 @@ def test_every_library_gives_the_estimator_its_rows(name):
     assert model.optimizer.complexity == direct.support_.sum()
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.DependentRowsWarning")  # of differences
 @pytest.mark.parametrize("weak", [False, True])
 def test_pde_libraries(weak):
     x, t, u = burgers_field()
@@ -286,6 +288,7 @@ def test_bad_weights(weight):
         ARDOptimizer().fit(x, y, sample_weight=weight)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.DependentRowsWarning")  # two systems
 def test_weights_mix_two_systems_as_least_squares_does():
     """x' = -y, y' = x twice and the same twice as fast once: the mean of the rates, by weight.
 

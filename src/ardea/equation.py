@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,7 +20,7 @@ from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, In
 from ardea.names import ColumnNames, Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 # A difference of criteria below this leaves the choice between two models open: odds of exp(6/2) = 20 to 1.
 CLOSE = 6.0
@@ -56,6 +55,7 @@ class KeptTerms:
     target_unit: float  # the same for the target
     flat: FlatColumns  # the terms with a flat prior
     rate: float | None = None  # how often chance keeps a column; None where nothing is known of it
+    log_volume: float = 0.0  # ln|V| where the rows had the covariance σ²V and were whitened
 
     @classmethod
     def of_rows(
@@ -116,7 +116,7 @@ class KeptTerms:
         if self.prior_variance is None:
             return float("nan")
         constant = self.problem.n_rows * (np.log(2 * np.pi) + 2 * np.log(self.target_unit))
-        return float(-0.5 * (constant + self._solved.cost))
+        return float(-0.5 * (constant + self.log_volume + self._solved.cost))
 
     def prior_variances(self, n_candidates: int) -> Array:
         """Return γ of every candidate in the user's units: zero where dropped, infinite where the prior is flat."""
@@ -178,6 +178,7 @@ def kept_terms(
         target_unit=float(coordinates.targets[target]),
         flat=coordinates.flat.of(active, target),
         rate=rate,
+        log_volume=coordinates.log_volume,
     )
 
 
@@ -453,48 +454,3 @@ def python_function(equations: Sequence[Equation], name: str = "predict") -> str
     if len(sums) > 1:
         body = ["    return (", *(f"        {one}," for one in sums), "    )"]
     return "\n".join([f"def {name}({', '.join(arguments)}):", *remarks, *body]) + "\n"
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The kept terms as a table: prints as text, `to_frame()` for pandas.
-
-    `columns` has one list for every column of the table, `caption` says a line on the whole fit.
-    """
-
-    columns: dict[str, list[Any]]
-    caption: str
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns)
-
-    def __str__(self) -> str:
-        frame = self._shown()
-        if frame.empty:
-            return self.caption
-        for title in {"target", "term"} & set(self.columns):
-            width = max(len(title), frame[title].str.len().max())
-            frame[title] = frame[title].str.ljust(width)
-            frame = frame.rename(columns={title: title.ljust(width)})
-        return "\n\n".join([*filter(None, [self.caption]), frame.to_string(index=False)])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return the table for notebooks; both classes keep MathJax away from dollar signs in names."""
-        table = self._shown().to_html(index=False, border=0, max_rows=30)
-        return f'<div class="tex2jax_ignore mathjax_ignore"><p>{escape(printable(self.caption))}</p>{table}</div>'
-
-    def _shown(self) -> pd.DataFrame:
-        """Return the table as text: numbers to two digits of their errors, names that cannot disturb a terminal."""
-        errors = self.columns["std"]
-        texts = {
-            title: [
-                printable(cell) if isinstance(cell, str) else rounded(cell, errors[i]) for i, cell in enumerate(column)
-            ]
-            for title, column in self.columns.items()
-        }
-        return Summary(texts, "").to_frame()

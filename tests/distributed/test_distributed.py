@@ -687,6 +687,7 @@ def test_field_derivative_equals_finite_difference(threads, kind, derivative):
         np.testing.assert_allclose(lazy.compute(), expected, atol=1e-11 * np.abs(expected).max())
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.DependentRowsWarning")  # of rows in memory
 @pytest.mark.filterwarnings("ignore::ardea.estimators.advice.TinyNoiseWarning")
 @pytest.mark.parametrize("chunks", [(48, 20), (16, 70), (24, 35)])
 @pytest.mark.parametrize("periodic", [True, False])

@@ -38,6 +38,7 @@ COMMON_DEFAULTS = {
     "max_iter": 500,
     "tol": 1e-6,
     "start": "safe",
+    "rows": "independent",
     "verbose": 0,
 }
 

@@ -20,10 +20,11 @@ from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json,
 from ardea.cli.program import COMMANDS, METHODS
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
-from ardea.equation import Equation, Summary
+from ardea.equation import Equation
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.saving import load, save
 from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
+from ardea.show.answers import Summary
 from ardea.show.fits import equations_of
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
@@ -39,7 +40,7 @@ KINDS: dict[str, Any] = dict(zip(METHODS, ESTIMATORS, strict=True))
 GRAM_COPIES = 4
 # Different cells that a command takes as empty, each by an option (a convention: a line).
 MOST_TOKENS = 5
-FIGURE_FORMATS = ("png", "svg")
+FIGURE_FORMATS, OF_ROWS = ("png", "svg"), ("effective_rows", "error_correlation")
 # Options that are not part of the command that does the same again.
 NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
@@ -218,8 +219,9 @@ def fitted(options: argparse.Namespace) -> Found:
         )
     kept = listed(options.keep, [*rows.names, *rows.levels], f"{options.data} has no column")
     keep = [one for name in kept for one in (level_names(name, rows.levels[name]) if name in rows.levels else [name])]
-    model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data))
     table = rows.table
+    groups = rows.labels(table.column(options.groups)) if options.groups else None
+    model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
     model.table_ = {"target": target, "header": table.headed, "columns": len(table.names), "levels": rows.levels}
     return Found(model, rows, data, [target])
 
@@ -229,7 +231,7 @@ def _rows(options: argparse.Namespace) -> Rows:
     working(f"Reading {options.data}")
     table = table_of(options)
     target = table.target(options.target)
-    dropped = {*table.columns(options.drop), target}
+    dropped = {*table.columns(options.drop), target, *(table.column(one) for one in (options.groups,) if one)}
     columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
     if not columns:
         raise Failure(f"{table.path}: no column is left to explain {target!r} with.")
@@ -250,7 +252,8 @@ def _arrays(rows: Rows) -> tuple[Any, Any]:
 def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
     """Return the estimator that the options ask for, not fitted."""
     kind = KINDS[options.method]
-    settings: dict[str, Any] = {"fit_intercept": not options.no_intercept}
+    how = options.rows or ("groups" if options.groups else "independent")
+    settings: dict[str, Any] = {"fit_intercept": not options.no_intercept, "rows": how}
     if options.noise is not None:
         told = options.noise[0] if isinstance(options.noise, list) else options.noise
         if isinstance(told, str):
@@ -309,8 +312,7 @@ def _regression_record(found: Found, rows: Rows, options: argparse.Namespace) ->
         "method": type(one).__name__,
         "search": search,
         "equations": [_equation_record(equation, options.level) for equation in found.equations],
-        "log_evidence": one.log_evidence_,
-        "kkt_gap": one.kkt_gap_,
+        **{name: getattr(one, f"{name}_") for name in ("log_evidence", "kkt_gap", *OF_ROWS)},
     }
 
 

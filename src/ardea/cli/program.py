@@ -58,6 +58,8 @@ examples:
   ardea fit lab.csv --target yield --categorical operator --na missing
   ardea fit houses.csv --target price --search --criterion ebic     try many strengths
   ardea fit houses.csv --target price --keep area --no-intercept
+  ardea fit weather.csv --target ozone --rows series                one row after another in time
+  ardea fit trial.csv --target growth --groups plot                 several rows of each plot
   ardea fit houses.csv --target price --json | jq .equations
   ardea fit houses.csv --target price --out run                     open run/report.html
   ardea fit year.parquet --target power --memory "500 MB"           larger than memory: read in blocks
@@ -222,6 +224,7 @@ def flag(name: str, text: str) -> Option:
 FALSE_TERMS = "terms without meaning that you accept on average (default: .3, of vi, r, m, l and map 1)"
 DROP = "columns to leave out, such as dates: names or numbers; quote a name that has commas; may be repeated"
 MISSING = "rows with empty cells: leave them out (default), or stop"
+ROWS = "whether rows depend on each other: in the order of time, or by --groups (default: no; with --groups: by them)"
 CHOSEN_BY = f"for --search: {', '.join(CRITERIA)} (default: evidence)"
 REGRESSION: Options = [
     "regression",
@@ -237,6 +240,8 @@ REGRESSION: Options = [
     flag("--search", "try 15 strengths and choose by --criterion"),
     option("--criterion NAME", CHOSEN_BY, choices=CRITERIA, default="evidence"),
     flag("--no-intercept", "the model passes through zero"),
+    option("--rows", ROWS, choices=("independent", "series", "groups")),
+    option("--groups COLUMN", "column that tells which rows belong together: subjects, batches, several series"),
 ]
 NOISE_OF_TARGET = ("--noise SIGMA", "noise of the target, if known (else learned)")
 MOTION: Options = [

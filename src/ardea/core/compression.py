@@ -65,16 +65,22 @@ class CompressedRows:
 
     @classmethod
     def from_arrays(
-        cls, X: Array | sparse.sparray, Y: Array, weight: Array | None = None, ranges: Array | None = None
+        cls,
+        X: Array | sparse.sparray,
+        Y: Array,
+        weight: Array | None = None,
+        ranges: Array | None = None,
+        constant: Array | None = None,
     ) -> CompressedRows:
         """Compress arrays in memory, by the Gram matrix where its conditioning allows, else by QR; in row blocks.
 
-        `ranges`, least and greatest value of every column, are computed where they are not given. Rows that repeat each
-        other are counted where they may matter: where the columns, and y, are linearly dependent.
+        `ranges`, least and greatest value of every column, are computed where they are not given. `constant` stands in
+        for the column of ones. Rows that repeat each other are counted where they may matter: where the columns, and y,
+        are linearly dependent.
         """
         m, d = X.shape
         total = float(m if weight is None else weight.sum())
-        rows = Rows(X, Y, weight)
+        rows = Rows(X, Y, weight, constant)
         ranges = ranges_of(X) if ranges is None else ranges
         if d > COMPRESSION_COLUMN_LIMIT or m <= rows.width:
             whole = rows.weighted(slice(None), np.zeros(rows.width - 1))
@@ -209,13 +215,20 @@ def pose_dense(
 
 
 def pose_array(
-    X: Any, Y: Array, weight: Array | None, *, intercept: bool, keep: Sequence[int] = ()
+    X: Any,
+    Y: Array,
+    weight: Array | None,
+    *,
+    intercept: bool,
+    keep: Sequence[int] = (),
+    constant: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
     """Pose an array with d ≥ m, or too many columns for a d×d factor: Θ is kept."""
     root = root_weights(weight, X.shape[0])
     counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], distinct_rows(X, Y, ranges_of(X)))
     theta = X if weight is None else root * X
-    return pose_dense(theta, root * Y, root, counts, intercept=intercept, keep=keep)
+    ones = root if constant is None else root * constant[:, None]
+    return pose_dense(theta, root * Y, ones, counts, intercept=intercept, keep=keep)
 
 
 def root_weights(weight: Array | None, n_rows: int) -> Array:
@@ -322,15 +335,16 @@ def shortened(rows: Array) -> Array:
 
 @dataclass(frozen=True)
 class Rows:
-    """X, Y and weights in memory, read block by block."""
+    """X, Y, weights and the constant column u (ones, unless the rows were whitened) in memory, read block by block."""
 
     X: Any
     Y: Array
     weight: Array | None
+    constant: Array | None = None
 
     @property
     def width(self) -> int:
-        """Number of columns of [1 X Y]."""
+        """Number of columns of [u X Y]."""
         return int(1 + self.X.shape[1] + self.Y.shape[1])
 
     @cached_property
@@ -338,7 +352,7 @@ class Rows:
         return self.X.tocsr() if sparse.issparse(self.X) else self.X
 
     def blocks(self, least_rows: int) -> Iterator[Array]:
-        """Yield √w·[1, X − shift, Y − shift] in blocks that stay in cache but are tall enough for BLAS.
+        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS.
 
         All blocks share one buffer: each is gone when the next is asked for.
         """
@@ -349,12 +363,13 @@ class Rows:
             yield self.weighted(slice(start, start + size), self.shift, buffer)
 
     def weighted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
-        """Return the part of √w·[1, X − shift, Y − shift], in the buffer where one is given."""
+        """Return the part of √w·[u, X − u·shift, Y − u·shift], in the buffer where one is given."""
         block, d = self._readable[part], self.X.shape[1]
         rows = np.empty((block.shape[0], self.width)) if buffer is None else buffer[: block.shape[0]]
-        rows[:, 0] = 1.0
-        np.subtract(_dense(block), shift[:d], out=rows[:, 1 : 1 + d])
-        np.subtract(self.Y[part], shift[d:], out=rows[:, 1 + d :])
+        rows[:, 0] = 1.0 if self.constant is None else self.constant[part]
+        moved = shift if self.constant is None else np.outer(rows[:, 0], shift)
+        np.subtract(_dense(block), moved[..., :d], out=rows[:, 1 : 1 + d])
+        np.subtract(self.Y[part], moved[..., d:], out=rows[:, 1 + d :])
         if self.weight is not None:
             rows *= np.sqrt(self.weight[part])[:, None]
         return rows

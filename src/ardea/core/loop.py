@@ -119,8 +119,11 @@ class Trace:
     n_terms: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     dropped: tuple[Dropped, ...] = ()
 
-    def in_units(self, n_rows: float, unit: Array, target_unit: float) -> Trace:
-        """Return the trace in the user's units, given those of the target and of the statistic of every column."""
+    def in_units(self, n_rows: float, unit: Array, target_unit: float, log_volume: float = 0.0) -> Trace:
+        """Return the trace in the user's units, given those of the target and of the statistic of every column.
+
+        `log_volume` is that of the coordinates.
+        """
         dropped = tuple(
             replace(
                 one,
@@ -129,7 +132,7 @@ class Trace:
             )
             for one in self.dropped
         )
-        cost = self.cost + 2 * n_rows * np.log(target_unit)
+        cost = self.cost + 2 * n_rows * np.log(target_unit) + log_volume
         return replace(self, cost=cost, noise_variance=self.noise_variance * target_unit**2, dropped=dropped)
 
     def then(self, later: Trace) -> Trace:

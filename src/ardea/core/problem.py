@@ -249,6 +249,7 @@ class Coordinates:
     flat_rank: int
     total_weight: float
     n_samples: int
+    log_volume: float = 0.0  # ln|V| where the rows had the covariance σ²V and were whitened
 
     def coefficient_unit(self, target: int) -> Array:
         """Return what one unit of each coefficient is worth in the user's units."""

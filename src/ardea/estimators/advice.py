@@ -58,6 +58,10 @@ class TinyNoiseWarning(AdviceWarning):
     """The noise is so small beside y that rounding errors decide (docs/warnings/tiny_noise)."""
 
 
+class DependentRowsWarning(AdviceWarning):
+    """Errors of the rows depend on each other, and so do the columns (docs/warnings/dependent_rows)."""
+
+
 class DuplicateColumnsWarning(AdviceWarning):
     """Two columns that were both kept are nearly the same (docs/warnings/duplicate_columns)."""
 

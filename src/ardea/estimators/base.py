@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,8 +24,9 @@ from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, range
 from ardea.core.implicit import Operator
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.equation import Equation, IntervalKind, Left, Summary, kept_terms, python_function
-from ardea.estimators.advice import ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.equation import Equation, Left, kept_terms
+from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.estimators.dependence import ROW_KINDS, RowKind, dependence_advice, independent_rows
 from ardea.estimators.inputs import (
     CheckedRows,
     checked_keep,
@@ -40,19 +40,11 @@ from ardea.estimators.inputs import (
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
-from ardea.show.draws import to_arviz
+from ardea.show.answers import Answers
 from ardea.show.report import ShowsFit
 
 # Copies of the kept columns are made of so many bytes of rows at a time: 16 MB, a convention.
 PREDICTED_BYTES = 2**24
-# How intervals are called. Below so many standard deviations those that do not allow for the choice hold the truth less
-# often than they say (measured: docs/coverage_table.md).
-INTERVALS: dict[IntervalKind, str] = {
-    "posterior": "posterior intervals",
-    "refit": "intervals of least squares on the kept terms",
-    "selective": "intervals of least squares that allow for the choice of the terms",
-}
-WEAK = 3.0
 
 
 def _solved_for(name: str, text: str) -> cached_property[Any]:
@@ -83,7 +75,7 @@ def _of_each(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """A model of few terms with its equations, one for every target; a subclass declares parameters and method."""
 
     method: ClassVar[Method]
@@ -94,9 +86,10 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     max_iter: int = 500
     tol: float = 1e-6
     start: Start = "safe"
+    rows: RowKind = "independent"
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Fit to all rows at once.
 
         Parameters
@@ -107,13 +100,16 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             What they should explain. Several targets share one compression of X.
         sample_weight : array-like or Dask collection of shape (n_samples,), optional
             Counts: a row of weight 2 is a row given twice. m becomes the sum of the weights.
+        groups : array-like of shape (n_samples,), optional
+            Labels of the subject, batch or site of every row. With ``rows="groups"`` rows of one label share an error;
+            with "series" every label is a series of its own; else it is tested whether they depend on each other.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        rows = checked_rows(self, X, y, sample_weight, first=True)
+        rows = checked_rows(self, X, y, sample_weight, groups, first=True)
         self._forget()
         self._stream: CompressedRows | None = None
         self._ranges, self._one_target = rows.ranges, rows.one_target
@@ -139,6 +135,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self
         """
         self._check_parameters()
+        if self.rows != "independent":
+            raise ValueError(f"rows={self.rows!r} needs all rows at once: use fit.")
         stream: CompressedRows | None = self.__dict__.get("_stream")
         if stream is None and "equations_" in self.__dict__:
             warnings.warn(
@@ -160,9 +158,15 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     def _solve(self, rows: CheckedRows) -> None:
         """Pose, solve and adopt."""
         keep, wish = self._checked(rows.n_columns)
+        rows = self._independent(rows, keep)
         problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
         tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
-        self._adopt(problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
+        self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
+
+    def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
+        """Return rows that are independent, where those given depend on each other as `rows` says."""
+        limits = int(self.max_iter), float(self.tol)
+        return independent_rows(rows, self.rows, bool(self.fit_intercept), keep, self.noise_variance, *limits)
 
     def _solved(self, name: str) -> Any:
         """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""
@@ -189,6 +193,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
     kkt_gap_ = _solved_for("kkt_gap_", "Certificate of every target.")
     n_iter_ = _solved_for("n_iter_", "Steps of the outer loop.")
     trace_ = _solved_for("trace_", "What happened on the way.")
+    effective_rows_ = _solved_for("effective_rows_", "So many independent rows would tell as much.")
+    error_correlation_ = _solved_for("error_correlation_", "How errors of the rows depend on each other.")
     coef_ = _of_each(
         lambda one: one.spread(one.coefficients), "Posterior means; exactly zero for dropped terms.", like_columns=True
     )
@@ -227,6 +233,8 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
         if not isinstance(self.start, str) or self.start not in STARTS:
             raise ValueError(f"start={self.start!r} is not known: choose {' or '.join(map(repr, STARTS))}.")
+        if not isinstance(self.rows, str) or self.rows not in ROW_KINDS:
+            raise ValueError(f"rows={self.rows!r} is not known: choose one of {', '.join(map(repr, ROW_KINDS))}.")
         if hasattr(self, "false_terms"):
             checked_positive("false_terms", self.false_terms)
 
@@ -236,15 +244,20 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         wish = checked_wish(self.get_params(deep=False), self.method, n_columns)
         return keep, replace(wish, start=self.start)
 
-    def _adopt(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> None:
-        """Take the fits for this model's own: warnings, then attributes."""
-        self.warnings_, traces = [], []
-        for t, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
-            self._tell(problem, fit, coordinates, "" if self._one_target else f"Target {t}: ")
-            unit = coordinates.coefficient_unit(t) ** self.method.unit_power
-            traces.append(fit.trace.in_units(problem.n_rows, unit, float(coordinates.targets[t])))
+    def _adopt(
+        self, rows: CheckedRows, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]
+    ) -> None:
+        """Take the fits to some rows for this model's own: warnings, then attributes."""
+        self.warnings_, traces, effective = [], [], []
         equations = self._equations(problems, coordinates, fits)
-        self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces)
+        for t, (problem, fit, equation) in enumerate(zip(problems, fits, equations, strict=True)):
+            number, told = dependence_advice(rows, self.rows, problem, fit, equation, t)
+            self._tell(problem, fit, coordinates, told, "" if self._one_target else f"Target {t}: ")
+            units = coordinates.coefficient_unit(t) ** self.method.unit_power, float(coordinates.targets[t])
+            traces.append(fit.trace.in_units(problem.n_rows, *units, coordinates.log_volume))
+            effective.append(number)
+        found = effective, np.empty(0) if rows.whitened is None else rows.whitened.correlation
+        self._set_attributes(equations, [fit.kkt_gap for fit in fits], [fit.n_iter for fit in fits], traces, *found)
 
     def _equations(self, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]) -> list[Equation]:
         """Return the fits in the user's units."""
@@ -264,18 +277,25 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         return rate_for(wish.false_terms, n_candidates) if wish.calibrated else None
 
     def _set_attributes(
-        self, equations: list[Equation], gaps: list[float], counts: list[int], traces: list[Trace]
+        self,
+        equations: list[Equation],
+        gaps: list[float],
+        counts: list[int],
+        traces: list[Trace],
+        effective: list[float],
+        correlation: Array,
     ) -> None:
         """Set the fitted attributes of one or several targets."""
         _check_units(equations, self._names())
         self.equations_ = equations
         self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
         self.trace_ = traces[0] if self._one_target else traces
+        self.effective_rows_, self.error_correlation_ = self._stacked(effective), correlation
         for name in _fitted_names():
             getattr(self, name)
 
-    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, where: str) -> None:
-        """Turn what a user should know of a fit into warnings; print where asked."""
+    def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, also: list[Advice], where: str) -> None:
+        """Turn what a user should know of a fit, and of its rows, into warnings; print where asked."""
         told = fit_advice(
             problem,
             fit,
@@ -284,7 +304,7 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             limits={"max_iter": self.max_iter, "tol": self.tol},
             names=self._names(),
         )
-        for text, category in told:
+        for text, category in [*told, *also]:
             self.warnings_.append(where + text)
             warnings.warn(where + text, category, stacklevel=5)
         if self.verbose:
@@ -348,27 +368,6 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
                 warnings.warn(advice, ExtrapolationWarning, stacklevel=3)
         return blocks
 
-    def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
-        """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability inside.
-        kind : {"posterior", "refit", "selective"}, default="posterior"
-            "posterior": the ARD posterior, shrunk towards zero; it covers less than `level` for coefficients of less
-            than three standard errors, which are kept only where chance made them larger. "refit": least squares on the
-            kept columns (a flat prior). "selective": least squares that allows for the choice, and covers those, too;
-            of a term that was just kept it is wide. For methods whose strength is calibrated (`false_terms`).
-
-        Returns
-        -------
-        ndarray of shape (n_features, 2), or (n_targets, n_features, 2)
-        """
-        check_is_fitted(self)
-        _check_interval(level, kind)
-        return np.asarray(self._stacked([one.spread(one.interval(level, kind)) for one in self.equations_]))
-
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw coefficients from the posterior.
 
@@ -389,61 +388,6 @@ class BaseARD(ShowsFit, SelectorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         draws = [one.spread(one.posterior.sample(n, generator).T).T for one in self.equations_]
         return np.asarray(self._stacked(draws))
 
-    def summary(
-        self, level: float = 0.95, kind: IntervalKind = "posterior", names: Sequence[str] | None = None
-    ) -> Summary:
-        """Return the kept terms with their intervals as a table that prints.
-
-        Parameters
-        ----------
-        level, kind
-            As for `credible_interval`.
-        names : sequence of str, optional
-            Names of all columns of X, where X had none or others should be shown. In a pipeline the steps before know
-            them: ``pipeline[-1].summary(names=pipeline[:-1].get_feature_names_out())``.
-        """
-        check_is_fitted(self)
-        _check_interval(level, kind)
-        equations = self.equations_ if names is None else [one.with_names(names) for one in self.equations_]
-        parts = [equation.table(level, kind) for equation in equations]
-        table = {title: [cell for part in parts for cell in part[title]] for title in parts[0]}
-        if not self._one_target:
-            lefts = [one.name for one in self.equations_ for _ in one.support]
-            table = {"target": lefts} | table
-        kept = sum(len(one.support) for one in self.equations_)
-        sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
-        count = f"{kept} of {len(self.equations_) * self.n_features_in_} terms kept"
-        return Summary(table, f"{type(self).__name__}: {count}, noise σ = {sigma}; {INTERVALS[kind]}{self._weak(kind)}")
-
-    def _weak(self, kind: IntervalKind) -> str:
-        """Return what is to be said of terms so weak that only chance made them large enough to be kept."""
-        weak = sum(int(np.sum(np.abs(one.coefficients) < WEAK * one.std)) for one in self.equations_)
-        if not weak or kind == "selective":
-            return ""
-        return (
-            f".\n|t| < {WEAK:g} in {weak} of them: such terms are kept where chance made them large, and are often "
-            "smaller than shown (kind='selective' allows for that)"
-        )
-
-    def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
-        """Return posterior draws for ArviZ; see :func:`ardea.show.draws.to_arviz`."""
-        check_is_fitted(self)
-        return to_arviz(self.equations_, n_draws, random_state)
-
-    def to_sympy(self) -> Any:
-        """Return the prediction as a SymPy expression of the kept columns; a list of them for several targets.
-
-        Symbols are named by the columns. Coefficients keep all digits. Needs the extra `symbolic`.
-        """
-        check_is_fitted(self)
-        expressions = [one.sympy() for one in self.equations_]
-        return expressions[0] if self._one_target else expressions
-
-    def to_python(self, name: str = "predict") -> str:
-        """Return the source of a plain function of the kept columns; see :func:`ardea.equation.python_function`."""
-        check_is_fitted(self)
-        return python_function(self.equations_, name)
-
 
 def _in_single(values: Any, *, keep_zeros: bool = False) -> Any:
     """Return numbers in single precision, or as they are where it cannot hold them.
@@ -458,13 +402,6 @@ def _in_single(values: Any, *, keep_zeros: bool = False) -> Any:
 
 def _fitted_names() -> list[str]:
     return [name for name, part in vars(BaseARD).items() if isinstance(part, cached_property)]
-
-
-def _check_interval(level: Any, kind: Any) -> None:
-    if not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
-    if kind not in INTERVALS:
-        raise ValueError(f"kind={kind!r} is not known: choose 'posterior', 'refit' or 'selective'.")
 
 
 def predicted(equations: Sequence[Equation], one_target: bool, X: Any, *, std: bool = False) -> Array:

@@ -41,6 +41,11 @@ class ARD(BaseARD):
         "paper" runs the algorithm of the paper and nothing else. "safe" runs it again from elsewhere where the data
         show that it has failed: from least squares where an F test against all columns refutes the fit, and, for the
         other estimators, from a screened set or with a larger noise where it collapses (docs/methods, "Two starts").
+    rows : {"independent", "series", "groups"}, default="independent"
+        How errors of the rows depend on each other. "series": rows are in the order of time, and errors follow those
+        before (an autoregression, whose order and coefficients are learned); `groups` of `fit` tells several series
+        apart. "groups": rows of one label in `groups` share a part of their error. Fits whose rows were taken as
+        independent, and harm each other, warn.
     verbose : int, default=0
         1 prints a line per fit.
 
@@ -70,6 +75,12 @@ class ARD(BaseARD):
         Steps of the outer loop.
     trace_ : Trace, or a list of them
         Cost, σ² and number of terms at every step; columns dropped by a threshold.
+    effective_rows_ : float or ndarray of shape (n_targets,)
+        How many independent rows would tell least squares as much of a column as these do, on average over the columns.
+        NaN where that cannot be told: streams, compressed rows, fewer than 20 rows, or a fit that nearly interpolates.
+    error_correlation_ : ndarray
+        What the errors of the rows were found to be: coefficients of the autoregression for ``rows="series"``, one
+        correlation within groups for "groups"; empty where they were found, or taken, to be independent.
 
     Examples
     --------
@@ -98,7 +109,7 @@ class ARDvi(BaseARD):
         Inflation. "calibrated": `false_terms` expected among columns that explain nothing.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -135,7 +146,7 @@ class ARDr(BaseARD):
         Replaces `lam` and `eta`: any concave g, convex f, or both (``g & f``).
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -172,7 +183,7 @@ class MSTSBL(BaseARD):
         Smallest magnitude that is kept.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -203,7 +214,7 @@ class LSTSBL(BaseARD):
         Largest density N(0 | μ_j, Σ_jj) that is kept; infinity keeps all that ARD keeps.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -235,7 +246,7 @@ class MAPSTSBL(BaseARD):
         How the set is looked for; see :mod:`ardea.methods.thresholds`.
     false_terms : float, default=1.0
         Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples
@@ -272,7 +283,7 @@ class SparseARD(BaseARD):
     ----------
     false_terms : float, default=0.3
         Expected number of terms kept that explain nothing.
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, verbose
+    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
         See :class:`ARD`, also for the fitted attributes.
 
     Examples

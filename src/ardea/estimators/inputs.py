@@ -40,6 +40,16 @@ SMALLEST_COLUMN = 1e-150
 
 
 @dataclass(frozen=True)
+class Whitened:
+    """What rows were made independent with: L[1 X y] stands in for them, with LVLᵀ = I (`dependence`)."""
+
+    constant: Array  # L1
+    log_volume: float  # ln|V|
+    correlation: Array  # what V was made of
+    original: CheckedRows
+
+
+@dataclass(frozen=True)
 class CheckedRows:
     """Rows as a fit needs them: finite numbers that belong together; rows without weight are gone."""
 
@@ -51,6 +61,8 @@ class CheckedRows:
     used: NDArray[np.bool_] | None = None  # which of the rows given count, where not all do
     names: Sequence[str] | None = None  # of the columns, where they have any
     single: bool = False  # whether X came in single precision
+    groups: NDArray[np.intp] | None = None  # the group of every row, numbered from 0, where they were told
+    whitened: Whitened | None = None  # what was done to rows that depend on each other
 
     @classmethod
     def of_compressed(cls, rows: CompressedRows) -> CheckedRows:
@@ -66,7 +78,9 @@ class CheckedRows:
     def subset(self, rows: NDArray[np.intp]) -> CheckedRows:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return replace(self, X=self.X[rows], Y=self.Y[rows], weight=weight, used=None)
+        groups = None if self.groups is None else self.groups[rows]
+        white = None if self.whitened is None else replace(self.whitened, constant=self.whitened.constant[rows])
+        return replace(self, X=self.X[rows], Y=self.Y[rows], weight=weight, used=None, groups=groups, whitened=white)
 
     def compressed(self) -> CompressedRows:
         """Return what a stream adds up."""
@@ -76,10 +90,21 @@ class CheckedRows:
             return self.X
         if sparse.issparse(self.X) and self.n_columns > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
-        return CompressedRows.from_arrays(self.X, self.Y, self.weight, self.ranges)
+        return CompressedRows.from_arrays(self.X, self.Y, self.weight, self.ranges, self._constant)
+
+    @property
+    def _constant(self) -> Array | None:
+        """What stands in for the column of ones."""
+        return None if self.whitened is None else self.whitened.constant
 
     def pose(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
-        """Return one problem per target: compressed where rows outnumber columns, else with Θ kept as it is."""
+        """Return one problem per target, with the way back."""
+        problems, coordinates = self._posed(intercept=intercept, keep=keep)
+        volume = 0.0 if self.whitened is None else self.whitened.log_volume
+        return problems, replace(coordinates, log_volume=volume)
+
+    def _posed(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
+        """Compress where rows outnumber columns, else keep Θ as it is."""
         X, Y, weight = self.X, self.Y, self.weight
         m, d = X.shape
         self._refuse_tiny_columns()
@@ -94,7 +119,7 @@ class CheckedRows:
             return pose_implicit(sparse_operator(X), Y, weight, intercept=intercept, keep=keep, n_distinct=different)
         copies = 1.2 if weight is None else 2.2
         require(8 * (copies * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
-        return pose_array(X, Y, weight, intercept=intercept, keep=keep)
+        return pose_array(X, Y, weight, intercept=intercept, keep=keep, constant=self._constant)
 
     def _refuse_tiny_columns(self) -> None:
         """Refuse columns whose squares vanish: they would count as zeros, however well they explain y."""
@@ -112,8 +137,10 @@ class CheckedRows:
         )
 
 
-def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> CheckedRows:
+def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None, *, first: bool) -> CheckedRows:
     """Check what was passed to `fit` or (not the first block) `partial_fit`, and set or compare the model's columns."""
+    if groups is not None and (isinstance(X, CompressedRows) or any(map(is_lazy, (X, y, groups)))):
+        raise ValueError("groups needs rows in memory: leave it out, or fit a part of the rows as an array.")
     _refuse_queries_and_repeated_names(X=X, y=y, sample_weight=sample_weight)
     if any(map(is_lazy, (X, y, sample_weight))):
         from ardea.distributed.compress import LazyRows, compressed
@@ -134,7 +161,20 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, *, first: bool)
     y = np.asarray(y, dtype=np.float64)
     names = getattr(model, "feature_names_in_", None)
     rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1, names=names, single=is_single(X))
+    if groups is not None:
+        rows = replace(rows, groups=_checked_groups(groups, y.shape[0]))
     return rows if sample_weight is None else _weighted(rows, sample_weight)
+
+
+def _checked_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the group of every row, numbered from 0."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"groups has the shape {labels.shape}, and X has {n_rows} rows: give one label for every row.")
+    missing = [label is None or label != label for label in labels.tolist()]
+    if any(missing):
+        raise ValueError(f"groups has no label for row {missing.index(True)}: give one for every row.")
+    return np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)[1].astype(np.intp)
 
 
 def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, Any, Array | None]:
@@ -226,8 +266,8 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
         raise ValueError("All sample weights are zero: at least one row must count.")
     if used.all() or isinstance(rows.X, Operator):
         return replace(rows, weight=weight)
-    X = rows.X[used]
-    return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used)
+    X, groups = rows.X[used], None if rows.groups is None else rows.groups[used]
+    return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used, groups=groups)
 
 
 def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:

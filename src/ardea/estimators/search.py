@@ -88,6 +88,7 @@ class Entry:
     fit: Fit
     problem: Problem
     coordinates: Coordinates
+    rows: CheckedRows
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -191,12 +192,12 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> ARDSearch:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> ARDSearch:
         """Fit the whole path and choose.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, groups
             As for the estimators; one target.
 
         Returns
@@ -204,12 +205,13 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         self
         """
         models = self._checked_models()
-        rows = self._checked_rows(X, y, sample_weight)
+        rows = self._checked_rows(X, y, sample_weight, groups)
         truth = self._checked_truth(rows.n_columns)
         candidates = self._candidates(models, rows.n_columns)
         for candidate in candidates:
             candidate.model._like(self, rows)
-        entries = list(self._shown(_path(candidates, rows), "path", " models", len(candidates)))
+        steps = _path(candidates, _independent(candidates, rows))
+        entries = list(self._shown(steps, "path", " models", len(candidates)))
         told: list[str] = []
         known = [_row(entry) for entry in entries]
         table = {name: np.array([row[name] for row in known]) for name in known[0]}
@@ -217,7 +219,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         if not path["eligible"].any():
             told.append(NONE_ELIGIBLE)
         entry = entries[path.best]
-        entry.candidate.model._adopt([entry.problem], entry.coordinates, [entry.fit])
+        entry.candidate.model._adopt(entry.rows, [entry.problem], entry.coordinates, [entry.fit])
         self._set_attributes(path, [candidate.parameters for candidate in candidates], entry.candidate.model, told)
         for text in told:
             warnings.warn(text, UserWarning, stacklevel=2)
@@ -237,8 +239,8 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
             model._check_parameters()
         return models
 
-    def _checked_rows(self, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
-        rows = checked_rows(self, X, y, sample_weight, first=True)
+    def _checked_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> CheckedRows:
+        rows = checked_rows(self, X, y, sample_weight, groups, first=True)
         if rows.Y.shape[1] != 1:
             raise ValueError("ARDSearch takes one target: fit one search per column of y.")
         if not rows.one_target:
@@ -311,17 +313,24 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
 
         return tqdm(steps, desc=title, unit=unit, total=total, disable=not self.verbose)
 
-    def _resampled(self, entries: list[Entry], rows: CheckedRows, subsets: list[NDArray[np.intp]]) -> Any:
-        """Run the path on every subset of the rows."""
+    def _resampled(self, entries: list[Entry], subsets: list[NDArray[np.intp]]) -> Any:
+        """Run the path on every subset of the rows, made independent as a whole."""
         candidates = [entry.candidate for entry in entries]
+
+        def run(subset: NDArray[np.intp]) -> list[Entry]:
+            parts = {
+                id(rows): rows.subset(subset) for rows in {id(entry.rows): entry.rows for entry in entries}.values()
+            }
+            return list(_path(candidates, [parts[id(entry.rows)] for entry in entries]))
+
         jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
-        paths = jobs(delayed(lambda subset: list(_path(candidates, rows.subset(subset))))(subset) for subset in subsets)
+        paths = jobs(delayed(run)(subset) for subset in subsets)
         return list(self._shown(paths, self.criterion, " paths", len(subsets)))
 
     def _split_errors(self, entries: list[Entry], rows: CheckedRows) -> Array:
         """Return the mean squared error of every model on every block of rows left out."""
         splits = self._splits(rows)
-        paths = self._resampled(entries, rows, [train for train, _ in splits])
+        paths = self._resampled(entries, [train for train, _ in splits])
         pairs = zip(paths, splits, strict=True)
         return np.array([[_error(entry.equation, rows, out) for entry in path] for path, (_, out) in pairs]).T
 
@@ -344,7 +353,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
             )
         generator = check_random_state(self.random_state)
         halves = [np.sort(generator.permutation(m)[: m // 2]) for _ in range(self.n_resamples)]
-        paths = self._resampled(entries, rows, halves)
+        paths = self._resampled(entries, halves)
         chosen = np.array([[entry.support for entry in path] for path in paths], dtype=float)
         frequency, size, d = chosen.mean(axis=0), chosen.sum(axis=2).mean(axis=0), chosen.shape[2]
         repeats = len(paths)
@@ -366,16 +375,29 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
     plot_path_coefficients = fits.plot_path_coefficients
 
 
-def _path(candidates: Sequence[Candidate], rows: CheckedRows) -> Iterator[Entry]:
-    """Fit every candidate: one compression per choice of flat columns, one task per method and its limits."""
+def _independent(candidates: Sequence[Candidate], rows: CheckedRows) -> list[CheckedRows]:
+    """Return the rows that each candidate is fitted to; those whose parameters say the same of them share theirs."""
+    made: dict[Any, CheckedRows] = {}
+    keys = []
+    for model in (candidate.model for candidate in candidates):
+        keep, _ = model._checked(rows.n_columns)
+        limits = (model.noise_variance, int(model.max_iter), float(model.tol))
+        keys.append(model.rows if model.rows == "independent" else (model.rows, model.fit_intercept, *keep, *limits))
+        if keys[-1] not in made:
+            made[keys[-1]] = model._independent(rows, keep)
+    return [made[key] for key in keys]
+
+
+def _path(candidates: Sequence[Candidate], each: Sequence[CheckedRows]) -> Iterator[Entry]:
+    """Fit every candidate to its rows: one compression per choice of flat columns, one task per method and limits."""
     posed: dict[Any, tuple[list[Problem], Coordinates]] = {}
     tasks: dict[Any, Task] = {}
     before: Candidate | None = None
     near: Fit | None = None
-    for candidate in candidates:
+    for candidate, rows in zip(candidates, each, strict=True):
         model = candidate.model
         keep, wish = model._checked(rows.n_columns)
-        flat = (bool(model.fit_intercept), tuple(keep))
+        flat = (bool(model.fit_intercept), tuple(keep), id(rows))
         if flat not in posed:
             posed[flat] = rows.pose(intercept=flat[0], keep=keep)
         (problem,), coordinates = posed[flat]
@@ -389,7 +411,7 @@ def _path(candidates: Sequence[Candidate], rows: CheckedRows) -> Iterator[Entry]
         if near is None or not problem.too_many(near.posterior.active.size, plain=True):
             near = model.method.solve(tasks[shared], wish, near)
         before = candidate
-        yield Entry(candidate, near, problem, coordinates)
+        yield Entry(candidate, near, problem, coordinates, rows)
 
 
 def _one_standard_error(errors: Array, k: Array, eligible: NDArray[np.bool_]) -> Array:
@@ -425,8 +447,9 @@ def _row(entry: Entry) -> dict[str, Any]:
     problem, active, equation = entry.problem, entry.fit.posterior.active, entry.equation
     k, m, d = active.size, problem.n_rows, problem.n_candidates
     scale = 2 * np.log(entry.coordinates.targets[0])
-    cost = entry.fit.posterior.cost + m * scale
-    unexplained = misfit(problem.least_squares(active)[1], m, problem.floor) + m * scale
+    unit = m * scale + entry.coordinates.log_volume
+    cost = entry.fit.posterior.cost + unit
+    unexplained = misfit(problem.least_squares(active)[1], m, problem.floor) + unit
     return {
         "method": type(entry.candidate.model).__name__,
         "varied": entry.candidate.varied,

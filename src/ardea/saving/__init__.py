@@ -207,6 +207,8 @@ def _targets(model: BaseARD) -> Targets:
         kkt_gap=np.ravel(model.kkt_gap_).tolist(),
         n_iter=np.ravel(model.n_iter_).tolist(),
         trace=[model.trace_] if model._one_target else model.trace_,
+        effective_rows=[None if np.isnan(one) else float(one) for one in np.ravel(model.effective_rows_)],
+        error_correlation=model.error_correlation_,
         ranges=model._ranges,
         warnings=model.warnings_,
     )
@@ -231,7 +233,8 @@ def _adopt_regression(model: BaseARD, content: Regression) -> None:
         equations = [Equation(Left(left), vocabulary, kept) for left, kept in zip(lefts, found.kept, strict=True)]
         _check_equations(equations, found.support)
         model.warnings_ = found.warnings
-        model._set_attributes(equations, found.kkt_gap, found.n_iter, found.trace)
+        effective = [np.nan if one is None else one for one in found.effective_rows]
+        model._set_attributes(equations, found.kkt_gap, found.n_iter, found.trace, effective, found.error_correlation)
 
 
 # Searches

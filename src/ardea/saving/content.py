@@ -78,6 +78,8 @@ class Targets:
     kkt_gap: list[float]
     n_iter: list[int]
     trace: list[Trace]
+    effective_rows: list[float | None]  # None where no test could be trusted
+    error_correlation: Array
     ranges: Array | None
     warnings: list[str]
 
@@ -113,7 +115,8 @@ class Motion:
 # Shapes of arrays and lengths of lists: a letter is the same size in all arguments of a class.
 SIZES: dict[type, dict[str, str]] = {
     **{cls: {} for cls in (Model, Table, Regression, Choice, Dropped, Rival)},
-    Targets: dict.fromkeys(("kept", "kkt_gap", "n_iter", "trace"), "t") | {"support": "td", "ranges": "2d"},
+    Targets: dict.fromkeys(("kept", "kkt_gap", "n_iter", "trace", "effective_rows"), "t")
+    | {"support": "td", "ranges": "2d"},
     Motion: dict.fromkeys(("kept", "rivals", "equivalents", "misfit_", "process_noise_"), "n"),
     KeptTerms: {"active": "k", "prior_variance": "k", "unit": "k"},
     Problem: {"target": "r"},

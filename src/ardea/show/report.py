@@ -277,6 +277,22 @@ def chosen_how(model: Any) -> str:
     >>> chosen_how(SparseARD().fit(X, X[:, 2] + X[:, 5] ** 2))
     'If none of the 12 columns mattered, 0.3 of them would be kept on average: each has a 2.5 % chance.'
     """
+    return " ".join(filter(None, [_strength_told(model), _rows_told(getattr(model, "best_estimator_", model))]))
+
+
+def _rows_told(model: Any) -> str:
+    """Return how rows that depend on each other were dealt with; nothing where they were taken as independent."""
+    if getattr(model, "rows", "independent") == "independent":
+        return ""
+    found = ", ".join(f"{one:.2g}" for one in model.error_correlation_[:4])
+    many = ", …" if model.error_correlation_.size > 4 else ""
+    what = "errors follow those before" if model.rows == "series" else "errors of rows of one group are correlated"
+    said = f"{what} ({found}{many})" if found else "their errors were found to be independent"
+    return f"Rows were taken as {model.rows}: {said}."
+
+
+def _strength_told(model: Any) -> str:
+    """Return how the number of terms was settled."""
     if hasattr(model, "path_"):
         said = [f"{name} = {_short(value)}" for name, value in model.best_params_.items()]
         at = f": {', '.join(said)}" if said else ""

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
-from ardea.tables.columns import FEW, Columns, looks_like_dates
+from ardea.tables.columns import FEW, Columns, looks_like_dates, texts_of
 from ardea.tables.reading import Header, open_table
 from ardea.tables.table import (
     BYTES_PER_NUMBER,
@@ -112,6 +113,7 @@ class Rows:
         """Forget what was counted when the rows were last read."""
         self.n_read = self.n_left_out = 0
         self.gaps = Counter[str]()
+        self._left_out: list[Any] = []  # their numbers
         self._noticed: list[str] = []
 
     def _survey(self, may_leave_out: bool) -> bool:
@@ -176,6 +178,7 @@ class Rows:
         # Columns of one owner are empty together.
         self.gaps += Counter(dict(zip(owners, empty.sum(axis=0).tolist(), strict=True)))
         left_out = empty.any(axis=1)
+        self._left_out.append(self.n_read + np.flatnonzero(left_out))
         self.n_left_out += int(left_out.sum())
         return block[~left_out]
 
@@ -204,6 +207,22 @@ class Rows:
             start = stop
         self._look_at(X[:start])
         return X[:start], y[:start, 0] if len(self.targets) == 1 else y[:start]
+
+    def labels(self, column: str) -> NDArray[Any]:
+        """Return the texts of another column, for the rows that `arrays` has returned."""
+        if self.table.once or not self.fits:
+            raise ValueError(f"{self.table.path}: labels ({column!r}) need a file that fits into memory.")
+        found: list[Any] = []
+        for frame in self.table.frames(self.rows_per_block, [column]):
+            codes, texts = texts_of(frame[column], self.table.empty)
+            found += [texts[code] if code >= 0 else None for code in codes]
+        labels = np.delete(np.array(found, dtype=object), np.concatenate([[], *self._left_out]).astype(np.intp))
+        if none := sum(label is None for label in labels):
+            cells = f"{none} empty cell{'s' * (none > 1)}"
+            raise ValueError(
+                f"{self.table.path}: column {column!r} has {cells}, so that its row has no group. Fill them."
+            )
+        return labels
 
     def _look_at(self, X: Array) -> None:
         """Notice columns that look like dates or never change, and texts that were taken as empty."""

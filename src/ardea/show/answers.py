@@ -1,0 +1,249 @@
+"""What a fitted regression answers: intervals, tables, formulas, and draws for ArviZ."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ardea.core.problem import Array
+from ardea.equation import Equation, IntervalKind, KeptTerms, python_function
+from ardea.names import printable, rounded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# How intervals are called. Below so many standard deviations those that do not allow for the choice hold the truth less
+# often than they say (measured: docs/coverage_table.md).
+INTERVALS: dict[IntervalKind, str] = {
+    "posterior": "posterior intervals",
+    "refit": "intervals of least squares on the kept terms",
+    "selective": "intervals of least squares that allow for the choice of the terms",
+}
+WEAK = 3.0
+
+
+def to_arviz(equations: Sequence[Equation], n_draws: int = 1000, random_state: Any = None) -> Any:
+    """Return draws from the posterior as ArviZ's InferenceData (a DataTree from ArviZ 1.0 on).
+
+    The group `posterior` has one chain of independent draws: `coef` of the kept terms (dimension `term`), equal to
+    ``model.sample(n_draws, random_state)``, and `intercept` given them where there is one. γ and σ² are fixed at their
+    estimates, so they are not drawn; σ² is the attribute `noise_variance`. With several equations there is a dimension
+    `target`, and a term dropped for one of them is zero there.
+
+    Parameters
+    ----------
+    equations : sequence of Equation
+        Those of one fitted estimator, `equations_`.
+    n_draws : int, default=1000
+        Number of draws.
+    random_state : int, RandomState or None
+        Seed.
+
+    Returns
+    -------
+    arviz.InferenceData or xarray.DataTree
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ardea import SparseARD
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.normal(size=(200, 10))
+    >>> model = SparseARD().fit(X, 2 * X[:, 3] + rng.normal(size=200))
+    >>> draws = model.to_arviz(n_draws=100, random_state=0).posterior
+    >>> dict(draws["coef"].sizes), draws["term"].values.tolist()
+    ({'chain': 1, 'draw': 100, 'term': 1}, ['x3'])
+    """
+    generator = check_random_state(random_state)
+    several = len(equations) > 1
+    drawn = [one.spread(one.posterior.sample(n_draws, generator).T).T for one in equations]
+    kept = sorted({j for one in equations for j in one.support})
+    targets = ["target"] if several else []
+    variables, dims = {"coef": _by_draw([draws[:, kept] for draws in drawn])}, {"coef": [*targets, "term"]}
+    if equations[0].intercept is not None:
+        pairs = zip(equations, drawn, strict=True)
+        variables["intercept"] = _by_draw([_intercepts(one.kept, draws, generator) for one, draws in pairs])
+        dims["intercept"] = targets
+    names = equations[0].vocabulary.names
+    coords = {"term": [names[j] for j in kept], **({"target": [one.name for one in equations]} if several else {})}
+    data = _for_arviz(variables, coords=coords, dims=dims)
+    noise = np.array([one.posterior.noise_variance for one in equations])
+    data["posterior"].attrs["noise_variance"] = noise if several else float(noise[0])
+    return data
+
+
+def _for_arviz(variables: dict[str, Array], **axes: Any) -> Any:
+    """Return draws in ArviZ's form, whichever version is installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # that ArviZ itself is going to change
+            import arviz
+    except ImportError as error:
+        raise ImportError("to_arviz() needs ArviZ: pip install 'ardea[arviz]'.") from error
+    old = "InferenceData" in vars(arviz)  # asking for the attribute makes ArviZ 1 warn
+    return arviz.from_dict(posterior=variables, **axes) if old else arviz.from_dict({"posterior": variables}, **axes)
+
+
+def _by_draw(values: Sequence[Array]) -> Array:
+    """Return one array (draws, …) for each target as (1 chain, draws, [targets,] …)."""
+    moved = np.stack(values, axis=1)[None]
+    return moved if len(values) > 1 else moved[:, :, 0]
+
+
+def _intercepts(kept: KeptTerms, draws: Array, generator: np.random.RandomState) -> Array:
+    """Draw the intercept given draws of all coefficients (n, d).
+
+    The flat coefficients β = (b, β_k), the intercept first, are N(h − Hξ, σ²G) given ξ, G = (FᵀF)⁻¹. Given β_k too,
+
+        b ~ N(h_b − H_bξ + w(β_k − h_k + H_kξ), σ²(G_bb − wG_kb)),    w = G_bk G_kk⁻¹.
+    """
+    gram, centre = kept.flat.inverse_gram, kept.flat_mean(draws[:, kept.active])
+    weights = gram[0, 1:] @ np.linalg.pinv(gram[1:, 1:])
+    mean = centre[:, 0] + (draws[:, kept.flat.kept] - centre[:, 1:]) @ weights
+    variance = kept.posterior.noise_variance * max(float(gram[0, 0] - weights @ gram[1:, 0]), 0.0)
+    return np.asarray(mean + np.sqrt(variance) * generator.standard_normal(len(draws)))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The kept terms as a table: prints as text, `to_frame()` for pandas.
+
+    `columns` has one list for every column of the table, `caption` says a line on the whole fit.
+    """
+
+    columns: dict[str, list[Any]]
+    caption: str
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns)
+
+    def __str__(self) -> str:
+        frame = self._shown()
+        if frame.empty:
+            return self.caption
+        for title in {"target", "term"} & set(self.columns):
+            width = max(len(title), frame[title].str.len().max())
+            frame[title] = frame[title].str.ljust(width)
+            frame = frame.rename(columns={title: title.ljust(width)})
+        return "\n\n".join([*filter(None, [self.caption]), frame.to_string(index=False)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the table for notebooks; both classes keep MathJax away from dollar signs in names."""
+        table = self._shown().to_html(index=False, border=0, max_rows=30)
+        return f'<div class="tex2jax_ignore mathjax_ignore"><p>{escape(printable(self.caption))}</p>{table}</div>'
+
+    def _shown(self) -> pd.DataFrame:
+        """Return the table as text: numbers to two digits of their errors, names that cannot disturb a terminal."""
+        errors = self.columns["std"]
+        texts = {
+            title: [
+                printable(cell) if isinstance(cell, str) else rounded(cell, errors[i]) for i, cell in enumerate(column)
+            ]
+            for title, column in self.columns.items()
+        }
+        return Summary(texts, "").to_frame()
+
+
+class Answers:
+    """What can be asked of a fitted estimator; all of it follows from its equations."""
+
+    equations_: Any
+    n_features_in_: int
+    _one_target: bool
+    _stacked: Any
+
+    def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
+        """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability inside.
+        kind : {"posterior", "refit", "selective"}, default="posterior"
+            "posterior": the ARD posterior, shrunk towards zero; it covers less than `level` for coefficients of less
+            than three standard errors, which are kept only where chance made them larger. "refit": least squares on the
+            kept columns (a flat prior). "selective": least squares that allows for the choice, and covers those, too;
+            of a term that was just kept it is wide. For methods whose strength is calibrated (`false_terms`).
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2), or (n_targets, n_features, 2)
+        """
+        check_is_fitted(self)
+        _check_interval(level, kind)
+        return np.asarray(self._stacked([one.spread(one.interval(level, kind)) for one in self.equations_]))
+
+    def summary(
+        self, level: float = 0.95, kind: IntervalKind = "posterior", names: Sequence[str] | None = None
+    ) -> Summary:
+        """Return the kept terms with their intervals as a table that prints.
+
+        Parameters
+        ----------
+        level, kind
+            As for `credible_interval`.
+        names : sequence of str, optional
+            Names of all columns of X, where X had none or others should be shown. In a pipeline the steps before know
+            them: ``pipeline[-1].summary(names=pipeline[:-1].get_feature_names_out())``.
+        """
+        check_is_fitted(self)
+        _check_interval(level, kind)
+        equations = self.equations_ if names is None else [one.with_names(names) for one in self.equations_]
+        parts = [equation.table(level, kind) for equation in equations]
+        table = {title: [cell for part in parts for cell in part[title]] for title in parts[0]}
+        if not self._one_target:
+            lefts = [one.name for one in self.equations_ for _ in one.support]
+            table = {"target": lefts} | table
+        kept = sum(len(one.support) for one in self.equations_)
+        sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
+        count = f"{kept} of {len(self.equations_) * self.n_features_in_} terms kept"
+        return Summary(table, f"{type(self).__name__}: {count}, noise σ = {sigma}; {INTERVALS[kind]}{self._weak(kind)}")
+
+    def _weak(self, kind: IntervalKind) -> str:
+        """Return what is to be said of terms so weak that only chance made them large enough to be kept."""
+        weak = sum(int(np.sum(np.abs(one.coefficients) < WEAK * one.std)) for one in self.equations_)
+        if not weak or kind == "selective":
+            return ""
+        return (
+            f".\n|t| < {WEAK:g} in {weak} of them: such terms are kept where chance made them large, and are often "
+            "smaller than shown (kind='selective' allows for that)"
+        )
+
+    def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
+        """Return posterior draws for ArviZ; see :func:`ardea.show.answers.to_arviz`."""
+        check_is_fitted(self)
+        return to_arviz(self.equations_, n_draws, random_state)
+
+    def to_sympy(self) -> Any:
+        """Return the prediction as a SymPy expression of the kept columns; a list of them for several targets.
+
+        Symbols are named by the columns. Coefficients keep all digits. Needs the extra `symbolic`.
+        """
+        check_is_fitted(self)
+        expressions = [one.sympy() for one in self.equations_]
+        return expressions[0] if self._one_target else expressions
+
+    def to_python(self, name: str = "predict") -> str:
+        """Return the source of a plain function of the kept columns; see :func:`ardea.equation.python_function`."""
+        check_is_fitted(self)
+        return python_function(self.equations_, name)
+
+
+def _check_interval(level: Any, kind: Any) -> None:
+    if not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
+    if kind not in INTERVALS:
+        raise ValueError(f"kind={kind!r} is not known: choose 'posterior', 'refit' or 'selective'.")

@@ -1,0 +1,323 @@
+"""Rows that depend on each other: whitening is generalised least squares, and alarms are rare and deserved."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import linalg, stats
+from scipy.sparse.linalg import aslinearoperator
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ardea
+from ardea import ARD, ARDSearch, ARDvi, Operator, SparseARD
+from ardea.estimators.advice import DependentRowsWarning
+from ardea.estimators.dependence import GroupErrors, SeriesErrors, harm_by_groups, harm_in_order
+
+M, D = 120, 8
+
+
+def autoregression(phi, shape, rng, burn_in=200):
+    """Return series of variance 1 along the first axis."""
+    x = rng.normal(size=(shape[0] + burn_in, *shape[1:]))
+    for t in range(1, len(x)):
+        x[t] = phi * x[t - 1] + np.sqrt(1 - phi**2) * x[t]
+    return x[burn_in:]
+
+
+def series(seed, phi, m=M, d=D):
+    """Return a series with two true terms."""
+    rng = np.random.default_rng(seed)
+    X = autoregression(0.9, (m, d), rng)
+    return X, X[:, 0] - X[:, 1] + autoregression(phi, (m,), rng)
+
+
+def grouped(seed, rho, m=M, d=D, size=4):
+    """Return rows in groups with two true terms; half of the columns are constant within groups."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(m) // size
+    X = rng.normal(size=(m, d))
+    X[:, ::2] = rng.normal(size=(m // size, d))[codes][:, ::2]
+    errors = np.sqrt(rho) * rng.normal(size=m // size)[codes] + np.sqrt(1 - rho) * rng.normal(size=m)
+    return X, X[:, 0] - X[:, 1] + errors, codes
+
+
+def told(model, *data, **more):
+    """Fit, and return whether it said that rows depend on each other."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*data, **more)
+    return any(issubclass(one.category, DependentRowsWarning) for one in caught)
+
+
+ERRORS = {
+    "series": SeriesErrors(np.arange(M), np.arange(M), (0.7, -0.3, 0.2)),
+    "three series": SeriesErrors(np.arange(M), np.arange(M) % (M // 3), (0.9,)),
+    "groups": GroupErrors(np.arange(M) % 7, np.ones(M), 0.6),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_whitening_is_an_inverse_root_of_a_correlation_matrix(name):
+    """LVLᵀ = I with ones on the diagonal of V, and ln|V| as told."""
+    inverse_root = ERRORS[name].whitened(np.eye(M))
+    root = np.linalg.inv(inverse_root)
+    V = root @ root.T
+    np.testing.assert_allclose(V.diagonal(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(ERRORS[name].log_volume, np.linalg.slogdet(V)[1], rtol=1e-12)
+
+
+def test_an_autoregression_of_order_one_has_powers_as_correlations():
+    errors = SeriesErrors(np.arange(M), np.arange(M), (0.8,))
+    root = np.linalg.inv(errors.whitened(np.eye(M)))
+    np.testing.assert_allclose(root @ root.T, linalg.toeplitz(0.8 ** np.arange(M)), atol=1e-12)
+    np.testing.assert_array_equal(errors.correlation, [0.8])
+
+
+def test_rows_of_one_group_are_equally_correlated():
+    errors = ERRORS["groups"]
+    root = np.linalg.inv(errors.whitened(np.eye(M)))
+    same = errors.codes[:, None] == errors.codes
+    np.testing.assert_allclose(root @ root.T, np.where(same, 0.6, 0.0) + 0.4 * np.eye(M), atol=1e-12)
+
+
+def dense_covariance(model, codes):
+    """Return V of a fitted model, from what it says of its errors."""
+    (found,) = model.error_correlation_[:1]
+    if model.rows == "groups":
+        return found * (codes[:, None] == codes) + (1 - found) * np.eye(M)
+    return linalg.toeplitz(found ** np.arange(M))
+
+
+@pytest.mark.parametrize("rows", ["series", "groups"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_fit_with_all_columns_kept_is_generalised_least_squares(rows, intercept):
+    """Coefficients, intercept, σ² and intervals by dense algebra, in the units of the rows as given."""
+    X, y, codes = grouped(3, 0.5) if rows == "groups" else (*series(0, 0.8), np.arange(M))
+    model = ARD(always_keep=range(D), rows=rows, fit_intercept=intercept).fit(
+        X, y, groups=None if rows == "series" else codes
+    )
+    assert model.error_correlation_.size == 1
+    whole = np.column_stack([X, np.ones((M, int(intercept)))])
+    inverse = np.linalg.inv(dense_covariance(model, codes))
+    normal = whole.T @ inverse @ whole
+    coef = np.linalg.solve(normal, whole.T @ inverse @ y)
+    np.testing.assert_allclose(model.coef_, coef[:D], rtol=1e-8)
+    np.testing.assert_allclose(model.intercept_, coef[D] if intercept else 0.0, rtol=1e-7)
+    errors = y - whole @ coef
+    degrees = M - whole.shape[1]
+    np.testing.assert_allclose(model.noise_variance_, errors @ inverse @ errors / degrees, rtol=1e-6)
+    np.testing.assert_allclose(model.covariance_, model.noise_variance_ * np.linalg.inv(normal)[:D, :D], rtol=1e-6)
+
+
+def test_the_evidence_is_that_of_the_rows_as_given():
+    """Without terms and intercept, with σ² known: the density of y under N(0, σ²V)."""
+    y = autoregression(0.7, (M,), np.random.default_rng(3))
+    model = ARDvi(1e9, noise_variance=1.0, fit_intercept=False, rows="series").fit(np.eye(M)[:, :2], y)
+    assert not model.support_.any()
+    assert model.error_correlation_.size == 1
+    V = dense_covariance(model, None)
+    np.testing.assert_allclose(model.log_evidence_, stats.multivariate_normal(cov=V).logpdf(y), rtol=1e-9)
+
+
+@pytest.mark.parametrize("rows", ["series", "groups"])
+def test_independent_rows_are_fitted_as_such(rows):
+    """Where no dependence is found nothing changes, and that is the rule."""
+    same = 0
+    for seed in range(8):
+        X, y, codes = grouped(seed, 0.0)
+        plain, other = SparseARD().fit(X, y), SparseARD(rows=rows).fit(X, y, groups=codes if rows == "groups" else None)
+        same += (unchanged := other.error_correlation_.size == 0)
+        if unchanged:
+            np.testing.assert_array_equal(plain.coef_, other.coef_)
+    assert same >= stats.binom(8, 0.5).ppf(0.01)
+
+
+@pytest.mark.parametrize("rows", ["series", "groups"])
+def test_units_and_the_order_of_columns_do_not_matter(rows):
+    X, y, codes = grouped(3, 0.5) if rows == "groups" else (*series(0, 0.8), None)
+    scale = 10.0 ** np.arange(-4, 4)
+    model = SparseARD(rows=rows).fit(X, y, groups=codes)
+    scaled = clone(model).fit(X[:, ::-1] * scale, 1e3 * y, groups=codes)
+    np.testing.assert_allclose(scaled.error_correlation_, model.error_correlation_, rtol=1e-6)
+    np.testing.assert_allclose((scaled.coef_ * scale)[::-1], 1e3 * model.coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_groups_do_not_depend_on_their_labels_or_the_order_of_rows():
+    X, y, codes = grouped(3, 0.5)
+    order = np.random.default_rng(0).permutation(M)
+    model = SparseARD(rows="groups").fit(X, y, groups=codes)
+    other = SparseARD(rows="groups").fit(X[order], y[order], groups=[f"plot {code}" for code in codes[order]])
+    np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_weights_are_repeated_rows_of_their_group():
+    X, y, codes = grouped(3, 0.5)
+    weight = np.random.default_rng(1).integers(0, 3, size=M)
+    weighted = SparseARD(rows="groups").fit(X, y, sample_weight=weight, groups=codes)
+    repeated = SparseARD(rows="groups").fit(
+        *(np.repeat(one, weight, axis=0) for one in (X, y)), groups=np.repeat(codes, weight)
+    )
+    np.testing.assert_allclose(weighted.error_correlation_, repeated.error_correlation_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_several_series_are_those_of_their_labels():
+    """Series that are mixed row by row are found apart."""
+    parts = [series(seed, 0.8, m=60) for seed in range(3)]
+    one = [np.concatenate(data) for data in zip(*parts, strict=True)]
+    mixed = [np.stack(data, axis=1).reshape(180, *data[0].shape[1:]) for data in zip(*parts, strict=True)]
+    together = SparseARD(rows="series").fit(*one, groups=np.repeat(np.arange(3), 60))
+    apart = SparseARD(rows="series").fit(*mixed, groups=np.tile(np.arange(3), 60))
+    np.testing.assert_allclose(apart.coef_, together.coef_, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", ["series", "groups"])
+def test_false_terms_and_intervals_hold(rows):
+    """0.3 false terms and 5 % of intervals missed, within a factor 1.5 and the error of few fits."""
+    false = {"independent": 0, rows: 0}
+    missed, trials = 0, 8
+    for seed in range(trials):
+        X, y, codes = (
+            grouped(100 + seed, 0.7, m=200, size=5) if rows == "groups" else (*series(100 + seed, 0.9, 200), None)
+        )
+        for how in false:
+            model = SparseARD(rows=how)
+            told(model, X, y, groups=codes)
+            false[how] += int(model.support_[2:].sum())
+        low, high = model.credible_interval()[:2].T
+        missed += int(((low > [1, -1]) | (high < [1, -1])).sum())
+    assert false[rows] <= stats.poisson(1.5 * 0.3 * trials).ppf(0.999)
+    assert false[rows] < false["independent"]
+    assert missed <= stats.binom(2 * trials, 1.5 * 0.05).ppf(0.999)
+
+
+@pytest.mark.parametrize("columns", ["independent", "sorted", "series"])
+def test_independent_errors_hardly_ever_alarm(columns):
+    """Fewer than 1 in 1,000: none in so few fits, whatever the columns and the variances of the rows."""
+    alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = autoregression(0.95 if columns == "series" else 0.0, (50, 10), rng)
+        X = X[np.argsort(X[:, 0])] if columns == "sorted" else X
+        y = X[:, 0] + rng.normal(size=50) * np.exp(np.linspace(-1, 1, 50) * (seed % 2))
+        alarms += told(SparseARD(false_terms=1.0), X, y, groups=np.arange(50) // 5)
+    assert alarms <= stats.binom(20, 1e-3).ppf(0.9999)
+
+
+@pytest.mark.parametrize("size", [40, 400])
+def test_the_chance_of_an_alarm_is_what_it_says(size):
+    """Of independent errors, 1 in 100 has a chance below 0.01, or fewer."""
+    rng = np.random.default_rng(0)
+    columns, nothing, codes = np.cumsum(rng.normal(size=(size, 3)), axis=0), np.empty((size, 0)), np.arange(size) // 4
+    chances = np.array(
+        [
+            (harm_in_order(columns, errors, nothing).chance, harm_by_groups(columns, errors, nothing, codes).chance)
+            for errors in rng.normal(size=(500, size))
+        ]
+    )
+    assert np.all((chances < 0.01).sum(axis=0) <= stats.binom(500, 0.01).ppf(0.9999))
+
+
+def test_inflation_is_that_of_the_variance_of_least_squares():
+    """v of errors and columns with φ = 0.8 and 0.9: (1 + 0.72)/(1 − 0.72) for long series."""
+    rng = np.random.default_rng(0)
+    columns, errors = autoregression(0.9, (4000, 40), rng), autoregression(0.8, (4000,), rng)
+    found = harm_in_order(columns, errors, np.empty((4000, 0)))
+    assert found.inflation == pytest.approx(1.72 / 0.28, rel=0.15)
+    assert found.correlation == pytest.approx(0.8, abs=0.05)
+
+
+def test_dependent_rows_are_told_with_their_effective_number():
+    X, y = series(0, 0.8, m=400)
+    with pytest.warns(
+        DependentRowsWarning, match=r"400 rows tell about as much as \d+ independent ones.*rows='series'"
+    ):
+        model = SparseARD().fit(X, y)
+    assert 30 < model.effective_rows_ < 200
+    assert "docs/warnings/dependent_rows" in model.warnings_[0]
+    assert not told(SparseARD(rows="series"), X, y)
+    X, y, codes = grouped(1, 0.6, m=400)
+    with pytest.warns(DependentRowsWarning, match="rows of one group are correlated.*rows='groups'"):
+        SparseARD().fit(X, y, groups=codes)
+    assert not told(SparseARD(rows="groups"), X, y, groups=codes)
+
+
+def test_dependence_that_harms_nothing_is_not_told():
+    """Errors of a series beside columns that are not; the other way round; rows sorted by y; rows given twice."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 30))
+    noise, slow = rng.normal(size=400), autoregression(0.9, (400, 30), rng)
+    y = X[:, 0] + noise
+    order = np.argsort(y)
+    assert not told(SparseARD(), X, X[:, 0] + autoregression(0.8, (400,), rng))
+    assert not told(SparseARD(), slow, slow[:, 0] + noise)
+    assert not told(SparseARD(), X[order], y[order])
+    assert not told(SparseARD(), np.repeat(X, 3, axis=0), np.repeat(y, 3))
+
+
+def test_a_model_with_dependent_rows_is_saved_and_loaded(tmp_path):
+    X, y = series(0, 0.8)
+    model = SparseARD(rows="series").fit(X, y)
+    ardea.save(model, tmp_path / "model.ardea")
+    again = ardea.load(tmp_path / "model.ardea")
+    for name in ("coef_", "effective_rows_", "error_correlation_", "log_evidence_", "rows"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+
+
+@pytest.mark.parametrize("criterion", ["evidence", "cv", "stability"])
+def test_a_search_knows_of_rows_too(criterion):
+    """Among both, the evidence chooses the series; resampling takes parts of rows that were made independent."""
+    X, y = series(0, 0.9)
+    search = ARDSearch([ARDvi(), ARDvi(rows="series")], [[4.0, 16.0]] * 2, criterion, n_resamples=4, random_state=0)
+    told(search, X, y)
+    assert search.best_estimator_.support_[:2].all()
+    if criterion == "evidence":
+        assert search.best_estimator_.rows == "series"
+        alone = ARDvi(search.best_strength_, rows="series").fit(X, y)
+        np.testing.assert_allclose(search.coef_, alone.coef_, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(search.path_["log_evidence"][search.best_index_], alone.log_evidence_, rtol=1e-9)
+
+
+def test_groups_are_routed():
+    X, y, codes = grouped(3, 0.5)
+    direct = SparseARD(rows="groups").fit(X, y, groups=codes)
+    with config_context(enable_metadata_routing=True):
+        model = SparseARD(rows="groups").set_fit_request(groups=True)
+        routed = make_pipeline(StandardScaler(with_mean=False, with_std=False), model).fit(X, y, groups=codes)
+    np.testing.assert_array_equal(routed[-1].coef_, direct.coef_)
+
+
+def test_what_cannot_be_made_independent_is_refused():
+    X, y, codes = grouped(0, 0.5)
+    cases = [
+        (lambda: SparseARD(rows="sorted").fit(X, y), "choose one of 'independent', 'series', 'groups'"),
+        (lambda: SparseARD(rows="groups").fit(X, y), "needs the groups"),
+        (lambda: SparseARD(rows="series").partial_fit(X, y), "needs all rows at once"),
+        (lambda: SparseARD(rows="series").fit(X, np.column_stack([y, y])), "one target"),
+        (lambda: SparseARD(rows="series").fit(X, y, sample_weight=np.arange(M)), "takes no sample_weight"),
+        (
+            lambda: SparseARD(rows="series").fit(Operator(aslinearoperator(X), np.linalg.norm(X, axis=0)), y),
+            "needs rows in memory",
+        ),
+        (lambda: SparseARD().fit(X, y, groups=codes[1:]), "one label for every row"),
+        (lambda: SparseARD().fit(X, y, groups=np.where(codes == 1, np.nan, codes)), "no label for row 4"),
+    ]
+    for call, text in cases:
+        with pytest.raises(ValueError, match=text):
+            call()
+
+
+def test_predictions_are_those_of_the_rows_as_given():
+    """`predict` and `score` know nothing of the whitening; the deviation is that of a new observation."""
+    X, y = series(5, 0.9, m=400)
+    model = SparseARD(rows="series").fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, X @ model.coef_ + model.intercept_)
+    assert 0.5 < np.std(y - mean) / np.median(std) < 1.5
+    assert model.score(X, y) == pytest.approx(LinearRegression().fit(X, y).score(X, y), abs=0.2)
