@@ -30,6 +30,9 @@ N_RIVALS = 8
 # the QR costs more than it saves.
 SMALL_BLOCK = 2**14
 IntervalKind = Literal["posterior", "refit", "selective"]
+# Below so many standard deviations intervals that do not allow for the choice of the terms hold the truth less often
+# than they say (measured: docs/promises_table.md).
+WEAK = 3.0
 LeftKind = Literal["value", "rate", "second", "next", "field"]
 # How each is written in text and in LaTeX.
 LEFTS: dict[LeftKind, tuple[str, str]] = {
@@ -263,6 +266,12 @@ class Equation:
     def terms(self) -> tuple[str, ...]:
         """Their names."""
         return tuple(self.vocabulary.names[j] for j in self.support)
+
+    @property
+    def weak_terms(self) -> list[str]:
+        """Names of the terms that are fewer than three standard deviations from zero."""
+        weak = np.abs(self.coefficients) < WEAK * self.std
+        return [name for name, one in zip(self.terms, weak, strict=True) if one]
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ardea import ARD, SparseARD
+from ardea import ARD, MAPSTSBL, SparseARD
 from ardea.core.evidence import posterior
 from ardea.core.problem import DenseColumns, Problem
 
@@ -87,3 +87,34 @@ def test_draws_are_the_posterior_that_covers():
     quantiles = np.quantile(model.sample(40_000, random_state=0), [0.05, 0.95], axis=0).T
     error = 5 * model.coef_std_[:, None] * np.sqrt(0.05 * 0.95 / 40_000) / stats.norm.pdf(stats.norm.ppf(0.05))
     assert np.all(np.abs(quantiles - model.credible_interval(0.9)) <= error)
+
+
+def test_selective_intervals_hold_weak_terms_that_were_kept():
+    """Orthonormal columns, σ told: of weak terms that pass the cut 95 % are held; the refit holds fewer."""
+    rng, n, d = np.random.default_rng(7), 200, 40
+    X = np.linalg.qr(rng.normal(size=(100, d)))[0]
+    truth = np.tile([1.0, 2.0, 3.0, 6.0], d // 4)
+    held = {"refit": np.zeros(4), "selective": np.zeros(4)}
+    kept = np.zeros(4)
+    for _ in range(n):
+        y = X @ truth + rng.normal(size=100)
+        model = MAPSTSBL(false_terms=1.0, noise_variance=1.0, fit_intercept=False).fit(X, y)
+        kept += model.support_.reshape(-1, 4).sum(axis=0)
+        for kind, count in held.items():
+            low, high = model.credible_interval(kind=kind).T
+            count += (model.support_ & (low <= truth) & (truth <= high)).reshape(-1, 4).sum(axis=0)
+    assert held["refit"][0] / kept[0] < 0.9
+    error = np.sqrt(0.95 * 0.05 / kept)
+    np.testing.assert_array_less(np.abs(held["selective"] / kept - 0.95), 4 * error)
+
+
+def test_selective_intervals_are_those_of_least_squares_far_from_the_cut_and_need_a_known_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    y = X @ [3.0, 0, -2.0, 0, 0] + rng.normal(size=200)
+    model = SparseARD(always_keep=[4]).fit(X, y)
+    refit, selective = (model.credible_interval(kind=kind) for kind in ("refit", "selective"))
+    np.testing.assert_allclose(selective, refit, atol=1e-6)
+    np.testing.assert_array_equal(selective[4], refit[4])
+    with pytest.raises(ValueError, match="calibrated"):
+        MAPSTSBL(tau=3.0).fit(X, y).credible_interval(kind="selective")

@@ -111,7 +111,7 @@ def functions():
 def test_the_reader_of_imports_sees_what_is_there():
     assert "ardea.core.problem" in LOADED["ardea.core.loop"]
     assert "numpy" in LOADED["ardea.rates"]
-    assert "pandas" in EVER["ardea.equation"] - LOADED["ardea.equation"]
+    assert "pandas" in EVER["ardea.show.answers"] - LOADED["ardea.show.answers"]
 
 
 def test_every_room_has_its_place():

@@ -20,11 +20,11 @@ from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json,
 from ardea.cli.program import COMMANDS, METHODS
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
-from ardea.equation import Equation
+from ardea.equation import WEAK, Equation
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.saving import load, save
-from ardea.show import figure_bytes, plot_coefficients, plot_equation_residuals, plot_path, write_report
-from ardea.show.answers import Summary
+from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
+from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
@@ -45,6 +45,8 @@ FIGURE_FORMATS, OF_ROWS = ("png", "svg"), ("effective_rows", "error_correlation"
 NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Attributes of a discovery that its record holds.
+SAID = ("form", "rows_used", "misfit", "noise_kind", "process_noise")
 
 
 @dataclass(frozen=True)
@@ -294,6 +296,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         "",
         equation.formula(),
         f"noise σ = {equation.noise:.4g}{spread}",
+        *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
         *([chosen_how(found.model)] if equation.terms else []),
     ]
 
@@ -317,10 +320,6 @@ def _regression_record(found: Found, rows: Rows, options: argparse.Namespace) ->
 
 
 # Equations of motion --------------------------------------------------------------------------------------------------
-
-
-# What the record of a discovery holds besides its equations.
-NOISE_AND_ROWS = ("rows_used", "misfit", "noise_kind", "process_noise")
 
 
 def discovered(options: argparse.Namespace) -> Found:
@@ -416,7 +415,10 @@ def _motion_record(found: Found, series: Series, options: argparse.Namespace) ->
         "names": series.names,
         "candidates": found.model.get_feature_names(),
         "form": found.model.form_,
-        **{name: getattr(found.model, f"{name}_", None) for name in NOISE_AND_ROWS},
+        **{
+            name: getattr(found.model, f"{name}_", None)
+            for name in ("rows_used", "misfit", "noise_kind", "process_noise")
+        },
         "equations": equations,
         "latex": found.model.latex(),
     }
@@ -491,8 +493,6 @@ def _figures(found: Found, folder: Path, level: float) -> list[Path]:
     }
     if hasattr(model, "path_"):
         drawings["path"] = lambda: plot_path(model)
-    if hasattr(model, "residuals_"):
-        drawings["residuals"] = lambda: plot_equation_residuals(model)
     return [
         write_whole(folder / f"{name}.{kind}", figure_bytes(draw, kind))
         for name, draw in drawings.items()

@@ -14,20 +14,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
-from ardea.equation import Equation, IntervalKind, KeptTerms, python_function
+from ardea.equation import WEAK, Equation, IntervalKind, KeptTerms, python_function
 from ardea.names import printable, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# How intervals are called. Below so many standard deviations those that do not allow for the choice hold the truth less
-# often than they say (measured: docs/coverage_table.md).
+# How intervals are called.
 INTERVALS: dict[IntervalKind, str] = {
     "posterior": "posterior intervals",
     "refit": "intervals of least squares on the kept terms",
     "selective": "intervals of least squares that allow for the choice of the terms",
 }
-WEAK = 3.0
+OFTEN_SMALLER = "such terms are kept where chance made them large, and are often smaller than shown"
 
 
 def to_arviz(equations: Sequence[Equation], n_draws: int = 1000, random_state: Any = None) -> Any:
@@ -214,13 +213,10 @@ class Answers:
 
     def _weak(self, kind: IntervalKind) -> str:
         """Return what is to be said of terms so weak that only chance made them large enough to be kept."""
-        weak = sum(int(np.sum(np.abs(one.coefficients) < WEAK * one.std)) for one in self.equations_)
+        weak = sum(len(one.weak_terms) for one in self.equations_)
         if not weak or kind == "selective":
             return ""
-        return (
-            f".\n|t| < {WEAK:g} in {weak} of them: such terms are kept where chance made them large, and are often "
-            "smaller than shown (kind='selective' allows for that)"
-        )
+        return f".\n|t| < {WEAK:g} in {weak} of them: {OFTEN_SMALLER} (kind='selective' allows for that)"
 
     def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
         """Return posterior draws for ArviZ; see :func:`ardea.show.answers.to_arviz`."""

@@ -12,8 +12,9 @@ import numpy as np
 from scipy import stats
 
 from ardea.core.problem import Array
-from ardea.equation import CLOSE, Equation
+from ardea.equation import CLOSE, WEAK, Equation
 from ardea.names import printable, rounded
+from ardea.show.answers import OFTEN_SMALLER
 from ardea.show.canvas import figure_bytes
 from ardea.show.fits import autocorrelation
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 # A convention: longer names are cut in tables.
 LONGEST_NAME = 60
+SMALLER = f"{OFTEN_SMALLER[0].upper()}{OFTEN_SMALLER[1:]}."
 # Half the width of the picture of an interval in `pieces.html`, and how far its ends may reach from the middle.
 MIDDLE, REACH = 48, 44
 # A convention: estimates whose errors correlate this much share all but a tenth of their variance.
@@ -56,6 +58,8 @@ def doubts_of_equation(equation: Equation, level: float, *, with_rivals: bool = 
     unsure = [name for name, sure in zip(equation.terms, (low > 0) | (high < 0), strict=True) if not sure]
     if unsure:
         told.append(f"Zero lies inside the interval of {listed(unsure)}: the data do not tell the sign.")
+    if equation.weak_terms and equation.left.kind == "value":
+        told.append(f"Fewer than {WEAK:g} standard deviations from zero: {listed(equation.weak_terms)}. {SMALLER}")
     told += [
         f"The estimates of {first} and {second} depend strongly on each other: their sum is known better than either, "
         "and another sample of the data might keep only one of them."
