@@ -146,10 +146,11 @@ def fit_advice(
     if (advice := STATUS_ADVICE.get(fit.status)) is not None:
         differ = problem.n_distinct + coordinates.flat_rank
         rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
-        text = advice.format(gap=fit.kkt_gap, k=k, rows=rows, **limits)
+        terms = f"{k} term" + ("s" if k != 1 else "")
+        text = advice.format(gap=fit.kkt_gap, terms=terms, rows=rows, **limits)
         collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
         return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
-    if m <= k + 1 and m != coordinates.n_samples:
+    if m <= k + 1 and m < coordinates.n_samples:
         text = (
             f"The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
             "scale them to add up to the number of independent rows (docs/warnings/collapse)."

@@ -162,12 +162,12 @@ class Task:
 
             F = (RSS_k − RSS_r)/(r − k) / (RSS_r/(m − r)),
 
-        or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees. A collapse is not taken, whatever its cost:
-        where rows repeat each other, RSS_r = 0 refutes every other fit.
+        or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees. Columns that interpolate the rows that differ
+        have RSS_r = 0 and refute nothing. A collapse is not taken, whatever its cost.
         """
         rule, rows, k = self._noise_rule(None), problem.columns.shape[0], fit.posterior.active.size
         degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
-        if problem.total == 0 or rows <= k or degrees < 1 or excess <= 0:
+        if problem.total == 0 or problem.wide or rows <= k or degrees < 1 or excess <= 0:
             return fit
         if rule.learned:
             noise = max(problem.rest / degrees, rule.floor(problem))
