@@ -25,6 +25,7 @@ from ardea.estimators.advice import (
     ExtrapolationWarning,
     FewRowsWarning,
     TinyNoiseWarning,
+    WeakEvidenceWarning,
     alternatives,
     correlations,
 )
@@ -87,6 +88,30 @@ def test_few_rows_are_told_of_unless_the_noise_is_known():
     with pytest.warns(FewRowsWarning, match="degrees of freedom"):
         assert SparseARD(false_terms=0.1).fit(X, y).support_.sum() == 3
     SparseARD(false_terms=0.1, noise_variance=0.01).fit(X, y)
+
+
+def one_term(t, *, columns=40, rows=60):
+    """Orthonormal columns of mean zero, and y with a least-squares statistic of t for the first and of 0 for others."""
+    rng = np.random.default_rng(0)
+    ones = np.ones((rows, 1))
+    Q = np.linalg.qr(np.hstack([ones, rng.normal(size=(rows, columns + 1))]))[0][:, 1:]
+    return Q[:, :-1], t * Q[:, 0] + np.sqrt(rows - 2) * Q[:, -1]
+
+
+@pytest.mark.parametrize("known", [None, 1.0])
+def test_terms_that_chance_might_give_are_told_of_and_shrunk(known):
+    """To a fifth at the cut, less beyond it, and not at all where chance does as well in one table of 110."""
+    cut = np.sqrt(1 + 2 * ardea.rates.strength_for("map", 0.3 / 40, degrees=np.inf if known else 58))
+    shares = []
+    for t in (1.01 * cut, 1.1 * cut, 1.2 * cut):
+        with pytest.warns(WeakEvidenceWarning, match="among 40 columns of noise .* the 1 term kept"):
+            model = SparseARD(noise_variance=known).fit(*one_term(t))
+        shares.append(model.coef_[0] / (t - 1 / t))
+        assert model.noise_variance_ == known if known else model.noise_variance_ > 1
+    assert shares == sorted(shares)
+    assert 0.22 < shares[0] < 0.26
+    model = SparseARD(noise_variance=known).fit(*one_term(1.6 * cut))  # a warning is an error here
+    np.testing.assert_allclose(model.coef_[0], 1.6 * cut - 1 / (1.6 * cut), rtol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (60, 200)])

@@ -47,6 +47,7 @@ class Status(Enum):
 
     EMPTY_TARGET = "empty target"
     CONVERGED = "converged"
+    WEAK = "shrunk, since chance might explain y as well"
     OVERSHRUNK = "noise inflated by shrinkage"
     RESCUED = "rescued from a collapse"
     STALLED = "stalled at rounding error"

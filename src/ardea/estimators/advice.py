@@ -54,6 +54,10 @@ class FewRowsWarning(AdviceWarning):
     """Hardly any rows are left to learn the noise variance from (docs/warnings/few_rows)."""
 
 
+class WeakEvidenceWarning(AdviceWarning):
+    """Chance might explain y as well as the terms kept, so that they were shrunk (docs/warnings/weak_evidence)."""
+
+
 class TinyNoiseWarning(AdviceWarning):
     """The noise is so small beside y that rounding errors decide (docs/warnings/tiny_noise)."""
 
@@ -146,8 +150,7 @@ def fit_advice(
     if (advice := STATUS_ADVICE.get(fit.status)) is not None:
         differ = problem.n_distinct + coordinates.flat_rank
         rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
-        terms = f"{k} term" + ("s" if k != 1 else "")
-        text = advice.format(gap=fit.kkt_gap, terms=terms, rows=rows, **limits)
+        text = advice.format(gap=fit.kkt_gap, terms=_counted(k), rows=rows, **limits)
         collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
         return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
     if m <= k + 1 and m < coordinates.n_samples:
@@ -160,6 +163,7 @@ def fit_advice(
         text = "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
         return [(text, ConstantTargetWarning)]
     told = [] if known_noise else _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
+    told += _on_weak_evidence(problem, k) if fit.status is Status.WEAK else []
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
 
 
@@ -174,6 +178,19 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
         "(docs/warnings/few_rows)."
     )
     return [(text, FewRowsWarning)]
+
+
+def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
+    text = (
+        f"The evidence that anything explains y is weak: among {problem.n_candidates} columns of noise some would now "
+        f"and then do as well as the {_counted(n_terms)} kept. The estimates were shrunk. Do not read "
+        "the choice as a finding; add rows, or leave out columns (docs/warnings/weak_evidence)."
+    )
+    return [(text, WeakEvidenceWarning)]
+
+
+def _counted(n_terms: int) -> str:
+    return f"{n_terms} term" + ("s" if n_terms != 1 else "")
 
 
 def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
