@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import polars
@@ -126,10 +128,21 @@ def test_noise_that_rounding_hides_is_told_of(estimator, shape, noise, scale):
 
 @pytest.mark.parametrize("shape", [(60, 5), (60, 200)])
 def test_noise_that_can_be_learned_is_not_told_of(estimator, shape):
-    """A warning is an error here."""
+    """A warning is an error here. Plain ARD does not learn it where columns are in excess, and says so."""
     for noise in (1e-7, 1e-6):
-        estimator.fit(*measured_with(noise, shape))
-    assert estimator.warnings_ == []
+        held = isinstance(estimator, ARD) and shape[1] > shape[0]
+        with pytest.warns(CollapseWarning, match="is held at") if held else nullcontext():
+            estimator.fit(*measured_with(noise, shape))
+        assert len(estimator.warnings_) == held
+
+
+def test_noise_held_above_what_the_data_say_is_told_of():
+    """With more columns than rows plain ARD would interpolate below 1e-6 of y's mean square; SparseARD goes there."""
+    X, y = measured_with(1e-4, (40, 60))
+    with pytest.warns(CollapseWarning, match=r"σ² is held at 1e-06 of the mean square of y"):
+        held = ARD().fit(X, y)
+    assert held.noise_variance_ == pytest.approx(1e-6 * np.var(y) * 40 / 39, rel=1e-6)
+    assert SparseARD().fit(X, y).noise_variance_ < 1e-7 * np.var(y)
 
 
 def test_tiny_noise_that_is_known_is_not_told_of():

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ardea.core.evidence import FLOOR_TALL, NoiseRule
+from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
@@ -195,13 +195,25 @@ def _counted(n_terms: int) -> str:
 
 def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
     if fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9):
-        return []
+        return _on_held_noise(problem, fit)
     text = (
         f"The terms explain y up to {np.sqrt(FLOOR_TALL):.0e} of its size. Below that, rounding errors decide: σ² is "
         "held there, and finer terms and intervals mean nothing. If y was computed without noise, ignore the "
         "intervals; else subtract from y what you know of it, and fit the rest (docs/warnings/tiny_noise)."
     )
     return [(text, TinyNoiseWarning)]
+
+
+def _on_held_noise(problem: Problem, fit: Fit) -> list[Advice]:
+    """Tell of σ² at the floor that columns in excess of the rows have, where a lower one led to a collapse."""
+    if not np.isclose(fit.noise, NoiseRule().floor(problem), rtol=1e-9, atol=0.0):
+        return []
+    text = (
+        f"σ² is held at {FLOOR_WIDE:.0e} of the mean square of y: with more columns than rows, a smaller one would let "
+        "this method interpolate the data. The noise may be smaller, and the intervals too wide. Use SparseARD, or "
+        "give noise_variance (docs/warnings/collapse)."
+    )
+    return [(text, CollapseWarning)]
 
 
 def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, names: Sequence[str]) -> list[Advice]:
