@@ -67,7 +67,7 @@ SOURCES: dict[str, Source] = {
     "concrete": Source("modeldata", "compressive_strength", quadratic=True),
     "biomass": Source("modeldata", "HHV", quadratic=True, left_out=("sample", "dataset")),
     "meats": Source("modeldata", "protein", left_out=("water", "fat")),
-    "bdims": Source("openintro", "wgt", quadratic=True),
+    "bdims": Source("openintro", "wgt"),
     "CASchools": Source("AER", "math", quadratic=True, left_out=("district", "school", "county", "read")),
     "HousePrices": Source("AER", "price", quadratic=True, logarithm=True),
     "mlb1": Source("wooldridge", "lsalary", left_out=("salary",)),
