@@ -35,7 +35,7 @@ RUN_PAGES = (
     "extending.md",
     "trajectory.md",
 )
-TABLE_PAGES = ("choosing.md", "comparison.md")
+TABLE_PAGES = ("choosing.md", "comparison.md", "selection.md")
 BLOCK = re.compile(
     r"```python\n(?P<code>.*?)```\n(?:\n```text\n.*?```\n)?|```console\n\$ ardea (?P<command>[^\n]*)\n.*?```\n",
     re.DOTALL,
@@ -175,11 +175,62 @@ def peers_table() -> str:
     return markdown(["", *methods], rows, numbers=True)
 
 
+def weak_table() -> str:
+    """Return the relative risk of every method for every shape and ratio of ``python -m benchmarks.weak``."""
+    records = json.loads((RESULTS / "weak.json").read_text(encoding="utf-8"))["records"]
+    cells = {(one["rows"], one["columns"], one["ratio"], one["method"]): one for one in records}
+    ratios = dict.fromkeys(one["ratio"] for one in records)
+    rows = [
+        [f"{unbroken(f'{m} × {d}')}, {method}", *(f"{cells[m, d, ratio, method]['risk']:.2f}" for ratio in ratios)]
+        for m, d, method in dict.fromkeys((one["rows"], one["columns"], one["method"]) for one in records)
+    ]
+    return markdown(["signal to noise", *(f"{ratio:g}" for ratio in ratios)], rows, numbers=True)
+
+
+def real() -> tuple[list[str], list[str], dict[tuple[str, str], Record]]:
+    """Return tables, methods and records of ``python -m benchmarks.real_tables``."""
+    records = json.loads((RESULTS / "real_tables.json").read_text(encoding="utf-8"))["records"]
+    found = {(one["table"], one["method"]): one for one in records}
+    return list(dict.fromkeys(table for table, _ in found)), list(dict.fromkeys(method for _, method in found)), found
+
+
+def real_table() -> str:
+    """Return R² and the number of terms of every method on every real table."""
+    tables, methods, found = real()
+    rows = []
+    for table in tables:
+        shape = found[table, methods[0]]
+        cells = [f"{found[table, m]['r2']:.3f}; {found[table, m]['terms']:.0f}" for m in methods]
+        rows.append([f"{table} " + unbroken(f"{shape['rows']} × {shape['columns']}"), *map(unbroken, cells)])
+    return markdown(["", *methods], rows, numbers=True)
+
+
+def real_means_table() -> str:
+    """Return the means over all real tables."""
+    tables, methods, found = real()
+
+    def mean(method: str, what: str) -> float | None:
+        values = [found[table, method][what] for table in tables]
+        return None if None in values else sum(values) / len(values)
+
+    rows = []
+    for method in methods:
+        coverage = mean(method, "coverage")
+        numbers = [f"{mean(method, 'r2'):.3f}", f"{mean(method, 'terms'):.0f}", f"{mean(method, 'alike'):.2f}"]
+        inside = "–" if coverage is None else f"{100 * coverage:.1f} %"
+        rows.append([method, *numbers, unbroken(inside), seconds(mean(method, "seconds") or 0.0)])
+    header = ["", "R²", "terms", "supports alike", "inside 95 %", "CPU time"]
+    return markdown(header, rows, numbers=True)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "defaults": defaults_table,
     "criteria": criteria_table,
     "calibration": calibration_table,
     "peers": peers_table,
+    "weak": weak_table,
+    "real": real_table,
+    "real_means": real_means_table,
 }
 
 

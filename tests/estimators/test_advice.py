@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import polars
@@ -25,6 +27,7 @@ from ardea.estimators.advice import (
     ExtrapolationWarning,
     FewRowsWarning,
     TinyNoiseWarning,
+    WeakEvidenceWarning,
     alternatives,
     correlations,
 )
@@ -89,6 +92,30 @@ def test_few_rows_are_told_of_unless_the_noise_is_known():
     SparseARD(false_terms=0.1, noise_variance=0.01).fit(X, y)
 
 
+def one_term(t, *, columns=40, rows=60):
+    """Orthonormal columns of mean zero, and y with a least-squares statistic of t for the first and of 0 for others."""
+    rng = np.random.default_rng(0)
+    ones = np.ones((rows, 1))
+    Q = np.linalg.qr(np.hstack([ones, rng.normal(size=(rows, columns + 1))]))[0][:, 1:]
+    return Q[:, :-1], t * Q[:, 0] + np.sqrt(rows - 2) * Q[:, -1]
+
+
+@pytest.mark.parametrize("known", [None, 1.0])
+def test_terms_that_chance_might_give_are_told_of_and_shrunk(known):
+    """To a fifth at the cut, less beyond it, and not at all where chance does as well in one table of 110."""
+    cut = np.sqrt(1 + 2 * ardea.rates.strength_for("map", 0.3 / 40, degrees=np.inf if known else 58))
+    shares = []
+    for t in (1.01 * cut, 1.1 * cut, 1.2 * cut):
+        with pytest.warns(WeakEvidenceWarning, match="among 40 columns of noise .* the 1 term kept"):
+            model = SparseARD(noise_variance=known).fit(*one_term(t))
+        shares.append(model.coef_[0] / (t - 1 / t))
+        assert model.noise_variance_ == known if known else model.noise_variance_ > 1
+    assert shares == sorted(shares)
+    assert 0.22 < shares[0] < 0.26
+    model = SparseARD(noise_variance=known).fit(*one_term(1.6 * cut))  # a warning is an error here
+    np.testing.assert_allclose(model.coef_[0], 1.6 * cut - 1 / (1.6 * cut), rtol=1e-4)
+
+
 @pytest.mark.parametrize("shape", [(60, 5), (60, 200)])
 @pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-9])
 @pytest.mark.parametrize("scale", [1.0, 1e-30])
@@ -101,10 +128,21 @@ def test_noise_that_rounding_hides_is_told_of(estimator, shape, noise, scale):
 
 @pytest.mark.parametrize("shape", [(60, 5), (60, 200)])
 def test_noise_that_can_be_learned_is_not_told_of(estimator, shape):
-    """A warning is an error here."""
+    """A warning is an error here. Plain ARD does not learn it where columns are in excess, and says so."""
     for noise in (1e-7, 1e-6):
-        estimator.fit(*measured_with(noise, shape))
-    assert estimator.warnings_ == []
+        held = isinstance(estimator, ARD) and shape[1] > shape[0]
+        with pytest.warns(CollapseWarning, match="is held at") if held else nullcontext():
+            estimator.fit(*measured_with(noise, shape))
+        assert len(estimator.warnings_) == held
+
+
+def test_noise_held_above_what_the_data_say_is_told_of():
+    """With more columns than rows plain ARD would interpolate below 1e-6 of y's mean square; SparseARD goes there."""
+    X, y = measured_with(1e-4, (40, 60))
+    with pytest.warns(CollapseWarning, match=r"σ² is held at 1e-06 of the mean square of y"):
+        held = ARD().fit(X, y)
+    assert held.noise_variance_ == pytest.approx(1e-6 * np.var(y) * 40 / 39, rel=1e-6)
+    assert SparseARD().fit(X, y).noise_variance_ < 1e-7 * np.var(y)
 
 
 def test_tiny_noise_that_is_known_is_not_told_of():

@@ -46,6 +46,7 @@ COMMON_DEFAULTS = {
 # Some checks fit pure noise, or ten columns to ten free rows without noise, where a warning is what we promise.
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore::ardea.estimators.advice.WeakEvidenceWarning",
     "ignore:No features were selected:UserWarning",
     "ignore:Every model of the path:UserWarning",
 )

@@ -362,6 +362,19 @@ def test_columns_that_hold_each_other_up_on_few_rows_go_one_by_one():
     assert not by_chance(post, many).drop.any()
 
 
-def test_columns_beyond_doubt_stay_even_where_they_leave_few_rows():
-    strong = at_fixed_point(*np.linspace(60, 90, 40))
-    assert not by_chance(strong, Calibrated("map", 0.006, n_rows=60, n_candidates=50)).drop.any()
+@pytest.mark.parametrize(("k", "rows"), [(40, 60), (250, 1000)])
+def test_columns_beyond_doubt_stay_even_where_they_leave_few_rows(k, rows):
+    strong = at_fixed_point(*np.linspace(60, 90, k))
+    strength = Calibrated("map", 0.006, n_rows=rows, n_candidates=k + 10)
+    assert not by_chance(strong, strength).drop.any()
+    assert strength.chance(strong) < 1e-6
+
+
+@pytest.mark.parametrize("rows", [30, 1000, np.inf])
+def test_one_term_at_its_cut_is_what_chance_gives(rows):
+    """P(|t| > z) at the rate allowed; a fixed point has μ²/Σ = t² − 1."""
+    rate = 0.003
+    z = np.sqrt(1 + 2 * rates.strength_for("map", rate, degrees=rows - 1))
+    strength = Calibrated("map", rate, n_rows=rows, n_candidates=100)
+    assert strength.chance(at_fixed_point(z)) == pytest.approx(1.0, rel=1e-9)
+    assert strength.chance(at_fixed_point(2 * z)) < 0.01

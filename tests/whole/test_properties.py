@@ -434,13 +434,30 @@ def test_rotation_of_rows(kind, recipe):
 
 
 @every_kind
-@given(recipe=tall)
-def test_counts_are_repeated_rows(kind, recipe):
+@given(recipe=st.one_of(tall, clean(rows=st.integers(8, 24), columns=st.integers(12, 30))), most=st.integers(1, 12))
+def test_counts_are_repeated_rows(kind, recipe, most):
+    """With fewer rows than columns too, whatever the sum of the counts; rows of count zero are not there."""
     X, y, _ = recipe.data()
-    counts = recipe.generator().integers(1, 4, len(y))
+    rng = recipe.generator()
+    counts = np.maximum(rng.integers(0, most + 1, len(y)), np.arange(len(y)) < 6)
     weighted = fitted(made(kind, recipe, tol=1e-10), X, y, counts)
-    repeated = fitted(made(kind, recipe, tol=1e-10), np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    again = np.repeat(np.arange(len(y)), counts)
+    repeated = fitted(made(kind, recipe, tol=1e-10), X[again], y[again])
     assert_alike(weighted, repeated)
+    assert weighted.warnings_ == repeated.warnings_
+
+
+@every_kind
+@given(recipe=clean(rows=st.integers(8, 24), columns=st.integers(12, 30)), copies=st.integers(2, 5))
+def test_a_stream_knows_rows_that_it_has_seen(kind, recipe, copies):
+    X, y, _ = recipe.data()
+    order = recipe.generator().permutation(np.tile(np.arange(len(y)), copies))
+    whole = fitted(made(kind, recipe, tol=1e-10), X[order], y[order])
+    stream = made(kind, recipe, tol=1e-10)
+    for block in np.array_split(order, 3):
+        stream.partial_fit(X[block], y[block])
+    assert_alike(stream, whole)
+    assert stream.warnings_ == whole.warnings_
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------

@@ -262,6 +262,7 @@ def test_the_evidence_criterion_keeps_terms_of_pure_noise_as_rarely_as_theory_sa
     assert_at_most(found, n, theory)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.WeakEvidenceWarning")
 @pytest.mark.parametrize("scale", SIZES)
 def test_sparse_ard_on_pure_noise(scale):
     """σ learned, Gaussian columns: an expected number of false terms of .3 means a non-empty model in at most 30 %."""
@@ -306,6 +307,7 @@ def test_intervals_of_discovered_coefficients_cover(scale):
     assert_count(int(hits[0, 0]), n, 0.95)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.WeakEvidenceWarning")
 @pytest.mark.filterwarnings("ignore::ardea.estimators.advice.CollapseWarning")
 @pytest.mark.parametrize(
     ("estimator", "rows", "columns", "asked"),

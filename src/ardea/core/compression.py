@@ -21,7 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from ardea.core.problem import EPS, Array, Columns, Coordinates, DenseColumns, FlatColumns, Index, Problem, power_of_two
+from ardea.core.problem import (
+    EPS,
+    LARGEST_SHARE,
+    Array,
+    Columns,
+    Coordinates,
+    DenseColumns,
+    FlatColumns,
+    Index,
+    Problem,
+    power_of_two,
+)
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000
@@ -36,18 +47,16 @@ BLOCK_BYTES = 2**20
 GRAM_ROWS = 512
 # Rows whose means serve as shift: near the column means is enough.
 SHIFT_ROWS = 64
-# A column is dependent on those before it where so little of it is left: rounding error of sums of millions of rows.
-DEPENDENT_SHARE = 1e-12
 # Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
 FOLDED_WIDTH = 2048
 
 
 class RowCounts(NamedTuple):
-    """How many rows there are: as their weights add up, as they were given, and those that differ."""
+    """How many rows there are: as their weights add up, as they were given, and those that differ (`n_distinct`)."""
 
     weight: float
     given: int
-    distinct: int
+    distinct: float
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class CompressedRows:
     total_weight: float
     n_samples: int
     ranges: Array | None = None  # least and greatest value of every column of X
-    distinct: int | None = None  # number of rows that differ, where it was counted
+    digests: NDArray[np.int64] | None = None  # of the rows that differ (`distinct_rows`), where they were counted
     names: tuple[str, ...] | None = None  # columns of X
     one_target: bool = True  # whether y had one axis
 
@@ -75,22 +84,17 @@ class CompressedRows:
         """Compress arrays in memory, by the Gram matrix where its conditioning allows, else by QR; in row blocks.
 
         `ranges`, least and greatest value of every column, are computed where they are not given. `constant` stands in
-        for the column of ones. Rows that repeat each other are counted where they may matter: where the columns, and y,
-        are linearly dependent.
+        for the column of ones.
         """
         m, d = X.shape
         total = float(m if weight is None else weight.sum())
         rows = Rows(X, Y, weight, constant)
-        ranges = ranges_of(X) if ranges is None else ranges
+        ranges, digests = ranges_of(X) if ranges is None else ranges, distinct_rows(X, Y)
         if d > COMPRESSION_COLUMN_LIMIT or m <= rows.width:
             whole = rows.weighted(slice(None), np.zeros(rows.width - 1))
-            return cls(whole, d, total, m, ranges, distinct_rows(X, Y, ranges))
+            return cls(whole, d, total, m, ranges, digests)
         factor = factor_by_gram(rows) if m > GRAM_HEIGHT * rows.width else None
-        if factor is not None:
-            return cls(factor, d, total, m, ranges, m)
-        factor = factor_by_qr(rows)
-        counted = m <= 2 * rows.width or _dependent(factor)
-        return cls(factor, d, total, m, ranges, distinct_rows(X, Y, ranges) if counted else m)
+        return cls(factor_by_qr(rows) if factor is None else factor, d, total, m, ranges, digests)
 
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[Array, Array, Array | None]]) -> CompressedRows:
@@ -111,11 +115,6 @@ class CompressedRows:
         """Number of right-hand sides."""
         return self.factor.shape[1] - 1 - self.n_features
 
-    @property
-    def n_distinct(self) -> int:
-        """Number of rows that differ, as far as it was counted: rows of two blocks are taken to."""
-        return self.n_samples if self.distinct is None else self.distinct
-
     def merge(self, other: CompressedRows) -> CompressedRows:
         """Return the compression of both sets of rows together."""
         if other.factor.shape[1] != self.factor.shape[1] or other.n_features != self.n_features:
@@ -130,7 +129,9 @@ class CompressedRows:
             total_weight=self.total_weight + other.total_weight,
             n_samples=self.n_samples + other.n_samples,
             ranges=None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
-            distinct=self.n_distinct + other.n_distinct,
+            digests=None
+            if self.digests is None or other.digests is None
+            else np.union1d(self.digests, other.digests)[: most_counted(self.n_features, self.n_targets)],
         )
 
     def pose(self, *, intercept: bool, keep: Sequence[int] = ()) -> tuple[list[Problem], Coordinates]:
@@ -144,7 +145,7 @@ class CompressedRows:
             rows[:spanned, 1 : 1 + d],
             rows[:spanned, 1 + d :],
             rows[:spanned, :1],
-            RowCounts(self.total_weight, self.n_samples, self.n_distinct),
+            RowCounts(self.total_weight, self.n_samples, n_distinct(self.digests, d, self.n_targets)),
             intercept=intercept,
             keep=keep,
             rest_rows=rows[spanned:, 1 + d :],
@@ -225,7 +226,8 @@ def pose_array(
 ) -> tuple[list[Problem], Coordinates]:
     """Pose an array with d ≥ m, or too many columns for a d×d factor: Θ is kept."""
     root = root_weights(weight, X.shape[0])
-    counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], distinct_rows(X, Y, ranges_of(X)))
+    different = n_distinct(distinct_rows(X, Y), X.shape[1], Y.shape[1])
+    counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], different)
     theta = X if weight is None else root * X
     ones = root if constant is None else root * constant[:, None]
     return pose_dense(theta, root * Y, ones, counts, intercept=intercept, keep=keep)
@@ -291,29 +293,52 @@ def ranges_of(X: Any) -> Array:
     return parts if whole == m else merged_ranges(parts, ranges_of(X[whole:]))
 
 
-def distinct_rows(X: Any, Y: Array, ranges: Array) -> int:
-    """Return how many rows of [X Y] differ: how many values one random combination of their entries takes."""
-    if X.shape[0] == 0:  # a block whose weights are all zero
-        return 0
-    low, high = np.hstack([ranges, ranges_of(Y)])
-    with np.errstate(over="ignore"):
-        width = high - low
-    usable = (width > 4 * np.finfo(float).tiny) & np.isfinite(width)
-    weight = np.random.default_rng(0).uniform(1, 2, size=width.size) * usable / np.where(usable, width, 1.0)
-    # Least values are taken off first, so that nearly constant columns keep their digits; of a sparse matrix not.
-    shift = np.where(usable & ~sparse.issparse(X), low, 0.0)
-    d, height = X.shape[1], max(1, BLOCK_BYTES // (8 * max(X.shape[1], 1)))
-    parts = [slice(start, start + height) for start in range(0, X.shape[0], height)]
-    blocks = [X @ weight[:d]] if sparse.issparse(X) else [(X[part] - shift[:d]) @ weight[:d] for part in parts]
-    values = np.sort(np.concatenate(blocks) + (Y - shift[d:]) @ weight[d:])
-    size = np.where(usable, np.maximum(np.abs(low - shift), np.abs(high - shift)), 0.0)
-    return 1 + int((np.diff(values) > 64 * EPS * float(weight @ size)).sum())
+def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64]:
+    """Return the digests of the rows of [X Y] that differ, in order, until they are as many as can matter.
+
+    The digest of a row is the sum, modulo 2⁶⁴, of its numbers' bits mixed with an odd random number of their column:
+    equal rows have the same, whatever block they are in, and others the same with a chance of about 2⁻⁴⁰.
+    """
+    m, (d, t) = X.shape[0], (X.shape[1], Y.shape[1])
+    factors = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, size=d + t) | 1
+    most = most_counted(d, t)
+    height = min(most, max(1, BLOCK_BYTES // (8 * max(d, 1))))
+    found = np.empty(0, dtype=np.int64)
+    for start in range(0, m, height):
+        part = slice(start, start + height)
+        each = _digests(X[part], factors[:d]) + _digests(Y[part], factors[d:])
+        found = np.union1d(found, each)
+        if found.size >= most:
+            break
+    return found[:most]
 
 
-def _dependent(factor: Array) -> bool:
-    """Whether a column is a combination of the columns before it."""
-    upper = triangle(factor) if factor.shape[0] > factor.shape[1] else factor
-    return bool(np.any(np.abs(upper.diagonal()) <= DEPENDENT_SHARE * np.abs(upper).max(axis=0)))
+def _digests(rows: Any, factors: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the digest of every row; zeros add nothing, so that sparse rows have that of dense ones."""
+    if sparse.issparse(rows):
+        rows = rows.tocsr()
+        rows.sum_duplicates()
+        cells = _mixed(rows.data, factors[rows.indices])
+        return np.asarray(sparse.csr_array((cells, rows.indices, rows.indptr), shape=rows.shape).sum(axis=1))
+    return np.asarray(_mixed(rows, factors).sum(axis=1))
+
+
+def _mixed(numbers: Any, factors: NDArray[np.int64]) -> NDArray[np.int64]:
+    bits = np.add(numbers, 0.0, dtype=np.float64, order="C").view(np.int64)  # −0 + 0 = 0
+    bits ^= bits >> 32  # short numbers have their digits in the upper half only
+    bits *= factors
+    bits ^= bits >> 29
+    return bits
+
+
+def most_counted(n_features: int, n_targets: int) -> int:
+    """Return from how many different rows on no bound on the number of terms depends on more (`Problem.too_many`)."""
+    return int((1 + n_features + n_targets) / LARGEST_SHARE)
+
+
+def n_distinct(digests: NDArray[np.int64] | None, n_features: int, n_targets: int) -> float:
+    """Return how many rows differ; infinity where they were not counted, or found to be as many as can matter."""
+    return digests.size if digests is not None and digests.size < most_counted(n_features, n_targets) else np.inf
 
 
 def merged_ranges(one: Array, other: Array) -> Array:

@@ -183,9 +183,9 @@ def pose_implicit(
     *,
     intercept: bool,
     keep: Sequence[int] = (),
-    n_distinct: int | None = None,
+    n_distinct: float = np.inf,
 ) -> tuple[list[Problem], Coordinates]:
-    """Pose an operator without making it dense; without `n_distinct` all rows count as different."""
+    """Pose an operator without making it dense; without `n_distinct` rows count as different."""
     m = Y.shape[0]
     root = root_weights(weight, m)
     source = source if weight is None else source.weighted(root[:, 0])
@@ -196,7 +196,7 @@ def pose_implicit(
     norms[kept] = 0.0
     unit = power_of_two(norms)
     columns = ProjectedColumns(source, flat.basis, loadings, (norms > 0) / unit, (norms / unit) ** 2)
-    counts = RowCounts(float(root[:, 0] @ root[:, 0]), m, m if n_distinct is None else n_distinct)
+    counts = RowCounts(float(root[:, 0] @ root[:, 0]), m, min(float((root > 0).sum()), n_distinct))
     return one_per_target(columns, unit, root * Y, flat, source.correlate(flat.unload.T).T, counts)
 
 

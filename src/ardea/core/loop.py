@@ -47,6 +47,7 @@ class Status(Enum):
 
     EMPTY_TARGET = "empty target"
     CONVERGED = "converged"
+    WEAK = "shrunk, since chance might explain y as well"
     OVERSHRUNK = "noise inflated by shrinkage"
     RESCUED = "rescued from a collapse"
     STALLED = "stalled at rounding error"
@@ -59,7 +60,7 @@ def worst(*statuses: Status) -> Status:
     return max(statuses, key=list(Status).index)
 
 
-# What to do where a warning is due, with fields max_iter, gap, tol, k, rows to fill in.
+# What to do where a warning is due, with fields max_iter, gap, tol, terms, rows to fill in.
 STATUS_ADVICE = {
     Status.MAX_ITER: (
         "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
@@ -71,13 +72,13 @@ STATUS_ADVICE = {
         "(docs/warnings/convergence)."
     ),
     Status.COLLAPSED: (
-        "The fit keeps {k} terms on {rows}: the model is close to interpolating the data, and its noise variance "
+        "The fit keeps {terms} on {rows}: the model is close to interpolating the data, and its noise variance "
         "cannot be trusted. Give noise_variance, ask for fewer terms (SparseARD, or a larger strength), or add rows "
         "(docs/warnings/collapse)."
     ),
     Status.RESCUED: (
         "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
-        "be learned from the data alone. The model returned keeps {k} terms on {rows}; its noise variance errs on "
+        "be learned from the data alone. The model returned keeps {terms} on {rows}; its noise variance errs on "
         "the high side. Give noise_variance if you know it, or add rows (docs/warnings/collapse)."
     ),
     Status.OVERSHRUNK: (

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ardea.core.evidence import FLOOR_TALL, NoiseRule
+from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
@@ -52,6 +52,10 @@ class ConstantTargetWarning(AdviceWarning):
 
 class FewRowsWarning(AdviceWarning):
     """Hardly any rows are left to learn the noise variance from (docs/warnings/few_rows)."""
+
+
+class WeakEvidenceWarning(AdviceWarning):
+    """Chance might explain y as well as the terms kept, so that they were shrunk (docs/warnings/weak_evidence)."""
 
 
 class TinyNoiseWarning(AdviceWarning):
@@ -146,10 +150,10 @@ def fit_advice(
     if (advice := STATUS_ADVICE.get(fit.status)) is not None:
         differ = problem.n_distinct + coordinates.flat_rank
         rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
-        text = advice.format(gap=fit.kkt_gap, k=k, rows=rows, **limits)
+        text = advice.format(gap=fit.kkt_gap, terms=_counted(k), rows=rows, **limits)
         collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
         return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
-    if m <= k + 1 and m != coordinates.n_samples:
+    if m <= k + 1 and m < coordinates.n_samples:
         text = (
             f"The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
             "scale them to add up to the number of independent rows (docs/warnings/collapse)."
@@ -159,6 +163,7 @@ def fit_advice(
         text = "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
         return [(text, ConstantTargetWarning)]
     told = [] if known_noise else _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
+    told += _on_weak_evidence(problem, k) if fit.status is Status.WEAK else []
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
 
 
@@ -175,15 +180,40 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
     return [(text, FewRowsWarning)]
 
 
+def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
+    text = (
+        f"The evidence that anything explains y is weak: among {problem.n_candidates} columns of noise some would now "
+        f"and then do as well as the {_counted(n_terms)} kept. The estimates were shrunk. Do not read "
+        "the choice as a finding; add rows, or leave out columns (docs/warnings/weak_evidence)."
+    )
+    return [(text, WeakEvidenceWarning)]
+
+
+def _counted(n_terms: int) -> str:
+    return f"{n_terms} term" + ("s" if n_terms != 1 else "")
+
+
 def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
     if fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9):
-        return []
+        return _on_held_noise(problem, fit)
     text = (
         f"The terms explain y up to {np.sqrt(FLOOR_TALL):.0e} of its size. Below that, rounding errors decide: σ² is "
         "held there, and finer terms and intervals mean nothing. If y was computed without noise, ignore the "
         "intervals; else subtract from y what you know of it, and fit the rest (docs/warnings/tiny_noise)."
     )
     return [(text, TinyNoiseWarning)]
+
+
+def _on_held_noise(problem: Problem, fit: Fit) -> list[Advice]:
+    """Tell of σ² at the floor that columns in excess of the rows have, where a lower one led to a collapse."""
+    if not np.isclose(fit.noise, NoiseRule().floor(problem), rtol=1e-9, atol=0.0):
+        return []
+    text = (
+        f"σ² is held at {FLOOR_WIDE:.0e} of the mean square of y: with more columns than rows, a smaller one would let "
+        "this method interpolate the data. The noise may be smaller, and the intervals too wide. Use SparseARD, or "
+        "give noise_variance (docs/warnings/collapse)."
+    )
+    return [(text, CollapseWarning)]
 
 
 def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, names: Sequence[str]) -> list[Advice]:

@@ -123,7 +123,7 @@ SIZES: dict[type, dict[str, str]] = {
     DenseColumns: {"matrix": "rk"},
     FlatColumns: {"kept": "f", "loadings": "pk", "target_loadings": "p", "inverse_gram": "pp"},
     Trace: {"cost": "s", "noise_variance": "s", "n_terms": "s"},
-    CompressedRows: {"factor": "rc", "ranges": "2d"},
+    CompressedRows: {"factor": "rc", "ranges": "2d", "digests": "h"},
     StateModel: {"coefficients": "nd", "reach": "n"},
     FieldModel: {"coefficients": "nd", "reach": "n", "fields": "n", "axes": "a", "space": "a"},
     Joint: {"correlation": "kk", "start": "n", "gain": "nk", "covariance": "nn"},
@@ -252,9 +252,9 @@ def _is_sound(value: Any) -> Any:
             return sound and is_covariance(value.inverse_gram)
         case CompressedRows(factor=factor):  # √w·[1 Θ Y] or its triangle: the first column's norm is √Σw
             weight = np.isclose(factor[:, 0] @ factor[:, 0], value.total_weight, rtol=1e-9)
-            return (
-                weight and _in_order(value.ranges) and 0 < value.n_distinct <= value.n_samples and value.n_targets >= 1
-            )
+            seen = value.digests
+            counted = seen is None or (0 < seen.size <= value.n_samples and _is_increasing(seen))
+            return weight and counted and _in_order(value.ranges) and value.n_targets >= 1
         case StateModel(variables=names):
             flow = value.n_inputs >= 0 and not (value.discrete_time and value.order == 2)
             return flow and _sound_names(value, names, len(names))
