@@ -36,6 +36,7 @@ FULL, FEWEST = 400_000, 20
 STRONG = 5
 # t-statistics of the true coefficients of the coverage table, and its rows and columns.
 T_VALUES, COVERAGE_ROWS, COVERAGE_COLUMNS = (1, 2, 3, 4, 6, 10), (50, 200, 1000), (10, 40, 200)
+KINDS = ("posterior", "refit", "selective")
 Array = NDArray[np.float64]
 
 
@@ -152,7 +153,7 @@ def coverage_cells(trials: int) -> Iterator[Record]:
 
 def covered(cell: Record, seed: int) -> Record:
     """Return for every t how many of the true terms were kept, and how many intervals of those hold the truth."""
-    kept, held = np.zeros(len(T_VALUES)), {kind: np.zeros(len(T_VALUES)) for kind in ("posterior", "refit")}
+    kept, held = np.zeros(len(T_VALUES)), {kind: np.zeros(len(T_VALUES)) for kind in KINDS}
     for trial in range(cell["trials"]):
         rng = np.random.default_rng([seed, cell["m"], cell["d"], trial])
         X = rng.normal(size=(cell["m"], cell["d"]))
@@ -171,7 +172,7 @@ def coverage_page(records: list[Record]) -> str:
     """Return the share kept and the coverage of 95 % intervals of what is kept, by the true t."""
     rows = []
     for one in records:
-        for kind in ("posterior", "refit"):
+        for kind in KINDS:
             cells = [
                 f"{100 * held / kept:.0f} % of {kept:.0f}" if kept else "–"
                 for held, kept in zip(one[kind], one["kept"], strict=True)
