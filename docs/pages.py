@@ -35,7 +35,7 @@ RUN_PAGES = (
     "extending.md",
     "trajectory.md",
 )
-TABLE_PAGES = ("choosing.md", "comparison.md", "selection.md")
+TABLE_PAGES = ("choosing.md", "uncertainty.md", "comparison.md", "selection.md")
 BLOCK = re.compile(
     r"```python\n(?P<code>.*?)```\n(?:\n```text\n.*?```\n)?|```console\n\$ ardea (?P<command>[^\n]*)\n.*?```\n",
     re.DOTALL,
@@ -223,7 +223,21 @@ def real_means_table() -> str:
     return markdown(header, rows, numbers=True)
 
 
+def coverage_table() -> str:
+    """Return how often intervals of SparseARD hold the truth, by its t, all shapes of ``benchmarks.promises`` together."""
+    lines = (RESULTS / "promises_coverage.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    kept = [sum(column) for column in zip(*(one["kept"] for one in records), strict=True)]
+    total = sum(one["trials"] for one in records)
+    rows = [["kept", *(f"{100 * one / total:.0f} %" for one in kept)]]
+    for kind in ("posterior", "refit", "selective"):
+        held = [sum(column) for column in zip(*(one[kind] for one in records), strict=True)]
+        rows.append([f"`{kind}` holds", *(f"{100 * a / b:.0f} %" for a, b in zip(held, kept, strict=True))])
+    return markdown(["true t", *("1", "2", "3", "4", "6", "10")], rows, numbers=True)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "coverage": coverage_table,
     "defaults": defaults_table,
     "criteria": criteria_table,
     "calibration": calibration_table,
