@@ -224,7 +224,7 @@ def real_means_table() -> str:
 
 
 def coverage_table() -> str:
-    """Return how often intervals of SparseARD hold the truth, by its t, all shapes of ``benchmarks.promises`` together."""
+    """Return how often intervals of SparseARD hold the truth, by its t, of all shapes of ``benchmarks.promises``."""
     lines = (RESULTS / "promises_coverage.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     kept = [sum(column) for column in zip(*(one["kept"] for one in records), strict=True)]
