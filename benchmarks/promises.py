@@ -33,6 +33,9 @@ CORRELATIONS, ASKED = (0.0, 0.5, 0.9), (0.1, 0.3, 1.0, 3.0)
 SIGNALS, ERRORS = ("none", "strong"), ("normal", "t3", "unequal")
 # Numbers in a table up to which all trials are made; of larger ones fewer, in inverse proportion, and at least so many.
 FULL, FEWEST = 100_000, 20
+# What errors that are not normal are allowed, in times of what was asked for: no method that learns σ² from squares is
+# exact there (a convention).
+MOST_OTHERWISE = 1.6
 # Strong terms: so many, of ±U[5, 10] in units of the noise, as far as columns and rows allow.
 STRONG = 5
 # t-statistics of the true coefficients of the coverage table, and its rows and columns.
@@ -121,12 +124,12 @@ def _ratios(records: list[Record]) -> Iterator[tuple[float, float, float]]:
 
 
 def _held(records: list[Record]) -> str:
-    cells = list(_ratios(records))
-    above = sum(found > promised + 2 * error for found, promised, error in cells)
+    cells, most = list(_ratios(records)), 1.0 if records[0]["errors"] == "normal" else MOST_OTHERWISE
+    above = sum(found > most * promised + 2 * error for found, promised, error in cells)
     total = sum(found for found, _, _ in cells) / sum(promised for _, promised, _ in cells)
     return (
-        f"Of {len(cells)} cells {above} lie more than two standard errors above what was asked for (chance alone: "
-        f"{0.023 * len(cells):.0f}); all together {total:.2f} of the false terms asked for were found."
+        f"Of {len(cells)} cells {above} lie more than two standard errors above {f'{most:g} times ' * (most > 1)}what "
+        f"was asked for; all together {total:.2f} times as many false terms as asked for were found."
     )
 
 
@@ -136,7 +139,7 @@ def _cells(records: list[Record]) -> str:
         cells = [
             f"{'**' * bad}{found:.2f} ± {error:.2f}{'**' * bad}"
             for (found, promised, error) in _ratios([one])
-            for bad in [found > promised + 2 * error]
+            for bad in [found > (1 if one["errors"] == "normal" else MOST_OTHERWISE) * promised + 2 * error]
         ]
         shape = f"{one['m']} × {one['d']}"
         rows.append([shape, f"{one['correlation']:g}", one["signal"], str(one["trials"]), *cells])
