@@ -200,14 +200,16 @@ def real_table() -> str:
     rows = []
     for table in tables:
         shape = found[table, methods[0]]
-        cells = [f"{found[table, m]['r2']:.3f}; {found[table, m]['terms']:.0f}" for m in methods]
+        here = [found.get((table, method)) for method in methods]
+        cells = ["–" if one is None else f"{one['r2']:.3f}; {one['terms']:.0f}" for one in here]
         rows.append([f"{table} " + unbroken(f"{shape['rows']} × {shape['columns']}"), *map(unbroken, cells)])
     return markdown(["", *methods], rows, numbers=True)
 
 
 def real_means_table() -> str:
-    """Return the means over all real tables."""
+    """Return the means over the real tables that every method was done with in time."""
     tables, methods, found = real()
+    tables = [table for table in tables if all((table, method) in found for method in methods)]
 
     def mean(method: str, what: str) -> float | None:
         values = [found[table, method][what] for table in tables]
