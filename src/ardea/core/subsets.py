@@ -46,6 +46,9 @@ PROGRESS = 1e-9
 ADDITIONS, POLISHED = 3, 3
 # Bounds on work: columns of the subsets that are all tried, and how many there may be of a size (a few milliseconds).
 LARGEST_SUBSET, MOST_SUBSETS = 5, 6000
+# Where subsets of a size are too many, so many of the size before are taken further (a convention: with 91 columns that
+# takes some 50 ms a size).
+WIDEST = 200
 TINY = float(np.finfo(float).tiny)
 
 
@@ -315,11 +318,12 @@ def given(problem: Problem, block: Index, others: Index) -> Problem:
     return replace(problem, columns=DenseColumns(columns), target=target, floor=floor)
 
 
-def small_models(problem: Problem, block: Index, others: Index, number: int) -> list[Model]:
-    """Return the best models that have few of some columns besides others that are kept: all such are tried.
+def small_models(problem: Problem, block: Index, others: Index, number: int, most: int = MOST_SUBSETS) -> list[Model]:
+    """Return the best models that have few of some columns, up to five, besides others that are kept.
 
     With what the others explain taken out, Gram matrix G and correlations c, a subset S lowers RSS by c_Sᵀ G_SS⁻¹ c_S.
-    Subsets have up to five columns, fewer where there are more than `MOST_SUBSETS` of them.
+    Of every size all subsets are tried, or, where these are more than `most`, the best of the size before with one
+    column more.
     """
     inner = given(problem, block, others)
     columns = inner.columns.take(np.arange(len(block))) / np.sqrt(
@@ -327,17 +331,23 @@ def small_models(problem: Problem, block: Index, others: Index, number: int) -> 
     )
     gram, correlations = columns.T @ columns + DEPENDENT * np.eye(len(block)), columns.T @ inner.target
     found: list[tuple[float, Support]] = []
+    subsets = np.empty((1, 0), dtype=np.intp)
     for size in range(1, min(LARGEST_SUBSET, len(block)) + 1):
-        if comb(len(block), size) > MOST_SUBSETS:
-            break
-        subsets = np.array(list(combinations(range(len(block)), size)))
+        if comb(len(block), size) <= most:
+            subsets = np.array(list(combinations(range(len(block)), size)))
+        else:
+            longer = np.insert(np.repeat(subsets[:WIDEST], len(block), axis=0), 0, 0, axis=1)
+            longer[:, 0] = np.tile(np.arange(len(block)), min(WIDEST, len(subsets)))
+            longer.sort(axis=1)
+            subsets = np.unique(longer[np.all(np.diff(longer, axis=1) > 0, axis=1)], axis=0)
         part = correlations[subsets]
         inside = gram[subsets[:, :, None], subsets[:, None, :]]
         gain = np.einsum("ij,ij->i", part, np.linalg.solve(inside, part[:, :, None])[:, :, 0])
-        rss = inner.total - gain
-        for i in np.argsort(rss)[:number]:
-            support = tuple(sorted((*others.tolist(), *block[subsets[i]].tolist())))
-            found.append((float(criterion(problem, rss[i], len(support))), support))
+        order = np.argsort(-gain)
+        subsets, gain = subsets[order], gain[order]
+        for subset, lowered in zip(subsets[:number], gain, strict=False):
+            support = tuple(sorted((*others.tolist(), *block[subset].tolist())))
+            found.append((float(criterion(problem, inner.total - lowered, len(support))), support))
     return [model(problem, support) for _, support in sorted(found)[:number]]
 
 

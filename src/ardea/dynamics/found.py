@@ -30,6 +30,7 @@ from ardea.dynamics.pursuit import (
     FALSE_TERMS,
     HOPELESS,
     LARGE_GAIN,
+    MOST_ALONE,
     MOST_REFINED,
     SLIGHT_GAIN,
     Pursuit,
@@ -55,8 +56,8 @@ LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
 # A convention: noise in shares of the deviation that the search for a map begins with.
 NOISE_OF_MAPS = 0.03
 # Where what an earlier search prefers leaves so many times the noise of the samples, every equation alone is searched
-# on smoothed states, of up to so many candidates in all equations together: that takes about ten seconds.
-POOR_START, MOST_BEGUN = 1.5, 5000
+# on smoothed states (a convention).
+POOR_START = 1.5
 # A convention: of states that noise moves those are named whose noise is at least this share of the largest.
 LEAST_MOVED = 0.1
 # A state is at rest from where its samples stay within so many deviations of their noise of the mean of so many last
@@ -425,7 +426,7 @@ def _continued(pursuit: Pursuit, start: Point, known: LeftOpen) -> Pursuit:
     pursuit.fit(known.support, replace(start, coefficients=known.coefficients), pursuit.levels[-2:])
     pursuit = pursuit.opened()
     candidates = range(pursuit.of.n * pursuit.of.d)
-    if np.any(pursuit.best.point.noise > POOR_START * start.noise) and len(candidates) <= MOST_BEGUN:
+    if np.any(pursuit.best.point.noise > POOR_START * start.noise) and len(candidates) <= MOST_ALONE:
         pursuit.begin(start, tuple(candidates))
         pursuit = pursuit.opened()
     return pursuit
