@@ -158,10 +158,19 @@ def simulate(options: argparse.Namespace) -> None:
         raise Failure(f"Say where to begin: --start needs {len(names)} numbers, for {', '.join(names)}.")
     if options.start is not None and len(options.start) != len(names):
         raise Failure(f"--start needs {len(names)} numbers, for {', '.join(names)}; got {len(options.start)}.")
-    t = np.arange(int(options.until) + 1) if model.discrete_time else np.linspace(0, options.until, CURVE + 1)
+    inputs = getattr(model.model_, "names", [])[len(model.equations_) :]
+    if inputs:
+        raise Failure(
+            f"The equations have inputs ({', '.join(inputs)}): run them in Python, with simulate(x0, t, u=…)."
+        )
+    begin = model.joint_.time if options.start is None and not model.discrete_time else 0.0
+    if not options.until > begin:
+        raise Failure(f"--until {options.until:g} is not after the first row of the data, at {begin:g}.")
+    t = np.arange(int(options.until) + 1) if model.discrete_time else np.linspace(begin, options.until, CURVE + 1)
     if options.step is not None and not model.discrete_time:
-        t = np.arange(0, options.until + options.step / 2, options.step)
+        t = np.arange(begin, options.until + options.step / 2, options.step)
     with kept_warnings() as notes:
-        states = np.asarray(model.simulate(options.start, t))
-    print_or_write(as_csv({"t": t, **dict(zip(names, states.T, strict=True))}), options.out)
+        states = np.asarray(model.simulate(options.start, int(t.size) if model.discrete_time else t))
+    times = model.dates(t[: len(states)])
+    print_or_write(as_csv({"t": times, **dict(zip(names, states.T, strict=True))}), options.out)
     print_warnings(notes)

@@ -25,11 +25,11 @@ from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
 from ardea.dynamics.libraries import Library, Polynomials
-from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
+from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
-from ardea.dynamics.series import Clock, Series, checked_series
+from ardea.dynamics.series import Clock, Series, checked_series, odd_data
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import Equation
@@ -207,11 +207,12 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             found: Found
             model: Motion
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-                found, model, clock = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
+                found, model, clock, odd = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
             else:
-                found, model, clock = self._found_states(x, t, x_dot, u, feature_names, time_unit)
+                found, model, clock, odd = self._found_states(x, t, x_dot, u, feature_names, time_unit)
             equations = found.equations(model.lefts, model.vocabulary)
         open_still, misfits = self._said(found, equations)
+        open_still = [*odd, *open_still]
         self._adopt(model, equations, clock, [])
         self.searched_ = found
         self.joint_ = found.joint(equations) if isinstance(found, FoundStates) else None
@@ -266,7 +267,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
 
     def _found_states(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
-    ) -> tuple[Found, StateModel, Clock]:
+    ) -> tuple[Found, StateModel, Clock, list[str]]:
         t = 1.0 if t is None and self.discrete_time else t  # the steps of a map are its time
         series, all_names, clock = checked_series(x, t, x_dot, u, names, time_unit)
         n, order = series[0].x.shape[1], self.derivative_order
@@ -292,7 +293,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             found = self._searched_rows(equations)
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
-        return found, model, clock
+        moving = [ratio >= LEAST_EXCITATION for ratio in found.excitation]
+        return found, model, clock, odd_data(series, library.degrees(n_states), all_names, moving)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""
@@ -348,10 +350,10 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         misfits = [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
             "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit)."
-            for equation, ratio, largest in zip(equations, found.misfit, found.largest_misfit, strict=True)
+            for equation, ratio, largest in zip(equations, found.remaining, found.largest_misfit, strict=True)
             if ratio > max(largest, LARGEST_MISFIT)
         ]
-        return [*open_still, *found.tied(equations), *found.at_rest()], found.driven(equations) or misfits
+        return [*open_still, *found.tied(equations), *found.at_rest()], [*found.driven(equations), *misfits]
 
     def _blow_up(self) -> list[str]:
         """Return what is to be warned of where noise moves the states: a model that cannot be run without it."""
@@ -368,7 +370,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
 
     def _found_fields(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
-    ) -> tuple[Found, FieldModel, Clock]:
+    ) -> tuple[Found, FieldModel, Clock, list[str]]:
         if x_dot is not None or u is not None or self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
         data, clock = read_fields(x, t, space, names, time_unit)
@@ -376,7 +378,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         found = self._searched_rows([FieldEquation(data, library, field) for field in range(data.n_fields)])
         self.form_ = "weak"
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), clock
+        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), clock, []
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.

@@ -286,6 +286,13 @@ class FoundStates:
                 ]
         return []
 
+    @property
+    def remaining(self) -> Array:
+        """Noise of the samples that the fit leaves, over that which differences show."""
+        if not self.pursuit.with_process:
+            return self.misfit
+        return np.asarray(self._noise[: len(self.misfit)] / np.maximum(self.sample_noise, TINY))
+
     def driven(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
@@ -311,10 +318,12 @@ class FoundStates:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # a state without a sample in the last rows
                 end = np.nanmean(y[-LAST_ROWS:], axis=0)
-            away = np.abs(y - end) > AT_REST * self.sample_noise
+            # Where samples are few for every period, differences show the motion.
+            noise = np.minimum(self.sample_noise, self._noise[:measured])
+            away = np.abs(y - end) > AT_REST * noise
             rest += int(np.sum(np.cumsum(np.any(away, axis=1)[::-1]) == 0))
         moving = self.n_rows - rest
-        if self.likelihood.discrete_time or rest < self.n_rows / 2 or moving >= self.likelihood.d:
+        if self.likelihood.discrete_time or rest < self.n_rows / 2 or not 0 < moving < self.likelihood.d:
             return []
         return [
             f"The states come to rest: in {rest} of {self.n_rows} rows all of them stay, within their noise, where "

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
@@ -449,17 +449,17 @@ class EquationsOfMotion(ShowsMotion):
         if x0 is None and (self.joint_ is None or x0_std is not None):
             raise ValueError("Give x0, the start: only models in trajectory form know one, with its uncertainty.")
         start: Any = self.joint_.start if x0 is None and self.joint_ is not None else x0
-        lead = [] if x0 is not None else self._lead(t, u)
-        t = np.concatenate([lead, t]) if lead else t
+        t, rows = (t, None) if x0 is not None else self._from_the_first_row(t, u)
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")
-            return self.model_.simulate(start, t, u)[len(lead) :]
+            run = self.model_.simulate(start, t, u)
+            return run if rows is None else run[rows[rows < len(run)]]
         generator = check_random_state(random_state)
         kept = self._kept_draws(n_samples, generator)
         starts = start if x0 is not None and x0_std is None else self._starts(kept, x0, x0_std, generator)
         bands = self.model_.simulate_bands(self._spread(kept), starts, t, u, level, self._driven(generator))
-        return bands.cut(len(lead), None if calendar(asked) is None else asked)
+        return bands if rows is None and calendar(asked) is None else bands.at(rows, asked)
 
     def _starts(self, kept: Array, x0: Any, x0_std: Any, generator: Any) -> Array:
         """Return a start for every draw of the coefficients."""
@@ -467,18 +467,21 @@ class EquationsOfMotion(ShowsMotion):
             return self.joint_.starts(kept - self.joint_.estimate(self.equations_).mean, generator)
         return _drawn_starts(x0, x0_std, len(kept), generator)
 
-    def _lead(self, t: Any, u: Any) -> list[float]:
-        """Return the time of the first row of the data, where a run from there begins before the times asked for."""
-        if self.joint_ is None or getattr(self.model_, "discrete_time", False) or not np.size(t):
-            return []
-        begin, first = self.joint_.time, float(np.ravel(t)[0])
-        near = SAME_TIME * self.joint_.step
-        told = self._clock.dates([begin, first])
+    def _from_the_first_row(self, t: Any, u: Any) -> tuple[Any, Index | None]:
+        """Return times of a run from the first row of the data, and which of them are asked for; None for all."""
+        if self.joint_ is None or not np.ndim(t):
+            return t, None
+        times, begin = np.asarray(t, dtype=float), self.joint_.time
+        first, near, told = float(times[0]), SAME_TIME * self.joint_.step, self._clock.dates([begin, float(times[0])])
         if first < begin - near:
             raise ValueError(f"t begins at {told[1]}, before the data ({told[0]}): give x0, the state at t[0].")
         if first > begin + near and u is not None and not callable(u):
             raise ValueError(f"u must be known from {told[0]} on, where the data begin: let t begin there, or give x0.")
-        return [begin] if first > begin + near else []
+        if getattr(self.model_, "discrete_time", False):
+            rows = np.round(times - begin).astype(np.intp)
+            return int(rows[-1]) + 1, rows
+        rows = np.arange(len(times)) + int(first > begin + near)
+        return (np.concatenate([[begin], times]), rows) if rows[0] else (times, None)
 
     def _driven(self, generator: Any) -> Any:
         """Return the noise of the process, for simulations; None where there is none."""

@@ -23,6 +23,9 @@ GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
 # Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
 # the last take eleven samples.
 NOISE_ORDERS = range(2, 11)
+# A state this many deviations from zero is told of (a convention; measured on two coupled bodies with a constant added:
+# at 7 to 9 none of six models is wrong, at 14 to 18 one, at 28 to 37 five).
+FAR_FROM_ZERO = 10.0
 # An input switches that in at least this share of the steps stays what it was (a convention).
 HELD = 0.5
 # Units of time in which dates are counted, and how a rate is read in them.
@@ -214,8 +217,9 @@ def _checked_times(t: Any, m: int, where: str) -> Array:
         before, row = known[late[0]], known[late[0] + 1]
         raise ValueError(
             f"t{where} must ascend strictly, but row {row} (counted from 0; t = {times[row]:g}) does not come after "
-            f"row {before} (t = {times[before]:g}){f', nor do {late.size - 1} others' * (late.size > 1)}: sort the "
-            "rows and drop repeated times."
+            f"row {before} (t = {times[before]:g}){f', nor do {late.size - 1} others' * (late.size > 1)}. Are these "
+            "several runs? Then give them as a list (--series on the command line). Else sort the rows and drop "
+            "repeated times."
         )
     return times
 
@@ -233,6 +237,31 @@ def _names(
         with_inputs = f" ({n_states + n_inputs} with the inputs)" if n_inputs else ""
         raise ValueError(f"feature_names must be {n_states} different names{with_inputs}, got {names}.")
     return names
+
+
+def odd_data(
+    series: Sequence[Series], degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
+) -> list[str]:
+    """Return what is to be warned of: states far from zero, whose powers look alike, and inputs with gaps."""
+    told, n = [], series[0].x.shape[1]
+    x = np.vstack([one.x for one in series])
+    middle, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    if max(degrees, default=0) > 1:
+        told += [
+            f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there, and "
+            f"terms cannot be told apart. Subtract a reference value, such as {at:.3g}, from {name} "
+            "(docs/warnings/ambiguity)."
+            for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
+            if moves and 0 < FAR_FROM_ZERO * wide < abs(at)
+        ]
+    gaps = np.sum([np.isnan(one.inputs).sum(axis=0) for one in series], axis=0)
+    told += [
+        f"The input {name} is missing in {count} of {len(x)} rows, and was interpolated there: where it may have moved "
+        "meanwhile, leave these rows out and give the parts as a list of series (docs/warnings/ambiguity)."
+        for name, count in zip(names[n:], gaps, strict=True)
+        if count
+    ]
+    return told
 
 
 # Noise

@@ -310,12 +310,13 @@ class Bands:
             f"to {_short(self.t[-1])}, {len(self.samples)} samples of which {stopped}>"
         )
 
-    def cut(self, n_first: int, dates: Any = None) -> Bands:
-        """Return bands of states without their first times, with the dates of the others where these are given."""
-        parts = {name: getattr(self, name)[n_first:] for name in ("t", "lower", "median", "upper", "n_running")}
-        if dates is not None:
-            parts["t"] = np.asarray(calendar(dates))
-        return replace(self, samples=self.samples[:, n_first:], **parts) if n_first or dates is not None else self
+    def at(self, rows: Index | None, t: Any) -> Bands:
+        """Return bands of states at some of their times (None: at all), which are called as given, such as dates."""
+        chosen: Any = slice(None) if rows is None else rows
+        names = ("lower", "median", "upper", "n_running")
+        parts = {name: getattr(self, name)[chosen] for name in names}
+        dates = calendar(t)
+        return replace(self, t=np.asarray(t if dates is None else dates), samples=self.samples[:, chosen], **parts)
 
     def to_frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Return lower, median and upper as a pandas frame, one row per time.
@@ -384,7 +385,7 @@ class Bands:
 
 
 def _short(time: Any) -> str:
-    return f"{time:g}" if isinstance(time, float) else str(time)
+    return str(time) if isinstance(time, np.datetime64 | np.timedelta64) else f"{time:g}"
 
 
 def _quantile(ordered: Array, counts: Index, q: float) -> Array:
