@@ -269,8 +269,8 @@ class Equation:
 
     @property
     def weak_terms(self) -> list[str]:
-        """Names of the terms that are fewer than three standard deviations from zero."""
-        weak = np.abs(self.coefficients) < WEAK * self.std
+        """Names of the terms that were chosen, and are fewer than three standard deviations from zero."""
+        weak = np.isin(self.support, self.kept.active) & (np.abs(self.coefficients) < WEAK * self.std)
         return [name for name, one in zip(self.terms, weak, strict=True) if one]
 
     @property

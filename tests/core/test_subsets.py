@@ -185,3 +185,13 @@ def test_small_models_are_the_best_of_all_subsets():
     found = small_models(problem, block, others, 3)
     assert found[0].support == best[0].support == (0, 1, 3, 5)
     assert {one.support for one in found} <= {one.support for one in best[:12]}
+
+
+def test_small_models_go_on_from_the_best_where_subsets_are_too_many():
+    """Three terms of 40: with 780 pairs at most, triples are pairs with one column more; all triples give the same."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(200, 40))
+    problem, _ = posed(A, A[:, [3, 17, 29]] @ [1.0, -1.0, 1.0] + 0.1 * rng.normal(size=200))
+    every, none = np.arange(40), np.empty(0, dtype=np.intp)
+    found = [small_models(problem, every, none, 1, most)[0].support for most in (780, 10_000)]
+    assert found == [(3, 17, 29)] * 2

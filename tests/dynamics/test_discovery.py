@@ -618,3 +618,18 @@ def test_jittered_times(lorenz):
     assert terms_of(found) == LORENZ
     for equation, truth in zip(found.equations_, systems.lorenz63().true_coefficients(Polynomials(2)), strict=True):
         assert np.all(np.abs(equation.coefficients - truth[list(equation.support)]) < 3.5 * equation.std)
+
+
+def test_states_far_from_zero_and_inputs_with_gaps_are_told():
+    t = np.linspace(0, 12, 120)
+    u = np.sin(t)
+    x = 0.9 / 1.16 * (0.4 * np.sin(t) - np.cos(t)) + np.exp(-0.4 * t)  # x' = -0.4 x + 0.9 u
+    noisy = x + 0.01 * np.random.default_rng(0).normal(size=120)
+    Discovery(Polynomials(2)).fit(noisy, t, u=u)
+    with pytest.warns(AmbiguityWarning) as caught:
+        Discovery(Polynomials(2)).fit(noisy + 300, t, u=u)
+    assert "x0 varies by 0.62 around 300" in str(caught[0].message)
+    u[40:42] = np.nan
+    with pytest.warns(AmbiguityWarning) as caught:
+        Discovery(Polynomials(1)).fit(noisy, t, u=u)
+    assert "input u0 is missing in 2 of 120 rows" in str(caught[0].message)

@@ -658,3 +658,16 @@ def test_a_run_without_a_start_passes_the_first_row_of_the_data():
     np.testing.assert_array_equal(dated.states_[0]["time"], when)
     with pytest.raises(ValueError, match=r"2024-02-29T23:00.* before the data"):
         dated.simulate(t=when - np.timedelta64(1, "h"))
+
+
+def test_a_map_without_a_start_is_run_to_the_times_asked_for():
+    x = [0.2]
+    for _ in range(59):
+        x.append(2.9 * x[-1] * (1 - x[-1]))
+    data = np.array(x) + 0.002 * np.random.default_rng(0).normal(size=60)
+    model = Discovery(discrete_time=True).fit(data, np.arange(1960, 2020))
+    whole = model.simulate(t=60)
+    np.testing.assert_array_equal(model.simulate(t=[2015, 2019]), whole[[55, 59]])
+    bands = model.simulate(t=np.arange(2015, 2020), n_samples=3, random_state=0)
+    np.testing.assert_array_equal(bands.t, np.arange(2015, 2020))
+    np.testing.assert_array_equal(bands.median, model.simulate(t=60, n_samples=3, random_state=0).median[55:])

@@ -321,3 +321,20 @@ def test_predictions_are_those_of_the_rows_as_given():
     np.testing.assert_allclose(mean, X @ model.coef_ + model.intercept_)
     assert 0.5 < np.std(y - mean) / np.median(std) < 1.5
     assert model.score(X, y) == pytest.approx(LinearRegression().fit(X, y).score(X, y), abs=0.2)
+
+
+def test_errors_that_return_after_a_week_are_found():
+    """Only the seventh row before acts: orders between, which do not pay, do not end the search."""
+    rng = np.random.default_rng(3)
+
+    def weekly(shape):
+        out = rng.normal(size=shape)
+        for i in range(7, len(out)):
+            out[i] += 0.9 * out[i - 7]
+        return out
+
+    X = weekly((350, 12))
+    model = SparseARD(rows="series").fit(X, X[:, 0] - X[:, 1] + weekly(350))
+    assert model.error_correlation_.size >= 7
+    assert model.error_correlation_[6] == pytest.approx(0.9, abs=0.1)
+    assert model.support_[:2].all()

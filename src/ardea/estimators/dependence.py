@@ -57,9 +57,13 @@ NEIGHBOURS, MOST_TAKEN = 0.3, 0.95
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 4096, 64
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
-FARTHEST = float(np.arctanh(0.999))
-# 10 log₁₀ m orders at most (a convention), one for every ten rows; two in a row that do not pay end the search.
+LARGEST = 0.999
+FARTHEST = float(np.arctanh(LARGEST))
+# 10 log₁₀ m orders at most (a convention), one for every ten rows; two in a row that do not pay end the search, after
+# the order that Yule and Walker's equations favour.
 ROWS_PER_ORDER, UNPAID = 10, 2
+# Up to so many partial autocorrelations are learned once more, all together; more would take seconds (a convention).
+MOST_TOGETHER = 4
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
 MOST_ROUNDS = 10
 # The default of SparseARD: few false terms imitate errors, whatever the estimator that is fitted afterwards.
@@ -127,7 +131,9 @@ class SeriesErrors:
         """Return the errors that y leaves beside some orthonormal columns; see 1)."""
         m, current = y.size, replace(self, partial=())
         best, least = current, _restricted(current, flat, y)
-        for p in range(1, max(1, min(int(10 * np.log10(m)), m // ROWS_PER_ORDER)) + 1):
+        most = max(1, min(int(10 * np.log10(m)), m // ROWS_PER_ORDER))
+        at_least = self._likely_order(y - flat @ (flat.T @ y), most)
+        for p in range(1, most + 1):
             before = current.partial
             at = optimize.minimize_scalar(
                 lambda z, before=before: _restricted(self._at((*np.arctanh(before), z)), flat, y),
@@ -137,9 +143,25 @@ class SeriesErrors:
             current = self._at((*np.arctanh(before), at.x))
             if at.fun + 2 * p < least:
                 best, least = current, at.fun + 2 * p
-            elif p >= len(best.partial) + UNPAID:
+            elif p >= max(len(best.partial), at_least) + UNPAID:
                 break
-        return best if len(best.partial) < 2 else best._together(flat, y)
+        return best._together(flat, y) if 2 <= len(best.partial) <= MOST_TOGETHER else best
+
+    def _likely_order(self, errors: Array, most: int) -> int:
+        """Return the order of least AIC by Yule and Walker: seasons act on a late row and on none before it."""
+        ordered = errors[self.order]
+        lags = [float(ordered @ ordered)]
+        for lag in range(1, most + 1):
+            rows = np.flatnonzero(self.place >= lag)
+            lags.append(float(ordered[rows] @ ordered[rows - lag]))
+        criterion, left, weights = [0.0], 1.0, np.empty(0)
+        correlation = np.array(lags) / max(lags[0], np.finfo(float).tiny)
+        for p in range(1, most + 1):
+            one = float(np.clip((correlation[p] - weights @ correlation[p - 1 : 0 : -1]) / left, -LARGEST, LARGEST))
+            weights = np.append(weights - one * weights[::-1], one)
+            left *= 1 - one**2
+            criterion.append(errors.size * np.log(left) + 2 * p)
+        return int(np.argmin(criterion))
 
     def _at(self, angles: Sequence[float]) -> SeriesErrors:
         return replace(self, partial=tuple(np.tanh(angles).tolist()))

@@ -287,7 +287,7 @@ def _rows_told(model: Any) -> str:
     found = ", ".join(f"{one:.2g}" for one in model.error_correlation_[:4])
     many = ", …" if model.error_correlation_.size > 4 else ""
     what = "errors follow those before" if model.rows == "series" else "errors of rows of one group are correlated"
-    said = f"{what} ({found}{many})" if found else "their errors were found to be independent"
+    said = f"{what} ({found}{many})" if found else "beside the columns no dependence of their errors was found"
     return f"Rows were taken as {model.rows}: {said}."
 
 
