@@ -78,6 +78,7 @@ def test_more_columns_than_the_pool_of_gram_rows_holds(monkeypatch):
     np.testing.assert_allclose(one["coef_"], other["coef_"], rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.WeakEvidenceWarning")  # targets of other columns
 def test_threads_give_what_one_thread_gives():
     X, _ = problem(0, 200, 40)
     targets = [problem(seed, 200, 40)[1] for seed in range(12)]

@@ -292,7 +292,7 @@ class Estimate:
         --------
         >>> one = Estimate(np.array([3.2, 9.0]), np.eye(2), 1.0, np.inf)
         >>> one.interval_if_kept(0.95, rate=0.003).round(2)
-        array([[-0.62,  5.1 ],
+        array([[-0.42,  4.73],
                [ 7.04, 10.96]])
         """
         F = partial(special.stdtr, self.degrees) if np.isfinite(self.degrees) else special.ndtr
