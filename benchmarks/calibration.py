@@ -11,21 +11,17 @@ are expected.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from ardea import LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from benchmarks.problems import DESIGNS, SIGNALS, Problem, calibration_problem
-from benchmarks.process import ROOT, Record, machine, save_json
+from benchmarks.process import ROOT, Record, trials_command
 from benchmarks.tables import markdown
 
 RESULTS = ROOT / "benchmarks" / "results" / "calibration.json"
@@ -137,24 +133,5 @@ def report(results: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def main() -> None:
-    """Run, save and print; or print what was saved."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=60, help="problems per design and signal")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1, help="parallel processes")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--table", action="store_true", help="print the saved results, run nothing")
-    options = parser.parse_args()
-    if options.trials < 2:
-        parser.error("--trials must be at least 2: the standard error needs two.")
-    if not options.table:
-        with threadpool_limits(1):
-            records = run(options.trials, options.seed, options.jobs)
-        settings = {"trials": options.trials, "seed": options.seed, "machine": machine()}
-        save_json(options.out, {"settings": settings, "records": records})
-    print(report(json.loads(options.out.read_text())))
-
-
 if __name__ == "__main__":
-    main()
+    trials_command(__doc__, RESULTS, 0, run, report)

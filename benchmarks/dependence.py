@@ -9,21 +9,17 @@ Three of the columns have coefficients of ±1; σ = 1. A fit warns if it says th
 
 from __future__ import annotations
 
-import argparse
-import json
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import signal
-from threadpoolctl import threadpool_limits
 
 from ardea import SparseARD
 from ardea.estimators.advice import DependentRowsWarning
-from benchmarks.process import ROOT, Record, machine, save_json
+from benchmarks.process import ROOT, Record, trials_command
 from benchmarks.tables import markdown
 
 RESULTS = ROOT / "benchmarks" / "results" / "dependence.json"
@@ -135,24 +131,5 @@ def report(results: dict[str, Any]) -> str:
     return "\n\n".join([first, *parts])
 
 
-def main() -> None:
-    """Run, save and print; or print what was saved."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=60, help="draws per design and shape")
-    parser.add_argument("--seed", type=int, default=1000)
-    parser.add_argument("--jobs", type=int, default=1, help="parallel processes")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--table", action="store_true", help="print the saved results, run nothing")
-    options = parser.parse_args()
-    if options.trials < 2:
-        parser.error("--trials must be at least 2: the standard error needs two.")
-    if not options.table:
-        with threadpool_limits(1):
-            records = run(options.trials, options.seed, options.jobs)
-        settings = {"trials": options.trials, "seed": options.seed, "machine": machine()}
-        save_json(options.out, {"settings": settings, "records": records})
-    print(report(json.loads(options.out.read_text())))
-
-
 if __name__ == "__main__":
-    main()
+    trials_command(__doc__, RESULTS, 1000, run, report)

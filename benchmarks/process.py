@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np  # noqa: F401  # its BLAS is the one that counts, and has to be loaded to be seen
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 Record = dict[str, Any]
 
@@ -129,3 +130,25 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def trials_command(description: str | None, out: Path, seed: int, run: Any, report: Any) -> None:
+    """Run trials as the command line asks, save and print them; or print what was saved.
+
+    `run(trials, seed, jobs)` returns the records, `report` the page of what is saved.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=60, help="draws of every design")
+    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--jobs", type=int, default=1, help="parallel processes")
+    parser.add_argument("--out", type=Path, default=out)
+    parser.add_argument("--table", action="store_true", help="print the saved results, run nothing")
+    options = parser.parse_args()
+    if options.trials < 2:
+        parser.error("--trials must be at least 2: the standard error needs two.")
+    if not options.table:
+        with threadpool_limits(1):
+            records = run(options.trials, options.seed, options.jobs)
+        settings = {"trials": options.trials, "seed": options.seed, "machine": machine()}
+        save_json(options.out, {"settings": settings, "records": records})
+    print(report(json.loads(options.out.read_text())))

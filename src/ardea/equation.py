@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from ardea.core.evidence import Estimate, Posterior, posterior, sharpened
 from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
 from ardea.names import ColumnNames, Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
-
-if TYPE_CHECKING:
-    pass
 
 # A difference of criteria below this leaves the choice between two models open: odds of exp(6/2) = 20 to 1.
 CLOSE = 6.0
@@ -341,7 +338,8 @@ class Equation:
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
         """Return the ends of the intervals of the kept terms, shape (k, 2)."""
-        ends = self.estimate(kind).interval(level)
+        estimate = self.estimate(kind)
+        ends = estimate.interval(level)
         if kind == "selective":
             if self.kept.rate is None:
                 raise ValueError(
@@ -349,7 +347,7 @@ class Equation:
                     "(false_terms=…), or use kind='posterior' or 'refit'."
                 )
             chosen = np.isin(self.support, self.kept.active)  # others were always kept
-            ends[chosen] = self.estimate(kind).interval_if_kept(level, self.kept.rate)[chosen]
+            ends[chosen] = estimate.interval_if_kept(level, self.kept.rate)[chosen]
         return ends
 
     def spread(self, values: Any, fill: float = 0.0) -> Array:

@@ -414,11 +414,7 @@ def _motion_record(found: Found, series: Series, options: argparse.Namespace) ->
         "remarks": series.remarks,
         "names": series.names,
         "candidates": found.model.get_feature_names(),
-        "form": found.model.form_,
-        **{
-            name: getattr(found.model, f"{name}_", None)
-            for name in ("rows_used", "misfit", "noise_kind", "process_noise")
-        },
+        **{name: getattr(found.model, f"{name}_", None) for name in SAID},
         "equations": equations,
         "latex": found.model.latex(),
     }

@@ -147,13 +147,12 @@ def fit_advice(
     `limits` are the `max_iter` and `tol` of the fit. A fit that did not end well says so, and nothing else.
     """
     k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
-    # A search on few rows may pass a collapse and end without any term.
-    passed = fit.status in {Status.COLLAPSED, Status.RESCUED} and not fit.posterior.active.size
+    collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
+    passed = collapsed and not fit.posterior.active.size  # a search on few rows may end without any term after it
     if (advice := STATUS_ADVICE.get(fit.status)) is not None and not passed:
         differ = problem.n_distinct + coordinates.flat_rank
         rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
         text = advice.format(gap=fit.kkt_gap, terms=_counted(k), rows=rows, **limits)
-        collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
         return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
     if m <= k + 1 and m < coordinates.n_samples:
         text = (

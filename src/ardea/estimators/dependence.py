@@ -95,8 +95,7 @@ class SeriesErrors:
         """Best predictions from 0, 1, … p rows before, and the variances that they leave (Durbin–Levinson)."""
         weights, left = [np.empty(0)], [1.0]
         for partial in self.partial:
-            before = weights[-1]
-            weights.append(np.append(before - partial * before[::-1], partial))
+            weights.append(_longer(weights[-1], partial))
             left.append(left[-1] * (1 - partial**2))
         return weights, np.array(left)
 
@@ -158,7 +157,7 @@ class SeriesErrors:
         correlation = np.array(lags) / max(lags[0], np.finfo(float).tiny)
         for p in range(1, most + 1):
             one = float(np.clip((correlation[p] - weights @ correlation[p - 1 : 0 : -1]) / left, -LARGEST, LARGEST))
-            weights = np.append(weights - one * weights[::-1], one)
+            weights = _longer(weights, one)
             left *= 1 - one**2
             criterion.append(errors.size * np.log(left) + 2 * p)
         return int(np.argmin(criterion))
@@ -175,6 +174,11 @@ class SeriesErrors:
             bounds=[(-FARTHEST, FARTHEST)] * len(self.partial),
         )
         return self._at(at.x)
+
+
+def _longer(weights: Array, partial: float) -> Array:
+    """Return the best prediction from one row more, given its partial autocorrelation (Durbin–Levinson)."""
+    return np.append(weights - partial * weights[::-1], partial)
 
 
 @dataclass(frozen=True)
