@@ -117,7 +117,8 @@ def plot_simulation(
     bands = model.simulate(x0, t, u, n_samples, random_state, level, x0_std) if n_samples else None
     ends = None if bands is None else (bands.lower, bands.upper)
     run, times = np.asarray(model.simulate(x0, t, u)), _drawn_times(model, t)
-    words = "The found equations, run from the start of the picture", "model", "data"
+    begin = "the start of the picture" if x0 is not None else "the first row of the data"
+    words = f"The found equations, run from {begin}", "model", "data"
     return _draw_series(model, times, run, ends, x, words, level, axes)
 
 
