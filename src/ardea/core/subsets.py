@@ -339,7 +339,9 @@ def small_models(problem: Problem, block: Index, others: Index, number: int, mos
             longer = np.insert(np.repeat(subsets[:WIDEST], len(block), axis=0), 0, 0, axis=1)
             longer[:, 0] = np.tile(np.arange(len(block)), min(WIDEST, len(subsets)))
             longer.sort(axis=1)
-            subsets = np.unique(longer[np.all(np.diff(longer, axis=1) > 0, axis=1)], axis=0)
+            longer = longer[np.all(np.diff(longer, axis=1) > 0, axis=1)]
+            # As numbers of base len(block): rows of digits are compared one by one, and slowly.
+            subsets = longer[np.unique(longer @ len(block) ** np.arange(size)[::-1], return_index=True)[1]]
         part = correlations[subsets]
         inside = gram[subsets[:, :, None], subsets[:, None, :]]
         gain = np.einsum("ij,ij->i", part, np.linalg.solve(inside, part[:, :, None])[:, :, 0])

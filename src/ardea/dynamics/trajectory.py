@@ -38,8 +38,9 @@ LEAST_RATIO = 1e-5
 MOST_ITERATIONS, MOST_DAMPINGS = 15, 8
 # Damping of the states in units of 1/s², of the coefficients in units of their information.
 FIRST_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
-# J settles: half of this changes a likelihood ratio by less than a tenth of what is ever decided by.
-SETTLED = 0.02
+# J settles: half of this changes a likelihood ratio by less than a tenth of what is ever decided by. Levels of q that
+# others follow only give these a start.
+SETTLED, ON_THE_WAY = 0.02, 1.0
 # Rounds in which s and q are learned together, and the gain in deviance that is worth another; how much q² may change.
 MOST_ROUNDS, LEARNED, LARGEST_CHANGE = 12, 0.2, 16.0
 # Rounds in which s alone is learned, and the share by which it may still change: H then hardly does.
@@ -188,19 +189,16 @@ class Likelihood:
         out[chosen] = coefficients.ravel()[chosen]
         return out.reshape(self.n, self.d)
 
-    def descended(self, point: Point, support: Support) -> tuple[Point, Linearised]:
+    def descended(self, point: Point, support: Support, settled: float = SETTLED) -> tuple[Point, Linearised]:
         """Return the least J from a point at its s and q, and the linearisation there."""
         current, damping = self.linearised(point, support), 0.0
         for _ in range(MOST_ITERATIONS):
-            for _ in range(MOST_DAMPINGS):
-                following = current.moved(damping)
-                if following is not None and following.objective <= current.objective:
-                    break
-                damping = max(damping * DAMPING_FACTOR, FIRST_DAMPING)
-            else:
+            following, damping = current.lowered(damping, settled)
+            if following is None:
                 break
-            drop, current = current.objective - following.objective, following
-            if drop < SETTLED and damping == 0.0:
+            drop = current.objective - following.objective
+            current = following if drop > 0 else current
+            if drop < settled and damping == 0.0:
                 break
             damping = damping / DAMPING_FACTOR if damping > FIRST_DAMPING else 0.0
         return current.point, current
@@ -212,7 +210,8 @@ class Likelihood:
         """
         point = replace(start, coefficients=self.on_support(start.coefficients, support))
         for process in levels:
-            point, linear = self.descended(replace(point, process=process), support)
+            settled = SETTLED if process is levels[-1] else ON_THE_WAY
+            point, linear = self.descended(replace(point, process=process), support, settled)
             if self.roughly(linear.weights, linear.objective) > limit:
                 return Fit(support, point, np.inf)
         for _ in range(MOST_NOISE_ROUNDS):
@@ -314,6 +313,21 @@ class Linearised:
         if self.point.tilt is not None:
             slope += self.point.tilt.ravel()[list(support)]
         return self.chain.pulled(rows), flat.T @ weighted, slope
+
+    def lowered(self, damping: float, settled: float) -> tuple[Linearised | None, float]:
+        """Return the linearisation after a step to lower J, if there is one, and the damping that it takes.
+
+        A whole step that rounding error turns uphill has settled, too. One that leaves the narrow valley of a small q,
+        in which the equations hold, comes back to it with the next.
+        """
+        for _ in range(MOST_DAMPINGS):
+            following, highest = self.moved(damping), self.objective + (0.0 if damping else settled)
+            if following is not None and not damping and highest < following.objective < np.inf:
+                following = following.moved(damping)
+            if following is not None and following.objective <= highest:
+                return following, damping
+            damping = max(damping * DAMPING_FACTOR, FIRST_DAMPING)
+        return None, damping
 
     def moved(self, damping: float) -> Linearised | None:
         """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken.
