@@ -165,24 +165,21 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
     if chosen.size == 0:
         return []
     q, triangle = np.linalg.qr(columns)
-    inverse = np.linalg.inv(triangle)
-    covariance = inverse @ inverse.T
+    # Row j of R⁻¹: its product with Qᵀz is coefficient j, its square norm the variance. A term that goes takes its
+    # direction out of all rows.
+    rows, _ = lapack.dtrtri(triangle)
     loads = q.T @ problem.target
-    coefficients = inverse @ loads
     residual = problem.target - q @ loads
     rss = [float(residual @ residual) + problem.rest]
     supports = [tuple(chosen.tolist())]
     left = np.ones(chosen.size, dtype=bool)
-    least = np.finfo(float).eps * covariance.diagonal()  # what rounding leaves of a variance
     while len(supports[-1]) > 1:
-        # Terms that are gone have no variance left.
-        variance = np.maximum(covariance.diagonal(), least)
-        cost = np.divide(coefficients**2, variance, out=np.full(left.size, np.inf), where=left)
+        variance = np.maximum(np.einsum("ij,ij->i", rows, rows), TINY)
+        cost = np.where(left, (rows @ loads) ** 2 / variance, np.inf)
         i = int(cost.argmin())
         rss.append(rss[-1] + float(cost[i]))
-        row = covariance[i].copy()
-        coefficients -= row * (coefficients[i] / variance[i])
-        covariance -= np.multiply.outer(row / variance[i], row)
+        direction = rows[i] / np.sqrt(variance[i])
+        rows -= np.multiply.outer(rows @ direction, direction)
         left[i] = False
         supports.append(tuple(chosen[left].tolist()))
     criteria = criterion(problem, np.array(rss), np.arange(chosen.size, 0, -1))

@@ -31,6 +31,10 @@ except ImportError:  # installed without a compiler
 
 # The share by which weights are changed to differentiate ln|H| by them.
 SMALL = 1e-2
+# The share of a column that is its own, below which that is rounding error.
+DEPENDENT = 1e-11
+# Directions with less than this share of the largest information are rounding error (κ² of the last level).
+RESOLVED = 1e-10
 # Above so many states BLAS outweighs the calls of NumPy: with 4 states the compiled loops take .4 to .7 times as long,
 # with 16 as long, with 24 up to twice as long (measured).
 LARGEST_COMPILED = 16
@@ -189,6 +193,14 @@ def schur(inner: Array, half: Array) -> Array:
     return np.asarray(out)
 
 
+def rooted(S: Array, b: Array) -> tuple[Array, Array]:
+    """Return A and p with AᵀA = S and Aᵀp = b, whatever the units of the coefficients."""
+    unit = np.sqrt(np.maximum(S.diagonal(), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(S / np.outer(unit, unit))
+    root = np.sqrt(np.maximum(values, RESOLVED * np.max(values, initial=0.0)))
+    return np.asarray((vectors * root).T * unit), np.asarray(vectors.T @ (b / unit) / root)
+
+
 def solved_damped(information: Array, pull: Array, damping: float) -> Array:
     """Return S⁻¹b, damped, whatever the units of the coefficients."""
     unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
@@ -199,3 +211,14 @@ def solved_damped(information: Array, pull: Array, damping: float) -> Array:
     goal = pull / unit
     _, solution, info = lapack.dposv(scaled, goal[:, None], lower=1)
     return np.asarray((np.linalg.lstsq(scaled, goal, rcond=None)[0] if info else solution[:, 0]) / unit)
+
+
+def triangle(columns: Array) -> Array:
+    """Return R of the QR decomposition of some columns; dependent ones stand on a diagonal next to nothing."""
+    size = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    least = np.where(size > 0, DEPENDENT * size, 1.0)
+    if len(columns) < len(size):
+        return np.diag(np.where(size > 0, size, 1.0))
+    R = np.asarray(np.linalg.qr(columns, mode="r"))
+    np.fill_diagonal(R, np.where(np.abs(R.diagonal()) > least, R.diagonal(), least))
+    return R

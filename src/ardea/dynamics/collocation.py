@@ -22,7 +22,7 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import make_interp_spline
+from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 from scipy.signal import resample
 
 from ardea.core.problem import Array, Index
@@ -361,6 +361,14 @@ class Steps:
             return -theta_a, None
         own = -h / 6 * (theta_a + 4 * compiled.values(self.middles) + theta_b)
         return own, -(h**2) / 12 * (theta_a - theta_b)
+
+    def between(self, nodes: Nodes) -> Array:
+        """Return the states at other nodes, with the slopes of the equations at the own ones."""
+        slopes, states = self.right.values(self.columns).T, self.states
+        out = np.empty((len(nodes.t), self.right.n))
+        for old, new in zip(self.nodes.stretches, nodes.stretches, strict=True):
+            out[new] = CubicHermiteSpline(self.nodes.t[old], states[old], slopes[old])(nodes.t[new])
+        return out
 
     def truncation(self) -> Array:
         """Return r at the exact solution, of order h⁵: 16/15 of its difference to two steps of half the length.

@@ -177,8 +177,9 @@ class FoundStates:
         found = self.linear.information(self.fit.support)
         if found is None or not self.fit.support:
             return np.zeros((0, 0))
-        unit = np.sqrt(np.maximum(found[0].diagonal(), TINY))
-        inverse = np.linalg.pinv(found[0] / np.outer(unit, unit), hermitian=True) / np.outer(unit, unit)
+        unit = np.sqrt(np.maximum(np.einsum("ij,ij->j", found[0], found[0]), TINY))
+        half = np.linalg.pinv(found[0] / unit) / unit[:, None]
+        inverse = half @ half.T
         bias = self.linear.bias() * np.sqrt(inverse.diagonal())
         return np.asarray(inverse + np.diag(bias**2))
 

@@ -342,7 +342,7 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
         return pursuit
     new = of if finer == substeps else on(finer, of.proportional)
     ranked = pursuit.ranking[:MOST_REFINED]
-    starts = [replace(one.point, states=of.between(one.point, new.nodes)) for one in ranked]
+    starts = [replace(one.point, states=of.steps(one.point).between(new.nodes)) for one in ranked]
     # What error is left where steps cannot be shorter counts as noise of the process.
     error = _step_error(new, starts[0]) * (bias * (substeps / finer) ** 4 > 2 * largest)
     levels = new.ladder(starts[0].states, fit.point.noise, error)

@@ -22,11 +22,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
 
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
-from ardea.dynamics.chain import Chain, schur, solved_damped
+from ardea.dynamics.chain import Chain, rooted, schur, solved_damped, triangle
 from ardea.dynamics.collocation import Nodes, RightSide, Steps
 from ardea.dynamics.libraries import Library
 
@@ -53,8 +52,6 @@ LARGEST_PACE = 8.0
 MOST_COUNTED = 12
 # A convention: noise is at least this share of a state's deviation, about what solvers leave of data without noise.
 LEAST_NOISE = 1e-6
-# Directions with less than this share of the largest information are rounding error (κ² of the last level).
-RESOLVED = 1e-10
 # Draws from which the spread of all scores is read: a share 1/√128 of it is its error.
 N_DRAWS = 64
 # Proportional noise: the least |x| as a share of the largest.
@@ -116,14 +113,6 @@ class Likelihood:
         """Return the steps at a point."""
         right = RightSide(self.library, point.coefficients, self.n_inputs, self.fixed)
         return Steps(self.nodes, self.library, right, point.states, self.discrete_time)
-
-    def between(self, point: Point, nodes: Nodes) -> Array:
-        """Return the states at other nodes, with the slopes of the equations at the own ones."""
-        slopes = self.steps(point).right.values(np.vstack([point.states.T, self.nodes.inputs.T])).T
-        out = np.empty((len(nodes.t), self.n))
-        for old, new in zip(self.nodes.stretches, nodes.stretches, strict=True):
-            out[new] = CubicHermiteSpline(self.nodes.t[old], point.states[old], slopes[old])(nodes.t[new])
-        return out
 
     def sizes(self, states: Array) -> Array:
         """Return what the noise is a share of, (points, n)."""
@@ -290,9 +279,13 @@ class Linearised:
     def objective(self) -> float:
         """J; infinite where it is not a number."""
         with np.errstate(all="ignore"):
-            J = float(np.sum(self.weights * self.errors**2) + np.sum(self.precisions * self.steps.residual**2))
+            J = float(np.sum(self._parts))
             J += 0.0 if self.point.tilt is None else 2 * float(np.sum(self.point.tilt * self.point.coefficients))
         return J if np.isfinite(J) else float("inf")
+
+    @property
+    def _parts(self) -> Array:
+        return np.sum(self.weights * self.errors**2, axis=0) + np.sum(self.precisions * self.steps.residual**2, axis=0)
 
     @cached_property
     def chain(self) -> Chain:
@@ -306,13 +299,13 @@ class Linearised:
 
     def border(self, support: Sequence[int]) -> tuple[Array, Array, Array]:
         """Return H_Xξ of shape (points·n, k), H_ξξ and half the gradient by ξ, for some candidates."""
-        rows = self.steps.border(*self.of.placed(support))
+        slope = np.zeros(len(support)) if self.point.tilt is None else self.point.tilt.ravel()[list(support)]
+        return self._bordered(self.steps.border(*self.of.placed(support)), slope)
+
+    def _bordered(self, rows: Array, slope: Array) -> tuple[Array, Array, Array]:
         steps, n, k = rows.shape
         weighted, flat = (one.reshape(steps * n, k) for one in (self.precisions[:, :, None] * rows, rows))
-        slope = weighted.T @ self.steps.residual.ravel()
-        if self.point.tilt is not None:
-            slope += self.point.tilt.ravel()[list(support)]
-        return self.chain.pulled(rows), flat.T @ weighted, slope
+        return self.chain.pulled(rows), flat.T @ weighted, slope + weighted.T @ self.steps.residual.ravel()
 
     def lowered(self, damping: float, settled: float) -> tuple[Linearised | None, float]:
         """Return the linearisation after a step to lower J, if there is one, and the damping that it takes.
@@ -354,17 +347,29 @@ class Linearised:
         return self.border(self.support)
 
     def information(self, support: Sequence[int]) -> tuple[Array, Array, Array] | None:
-        """Return S and b of some candidates, and what every state adds to J with the states at their best."""
-        factor = self.chain.factor
+        """Return A and p of some candidates, and what every state adds to J with the states at their best.
+
+        J at ξ + δ is the sum of that plus ‖Aδ + p‖² − ‖p‖²: S = AᵀA, b = Aᵀp. Powers of a state far from zero differ
+        in their last digits, which S would square away. So S = VΛVᵀ is that of θR⁻¹, R the triangle of the QR
+        decomposition of an equation's terms, and A = Λ^½VᵀR.
+        """
+        factor, (equations, terms) = self.chain.factor, self.of.placed(support)
         if factor is None:
             return None
-        outer, inner, slope = self.border(support)
+        rows, basis = self.steps.border(equations, terms), np.eye(len(support))
+        slope = np.zeros(len(support)) if self.point.tilt is None else self.point.tilt[equations, terms]
+        for equation in np.unique(equations):
+            own = np.flatnonzero(equations == equation)
+            R = triangle(np.sqrt(self.precisions[:, equation, None]) * rows[:, equation, own])
+            basis[np.ix_(own, own)], rows[:, :, own] = R, rows[:, :, own] @ np.linalg.inv(R)
+        outer, inner, slope = self._bordered(rows, np.asarray(np.linalg.solve(basis.T, slope)))
         half = factor.forward(np.hstack([self.gradient, outer]))
-        present = np.sum(self.weights * self.errors**2, axis=0) + np.sum(
-            self.precisions * self.steps.residual**2, axis=0
-        )
-        least = present - np.sum((half[:, 0] ** 2).reshape(self.errors.shape), axis=0)
-        return schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0], least
+        least = self._parts - np.sum((half[:, 0] ** 2).reshape(self.errors.shape), axis=0)
+        S, b = schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
+        if not all(np.all(np.isfinite(part)) for part in (S, b, least)):
+            return None
+        root, pull = rooted(S, b)
+        return root @ basis, pull, least
 
     def significance(self) -> Array:
         """Return b/√S of every candidate, next to those of the support, (n, d).
@@ -477,23 +482,18 @@ class Linearised:
     def problem(self, candidates: Support, states: Sequence[int] | None = None) -> tuple[Problem, Array] | None:
         """Return the regression on some candidates of all equations together, at unit noise, and units of its columns.
 
-        J(ξ) ≈ ‖Aξ − z‖² + rest with AᵀA = S and Aᵀz = Sξ̂ − b. Where some states do not depend on the others, as
+        J(ξ) ≈ ‖Aξ − z‖² + rest with A as above and z = Aξ̂ − p. Where some states do not depend on the others, as
         without any terms, these can be looked at alone.
         """
         found = self.information(candidates)
-        if found is None or not all(np.all(np.isfinite(part)) for part in found):
+        if found is None:
             return None
-        information, pull, parts = found
+        root, pull, parts = found
         seen = self.of.nodes.counts if states is None else self.of.nodes.counts[list(states)]
         least = float(np.sum(parts if states is None else parts[list(states)]))
-        unit = np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
-        scaled = information / np.outer(unit, unit)
-        values, vectors = np.linalg.eigh(scaled)
-        root = np.sqrt(np.maximum(values, RESOLVED * values[-1]))
-        columns = (vectors * root).T
-        present = self.point.coefficients.ravel()[list(candidates)] * unit
-        target = columns @ present - vectors.T @ (pull / unit) / root
-        rest = least - float(np.sum((columns @ present - target) ** 2))
+        unit = np.sqrt(np.maximum(np.einsum("ij,ij->j", root, root), np.finfo(float).tiny))
+        target = root @ self.point.coefficients.ravel()[list(candidates)] - pull
+        rest = least - float(pull @ pull)
         # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
         rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
-        return Problem(DenseColumns(columns), target, rest, samples, max(samples - rest, 0.0)), 1 / unit
+        return Problem(DenseColumns(root / unit), target, rest, samples, max(samples - rest, 0.0)), 1 / unit
