@@ -797,6 +797,22 @@ def test_an_offset_hides_no_terms_that_are_needed_together(offset):
     assert np.abs(distances_of(model, np.array([[0, 0, 1.0], [4.0 * offset, -4, -0.3]]))).max() < 4
 
 
+def test_the_noise_of_counts_is_told_from_others():
+    """Lotka and Volterra, counted; of equal size; of a tenth."""
+    t, rng = np.linspace(0, 20, 200), RNG(3)
+    flow = lambda _, x: [0.9 * x[0] - 0.012 * x[0] * x[1], -0.7 * x[1] + 0.006 * x[0] * x[1]]  # noqa: E731
+    x = solve_ivp(flow, (0, 20), [300, 20], t_eval=t, rtol=1e-9, atol=1e-9).y.T
+    for kind, y in {
+        "counts": rng.poisson(x).astype(float),
+        "additive": x + 5 * rng.normal(size=x.shape),
+        "proportional": x * (1 + 0.1 * rng.normal(size=x.shape)),
+    }.items():
+        model = Discovery().fit(y, t, feature_names=["n", "p"])
+        assert (model.noise_kind_, terms_of(model)) == (kind, [{"n", "n p"}, {"p", "n p"}])
+        told = Discovery(noise=kind).fit(y, t, feature_names=["n", "p"])
+        np.testing.assert_allclose(told.coef_, model.coef_, rtol=2e-2)
+
+
 @pytest.mark.filterwarnings("ignore::ardea.dynamics.AmbiguityWarning")
 def test_states_far_from_zero_keep_their_digits():
     """x' = y − 1000, y' = 1000 − x: powers of x and y differ from straight lines by a millionth."""

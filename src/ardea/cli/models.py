@@ -45,6 +45,11 @@ FIGURE_FORMATS, OF_ROWS = ("png", "svg"), ("effective_rows", "error_correlation"
 NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What is said of noise that grows with the state.
+GROWING = {
+    "counts": " (as of counts; here at the mean)",
+    "proportional": " (proportional to the state; here at the mean)",
+}
 # Attributes of a discovery that its record holds.
 SAID = ("form", "rows_used", "misfit", "noise_kind", "process_noise")
 
@@ -380,13 +385,12 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     counted = f"{model.complexity} terms in {many} equation{'s' * (many > 1)}"
     chosen = f"chosen from {len(model.get_feature_names())} candidates for each"
     noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
-    relative = model.noise_kind_ == "proportional"
     return [
         f"{options.data}: {series.described()}",
         "",
         text.getvalue(),
         f"{counted}, {chosen}; ± is half the {100 * options.level:g} % interval.",
-        f"Noise seen by the equations{', proportional to the states (here their mean)' * relative}: {noise}.",
+        f"Noise seen by the equations{GROWING.get(model.noise_kind_, '')}: {noise}.",
         *_process_noise(model),
     ]
 

@@ -190,7 +190,7 @@ numbers = reader(
     "a list of numbers with commas between them",
 )
 positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number from {SMALLEST:g} to {LARGEST:g}")
-NOISES = ("additive", "proportional", "auto")
+NOISES = ("additive", "counts", "proportional", "auto")
 noises = reader(
     lambda text: text if text in NOISES else [positive(part) for part in text.split(",")],
     bool,
@@ -262,7 +262,7 @@ MOTION: Options = [
     flag("--map", "discrete time: x[k+1] = f(x[k])"),
     flag("--second-order", "only positions are measured: find x'' from x and x'"),
 ]
-KNOWN_NOISE = "additive, proportional (to the state) or auto (default); or standard deviations, if they are known"
+KNOWN_NOISE = "additive, counts, proportional (to the state) or auto (default); or standard deviations, if known"
 NOISE: Options = [
     "noise and false terms (trajectory form)",
     option("--noise KIND or S,S,…", KNOWN_NOISE, noises),

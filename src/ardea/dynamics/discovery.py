@@ -31,6 +31,7 @@ from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
 from ardea.dynamics.series import Clock, Series, checked_series, odd_data
 from ardea.dynamics.simulation import SimulationWarning
+from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
@@ -81,9 +82,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought.
     false_terms : float, optional
         The expected number of false terms in all equations together, at most (trajectory form). None: 0.02.
-    noise : {"additive", "proportional", "auto"}, default="auto"
-        Whether the noise of the samples is of the same size everywhere or proportional to the state; "auto" takes the
-        likelier (trajectory form).
+    noise : {"additive", "counts", "proportional", "auto"}, default="auto"
+        Whether the noise of the samples is of the same size everywhere, grows as the root of the state, as that of
+        counts does, or is proportional to the state; "auto" takes the likeliest (trajectory form).
     noise_std : array of shape (states,) or float, optional
         Standard deviation of the samples' noise, where it is known (trajectory form).
     n_jobs : int, optional
@@ -117,8 +118,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. Where noise
         moves the system itself, what equations without that noise would leave. None for maps, whose samples do not
         tell their noise.
-    noise_kind_ : {"additive", "proportional"} or None
-        Whether the noise of the samples is of the same size everywhere or proportional to the state. None: not asked.
+    noise_kind_ : {"additive", "counts", "proportional"} or None
+        How the noise of the samples grows with the state, see `noise`. None: not asked.
     process_noise_ : ndarray of shape (states,)
         Deviation of noise that moves the system itself, over a unit of time; zero where the data need none.
     states_ : list of DataFrame
@@ -230,8 +231,10 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError(f"derivative_order={self.derivative_order!r} must be 1 or 2.")
         if self.derivative_order == 2 and (self.discrete_time or self.form in ("weak", "derivative")):
             raise ValueError("derivative_order=2 is for flows in trajectory form: leave form and discrete_time out.")
-        if self.noise not in ("additive", "proportional", "auto"):
-            raise ValueError(f"noise={self.noise!r} is not known: choose 'additive', 'proportional' or 'auto'.")
+        if self.noise not in (*NOISE_POWERS, "auto"):
+            raise ValueError(
+                f"noise={self.noise!r} is not known: choose {', '.join(map(repr, NOISE_POWERS))} or 'auto'."
+            )
         if self.false_terms is not None and not self.false_terms > 0:
             raise ValueError(f"false_terms must be above 0, got {self.false_terms!r}.")
         if self.differentiation not in ("finite", "smoothed", "spectral"):

@@ -36,11 +36,11 @@ from ardea.dynamics.pursuit import (
     Pursuit,
     price_of,
     refined,
+    with_growing_noise,
     with_process,
-    with_proportional,
 )
 from ardea.dynamics.series import Series
-from ardea.dynamics.trajectory import LEAST_NOISE, Fit, Likelihood, Linearised, Point
+from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Fit, Likelihood, Linearised, Point
 from ardea.equation import N_RIVALS, Equation, KeptTerms, Left, Rival
 from ardea.names import Vocabulary, printable
 
@@ -141,8 +141,8 @@ class FoundStates:
 
     @property
     def noise_kind(self) -> str:
-        """Whether the noise of the samples is "additive" or "proportional" to the state."""
-        return "proportional" if self.likelihood.proportional else "additive"
+        """How the noise of the samples grows with the state."""
+        return next(kind for kind, power in NOISE_POWERS.items() if power == self.likelihood.power)
 
     @property
     def largest_misfit(self) -> list[float]:
@@ -382,17 +382,17 @@ def pursued(
 
     hidden = series[0].x.shape[1] * (wishes.order - 1)
 
-    def on(substeps: int, proportional: bool) -> Likelihood:
+    def on(substeps: int, power: float) -> Likelihood:
         nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
-        return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), proportional, wishes.noise_std)
+        return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), power, wishes.noise_std)
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:
-        of, sampled = on(1, wishes.noise == "proportional"), sample_noise(series)
+        of, sampled = on(1, NOISE_POWERS.get(wishes.noise, 0.0)), sample_noise(series)
         states = smoothed(of.nodes, hidden, wishes.discrete_time)
         starts = [(of, states, sampled)]
         spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
         if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
-            finer = on(SUBSTEPS_BETWEEN, of.proportional)
+            finer = on(SUBSTEPS_BETWEEN, of.power)
             between = band_limited(finer.nodes)
             starts += [] if between is None else [(finer, between, QUIET * spread)]
         found = []
@@ -405,7 +405,7 @@ def pursued(
 
 
 def _pursued(
-    pursuit: Pursuit, start: Point, on: Callable[[int, bool], Likelihood], wishes: Wishes
+    pursuit: Pursuit, start: Point, on: Callable[[int, float], Likelihood], wishes: Wishes
 ) -> tuple[Pursuit, Array]:
     """Return a search from a start at its end, and the noise at which the equations hold exactly."""
     if wishes.left_open is None:
@@ -424,7 +424,7 @@ def _pursued(
         pursuit.search()
     pursuit = refined(pursuit, on)
     if wishes.noise == "auto" and wishes.noise_std is None:
-        pursuit = with_proportional(pursuit)
+        pursuit = with_growing_noise(pursuit)
     last = with_process(pursuit)
     if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
         last = early

@@ -7,7 +7,7 @@ candidates together, `false_terms` would be kept by chance.
 
 Starts are selections at the first levels of q, where the states are still free: there the regression is that of the
 steps of smoothed samples, weighted as their noise asks. Afterwards steps are made shorter if their error matters
-(`refined`), and noise of the process, or noise proportional to the states, is tried.
+(`refined`), and noise of the process, or noise that grows with the states, is tried.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy import special
 
 from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Model, Propose, Support, given, model, neighbours, select, small_models
-from ardea.dynamics.trajectory import LEVEL_FACTOR, Fit, Likelihood, Linearised, Point
+from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Fit, Likelihood, Linearised, Point
 from ardea.methods.task import wide_supports
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
@@ -46,13 +46,13 @@ SMALL_MODELS = 2
 # Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
 # the best supports are fitted again.
 LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
-# How much deviance noise of the process, or proportional noise, must save to be believed in (odds of 400 to 1). Up to
-# so many samples, which cannot save that much, odds of 4 to 1 are enough, noise of the process is tried even where no
-# level of q is likelier than the last, and of models within these odds the one with the lowest degrees is taken. Above,
-# only of models that are the same but for rounding and the end of iterations, as u and u² of a switch.
-CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES, EQUAL = 12.0, 3.0, 200, 0.1
-# Proportional noise is not tried where, at the states found, it is less likely by this: a fit of its own hardly gains
-# so much (a convention).
+# How much deviance noise of the process, or noise that grows with the states, must save to be believed in (odds of 400
+# to 1). Up to so many samples, which cannot save that much, odds of 4 to 1 are enough; noise of the process is tried
+# even where no level of q is likelier than the last. Of models within these odds the one with the lowest degrees is
+# taken: powers stand in for each other where a state is far from zero, or noise is large.
+CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
+# Noise that grows with the states is not tried where, at the states found, it is less likely by this: a fit of its own
+# hardly gains so much (a convention).
 WORTH_A_FIT = 30.0
 
 
@@ -87,7 +87,7 @@ class Pursuit:
 
     def chosen(self, fits: Sequence[Fit]) -> Fit:
         """Return the best of some fits, the simplest of those that the data do not tell apart."""
-        least = min(map(self.score, fits)) + (SLIGHT_GAIN if self.few else EQUAL)
+        least = min(map(self.score, fits)) + SLIGHT_GAIN
         tied = [fit for fit in fits if self.score(fit) <= least]
         return min(tied, key=lambda fit: (self.degree(fit), self.score(fit)))
 
@@ -329,7 +329,7 @@ def _step_error(of: Likelihood, point: Point) -> Array:
     return np.sqrt(np.mean(of.steps(point).truncation()[of.nodes.joined] ** 2, axis=0))
 
 
-def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
+def refined(pursuit: Pursuit, on: Callable[[int, float], Likelihood]) -> Pursuit:
     """Return the search with q next to nothing, on steps so short that their error does not matter."""
     fit, of, substeps = pursuit.best, pursuit.of, pursuit.of.nodes.substeps
     last = of.ladder(fit.point.states, fit.point.noise)[-1]
@@ -340,7 +340,7 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
     finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / largest) ** 0.25))))
     if finer == substeps and (substeps > 1 or np.all(pursuit.levels[-1] < LEVEL_FACTOR * last)):
         return pursuit
-    new = of if finer == substeps else on(finer, of.proportional)
+    new = of if finer == substeps else on(finer, of.power)
     ranked = pursuit.ranking[:MOST_REFINED]
     starts = [replace(one.point, states=of.steps(one.point).between(new.nodes)) for one in ranked]
     # What error is left where steps cannot be shorter counts as noise of the process.
@@ -354,21 +354,28 @@ def refined(pursuit: Pursuit, on: Callable[[int, bool], Likelihood]) -> Pursuit:
     return refined(after, on)
 
 
-def with_proportional(pursuit: Pursuit) -> Pursuit:
-    """Return the search with noise proportional to the states, where the likelihood is clearly for it."""
+def with_growing_noise(pursuit: Pursuit) -> Pursuit:
+    """Return the search with noise that grows with the states, where the likelihood is clearly for it."""
     fit, of = pursuit.best, pursuit.of
-    new = of.with_proportional()
-    if of.noiseless(fit.point) or new.misfit_of(fit.point.states) > of.misfit_of(fit.point.states) + WORTH_A_FIT:
-        return pursuit
-    noise = np.maximum(fit.point.noise / new.usual_size(fit.point.states), new.floor)
-    levels = new.ladder(fit.point.states, noise, pursuit.levels[-1])
-    after = replace(pursuit, of=new, levels=levels, met={})
-    after.fit(fit.support, replace(fit.point, noise=noise), levels[-2:])
+    tried = [] if of.noiseless(fit.point) else [of.with_power(power) for power in NOISE_POWERS.values() if power]
+    worth = of.misfit_of(fit.point.states) + WORTH_A_FIT
+    found = [_again(pursuit, new, [fit]) for new in tried if new.misfit_of(fit.point.states) < worth]
+    after = min(found, key=lambda one: one.best.deviance, default=pursuit)
     if after.best.deviance > fit.deviance - CLEAR_GAIN:
         return pursuit
-    for one in pursuit.ranking[1:MOST_REFINED]:
-        after.fit(one.support, replace(one.point, noise=noise), levels[-2:])
+    after = _again(pursuit, after.of, pursuit.ranking[:MOST_REFINED])
     after.search()
+    return after
+
+
+def _again(pursuit: Pursuit, new: Likelihood, fits: Sequence[Fit]) -> Pursuit:
+    """Return some fits on a likelihood of the same nodes whose noise has other units."""
+    best = fits[0].point
+    noise = np.maximum(best.noise * pursuit.of.usual_size(best.states) / new.usual_size(best.states), new.floor)
+    levels = new.ladder(best.states, noise, pursuit.levels[-1])
+    after = replace(pursuit, of=new, levels=levels, met={})
+    for one in fits:
+        after.fit(one.support, replace(one.point, noise=noise), levels[-2:])
     return after
 
 

@@ -1,7 +1,7 @@
 """The likelihood of a trajectory: states at all nodes and coefficients together.
 
-Samples y = x + e, e ~ N(0, s²) (s a number per state, or a share of |x|); states follow the equations up to noise of
-the process, whose deviation over a usual step is q. Minimised over the states X and the coefficients ξ is
+Samples y = x + e, e ~ N(0, s²) (s a number per state, or in proportion to √|x| or |x|); states follow the equations up
+to noise of the process, whose deviation over a usual step is q. Minimised over the states X and the coefficients ξ is
 
     J = Σ (x − y)²/s² + Σ r²/(q² h/h̄),    r(X, ξ) the steps of `collocation`
 
@@ -52,9 +52,11 @@ LARGEST_PACE = 8.0
 MOST_COUNTED = 12
 # A convention: noise is at least this share of a state's deviation, about what solvers leave of data without noise.
 LEAST_NOISE = 1e-6
+# How the noise of samples grows with the state: not at all, as its root (counts have the variance x), as itself.
+NOISE_POWERS = {"additive": 0.0, "counts": 0.5, "proportional": 1.0}
 # Draws from which the spread of all scores is read: a share 1/√128 of it is its error.
 N_DRAWS = 64
-# Proportional noise: the least |x| as a share of the largest.
+# Noise that depends on the state: the least |x| as a share of the largest.
 LEAST_SIZE = 1e-3
 
 
@@ -64,7 +66,7 @@ class Point:
 
     states: Array  # (points, n)
     coefficients: Array  # (n, d)
-    noise: Array  # (n,): s, or its share of |x|
+    noise: Array  # (n,): s, in units of |x|^power
     process: Array  # (n,): q
     tilt: Array | None = None  # (n, d): the half gradient by ξ of what the states' own spread adds to −2 ln p(y)
 
@@ -87,15 +89,15 @@ class Likelihood:
         library: Library,
         discrete_time: bool = False,
         fixed: Array | None = None,
-        proportional: bool = False,
+        power: float = 0.0,
         told: Array | None = None,
     ) -> None:
-        self.told, self.proportional = told, proportional
+        self.told, self.power = told, power
         mean = nodes.y.sum(axis=0) / np.maximum(nodes.counts, 1.0)
         spread = np.sqrt(np.sum(np.where(nodes.seen, nodes.y - mean, 0.0) ** 2, axis=0) / np.maximum(nodes.counts, 1.0))
         if fixed is not None:  # rates of change: at most all of the position within a step
             spread = np.where(nodes.counts > 0, spread, fixed.T @ spread / nodes.usual_step)
-        self.floor: Array = LEAST_NOISE * np.where((spread > 0) & (not proportional), spread, 1.0)
+        self.floor: Array = LEAST_NOISE * np.where(spread > 0, spread, 1.0) / self.usual_size(nodes.y)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
         self.d = library.n_terms(self.n + self.n_inputs)
@@ -105,9 +107,9 @@ class Likelihood:
         length = np.ones_like(nodes.steps) if discrete_time else nodes.steps / nodes.usual_step
         self._shares = np.where(nodes.joined, 1 / length, 0.0)  # h̄/h
 
-    def with_proportional(self) -> Likelihood:
-        """Return the same with noise proportional to the states."""
-        return Likelihood(self.nodes, self.library, self.discrete_time, self.fixed, True, self.told)
+    def with_power(self, power: float) -> Likelihood:
+        """Return the same with noise proportional to another power of the states."""
+        return Likelihood(self.nodes, self.library, self.discrete_time, self.fixed, power, self.told)
 
     def steps(self, point: Point) -> Steps:
         """Return the steps at a point."""
@@ -116,10 +118,8 @@ class Likelihood:
 
     def sizes(self, states: Array) -> Array:
         """Return what the noise is a share of, (points, n)."""
-        if not self.proportional:
-            return np.ones_like(states)
         size, largest = np.abs(states), np.abs(states).max(axis=0)
-        return np.asarray(np.maximum(size, LEAST_SIZE * np.where(largest > 0, largest, 1.0)))
+        return np.asarray(np.maximum(size, LEAST_SIZE * np.where(largest > 0, largest, 1.0)) ** self.power)
 
     def usual_size(self, states: Array) -> Array:
         """Return what one unit of noise is worth in the units of every state, (n,)."""
