@@ -660,6 +660,18 @@ def test_a_run_without_a_start_passes_the_first_row_of_the_data():
         dated.simulate(t=when - np.timedelta64(1, "h"))
 
 
+def test_a_forecast_goes_on_from_the_last_row():
+    """From the smoothed state there, at whose time a run from it has the deviations of that state."""
+    t, x = systems.lorenz63().noisy(0.02, seed=1)
+    model = Discovery().fit(x, t)
+    later = t[-1] + np.array([1e-6, 0.2, 0.4])
+    state = model.states_[0].iloc[-1]
+    run, bands = model.simulate(t=later), model.simulate(t=later, n_samples=400, random_state=0)
+    np.testing.assert_allclose(run[0], state[model.feature_names_].astype(float), rtol=1e-4)
+    std = state[[f"{name} std" for name in model.feature_names_]].astype(float)
+    np.testing.assert_allclose(bands.samples[:, 0].std(axis=0), std, rtol=0.15)
+
+
 def test_a_map_without_a_start_is_run_to_the_times_asked_for():
     x = [0.2]
     for _ in range(59):

@@ -247,7 +247,10 @@ def check_joint(model):
     np.testing.assert_array_equal(joint.mean, np.concatenate([one.coefficients for one in model.equations_]))
     std = np.concatenate([one.std for one in model.equations_])
     np.testing.assert_allclose(joint.std, std, rtol=1e-12)
-    assert_numbers(model.sample(3, random_state=0), model.joint_.start, model.joint_.gain, model.joint_.covariance)
+    states = [
+        array for one in (model.joint_.first, model.joint_.last) for array in (one.mean, one.gain, one.covariance)
+    ]
+    assert_numbers(model.sample(3, random_state=0), *states)
 
 
 def check(path, folder):

@@ -163,7 +163,7 @@ def simulate(options: argparse.Namespace) -> None:
         raise Failure(
             f"The equations have inputs ({', '.join(inputs)}): run them in Python, with simulate(x0, t, u=…)."
         )
-    begin = model.joint_.time if options.start is None and not model.discrete_time else 0.0
+    begin = model.joint_.first.time if options.start is None and not model.discrete_time else 0.0
     if not options.until > begin:
         raise Failure(f"--until {options.until:g} is not after the first row of the data, at {begin:g}.")
     t = np.arange(int(options.until) + 1) if model.discrete_time else np.linspace(begin, options.until, CURVE + 1)

@@ -368,7 +368,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         times = found.times[0]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SimulationWarning)
-            model.simulate(joint.start, times[times >= joint.time - SAME_TIME * joint.step], None)
+            model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
         return [f"Run over its own rows without that noise, {one.message}." for one in caught]
 
     def _found_fields(

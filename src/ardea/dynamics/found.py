@@ -90,18 +90,35 @@ class Wishes:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
-    """What the equations, each with a covariance of its own, do not tell: how they depend on each other.
+class KnownState:
+    """A state that is N(mean + gain (ξ − ξ̂), covariance) where the coefficients ξ are given."""
 
-    The first state x₀ is N(start + gain (ξ − ξ̂), covariance) where the coefficients ξ are given.
+    mean: Array  # (n,)
+    gain: Array  # (n, k)
+    covariance: Array  # (n, n)
+    time: float
+
+    def draws(self, deviations: Array, generator: Any) -> Array:
+        """Return one for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
+        own = Estimate(self.mean, self.covariance, float("nan"), np.inf)
+        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """What the equations, each with a covariance of its own, do not tell: how they depend on each other and on states.
+
+    The states are those at the first and the last row of the first series.
     """
 
     correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
-    start: Array  # (n,)
-    gain: Array  # (n, k)
-    covariance: Array  # (n, n)
-    time: float  # of the first state
+    first: KnownState
+    last: KnownState
     step: float  # the mean step of the trajectory
+
+    def before(self, time: float) -> KnownState:
+        """Return the state from which to go on to a time: the last one if that is past the data."""
+        return self.last if time > self.last.time else self.first
 
     @staticmethod
     def between(sizes: Sequence[int], correlation: Array) -> Array:
@@ -116,11 +133,6 @@ class Joint:
         mean = np.concatenate([one.coefficients for one in equations])
         degrees = min(one.degrees for one in equations)
         return Estimate(mean, own + self.correlation * np.outer(std, std), float("nan"), degrees)
-
-    def starts(self, deviations: Array, generator: Any) -> Array:
-        """Return a first state for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
-        own = Estimate(self.start, self.covariance, float("nan"), np.inf)
-        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,18 +223,15 @@ class FoundStates:
         return found
 
     def joint(self, equations: Sequence[Equation]) -> Joint:
-        """Return how all coefficients, and the first state, depend on each other."""
+        """Return how all coefficients, and the states at both ends, depend on each other."""
         unit = np.sqrt(np.maximum(self.covariance.diagonal(), TINY))
-        gain, covariance = self.linear.start()
         nodes = self.likelihood.nodes
-        return Joint(
-            Joint.between([len(one.support) for one in equations], self.covariance / np.outer(unit, unit)),
-            self.fit.point.states[0],
-            gain,
-            covariance,
-            float(nodes.t[0]),
-            1.0 if self.likelihood.discrete_time else nodes.usual_step,
+        first, last = (
+            KnownState(self.fit.point.states[node], *self.linear.state(node), float(nodes.t[node]))
+            for node in (0, int(np.flatnonzero(nodes.series == 0)[-1]))
         )
+        own = Joint.between([len(one.support) for one in equations], self.covariance / np.outer(unit, unit))
+        return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step)
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""

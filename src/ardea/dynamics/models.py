@@ -17,7 +17,7 @@ from ardea.core.problem import Array, Index
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.found import SAME_TIME, Joint
+from ardea.dynamics.found import SAME_TIME, Joint, KnownState
 from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
 from ardea.dynamics.series import IN_WORDS, Clock, calendar, in_order
 from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states
@@ -249,7 +249,7 @@ def _listed(terms: Sequence[str]) -> str:
 class EquationsOfMotion(ShowsMotion):
     """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them."""
 
-    joint_: Joint | None = None  # of a trajectory: how equations and the first state depend on each other
+    joint_: Joint | None = None  # of a trajectory: how equations and states depend on each other
 
     def _adopt(self, model: Motion, equations: Sequence[Equation], clock: Clock, doubts: Sequence[str]) -> None:
         self.equations_ = list(equations)
@@ -416,8 +416,8 @@ class EquationsOfMotion(ShowsMotion):
         ----------
         x0 : array of shape (states,), or a field of shape (n_x,), optional
             Start, at t[0]; with derivative_order=2 positions, then rates of change. None, for models in trajectory
-            form: the smoothed state at the first row of the data, from which the model is run to t[0] and on; draws
-            then begin at states of their own, drawn together with the coefficients.
+            form: the smoothed state at the first row of the data or, where t[0] is past the data, at the last, from
+            which the model is run to t[0] and on; draws begin at states drawn together with the coefficients.
         t : array of shape (times,), or int for a map
             Times of the output, or the number of steps. Dates are counted from the first of the data in `time_unit_`.
         u : callable or array, optional
@@ -448,8 +448,10 @@ class EquationsOfMotion(ShowsMotion):
         asked, t, x0, u = t, self.elapsed(t), self._ordered(x0), self._ordered(u, inputs=True)
         if x0 is None and (self.joint_ is None or x0_std is not None):
             raise ValueError("Give x0, the start: only models in trajectory form know one, with its uncertainty.")
-        start: Any = self.joint_.start if x0 is None and self.joint_ is not None else x0
-        t, rows = (t, None) if x0 is not None else self._from_the_first_row(t, u)
+        known = (
+            self.joint_.before(float(np.ravel(t)[0]) if np.ndim(t) else -np.inf) if x0 is None and self.joint_ else None
+        )
+        start, (t, rows) = (x0, (t, None)) if known is None else (known.mean, self._from_known(known, t, u))
         if n_samples == 0:
             if x0_std is not None:
                 raise ValueError("x0_std is for draws: give n_samples as well.")
@@ -457,26 +459,22 @@ class EquationsOfMotion(ShowsMotion):
             return run if rows is None else run[rows[rows < len(run)]]
         generator = check_random_state(random_state)
         kept = self._kept_draws(n_samples, generator)
-        starts = start if x0 is not None and x0_std is None else self._starts(kept, x0, x0_std, generator)
+        starts = start if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
+        if known is not None and self.joint_ is not None:
+            starts = known.draws(kept - self.joint_.estimate(self.equations_).mean, generator)
         bands = self.model_.simulate_bands(self._spread(kept), starts, t, u, level, self._driven(generator))
         return bands if rows is None and calendar(asked) is None else bands.at(rows, asked)
 
-    def _starts(self, kept: Array, x0: Any, x0_std: Any, generator: Any) -> Array:
-        """Return a start for every draw of the coefficients."""
-        if x0 is None and self.joint_ is not None:
-            return self.joint_.starts(kept - self.joint_.estimate(self.equations_).mean, generator)
-        return _drawn_starts(x0, x0_std, len(kept), generator)
-
-    def _from_the_first_row(self, t: Any, u: Any) -> tuple[Any, Index | None]:
-        """Return times of a run from the first row of the data, and which of them are asked for; None for all."""
+    def _from_known(self, known: KnownState, t: Any, u: Any) -> tuple[Any, Index | None]:
+        """Return times of a run from a known state, and which of them are asked for; None for all."""
         if self.joint_ is None or not np.ndim(t):
             return t, None
-        times, begin = np.asarray(t, dtype=float), self.joint_.time
+        times, begin = np.asarray(t, dtype=float), known.time
         first, near, told = float(times[0]), SAME_TIME * self.joint_.step, self._clock.dates([begin, float(times[0])])
         if first < begin - near:
             raise ValueError(f"t begins at {told[1]}, before the data ({told[0]}): give x0, the state at t[0].")
         if first > begin + near and u is not None and not callable(u):
-            raise ValueError(f"u must be known from {told[0]} on, where the data begin: let t begin there, or give x0.")
+            raise ValueError(f"u must be known from {told[0]} on, a row of the data: let t begin there, or give x0.")
         if getattr(self.model_, "discrete_time", False):
             rows = np.round(times - begin).astype(np.intp)
             return int(rows[-1]) + 1, rows
@@ -489,7 +487,7 @@ class EquationsOfMotion(ShowsMotion):
         noise = np.asarray(0.0 if told is None else told)
         if self.joint_ is None or not np.any(noise):
             return None
-        still = np.zeros(self.joint_.start.size - noise.size)  # positions follow their rates exactly
+        still = np.zeros(self.joint_.first.mean.size - noise.size)  # positions follow their rates exactly
         return Driven(np.concatenate([still, noise]), self.joint_.step, generator)
 
 

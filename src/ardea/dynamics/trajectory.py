@@ -459,13 +459,14 @@ class Linearised:
         # As a straight line it promises too much of weak terms that are not there: good enough to propose them.
         return tilt if whole else self.of.on_support(tilt, self.support)
 
-    def start(self) -> tuple[Array, Array]:
-        """Return how the first state depends on the coefficients, (n, k), and its covariance where these are given."""
+    def state(self, node: int) -> tuple[Array, Array]:
+        """Return how the state at a node depends on the coefficients, (n, k), and its covariance given these."""
         n, factor = self.of.n, self.chain.factor
         if factor is None:
             return np.zeros((n, len(self.support))), np.zeros((n, n))
-        solved = factor.solved(np.hstack([np.eye(self.errors.size, n), self._own_border[0]]))
-        return -solved[:n, n:], solved[:n, :n]
+        solved = factor.solved(np.hstack([np.eye(self.errors.size, n, -n * node), self._own_border[0]]))
+        own = solved[n * node : n * (node + 1)]
+        return -own[:, n:], own[:, :n]
 
     def deviance(self, noise: Array) -> float:
         """Return −2 ln p(y) less (samples − n stretches) ln 2π, with other s at the same states."""

@@ -313,6 +313,7 @@ def _check_joint(content: Motion, equations: list[Equation]) -> None:
     """Refuse what does not say how these equations, of a trajectory, depend on each other, and only that."""
     if (joint := content.joint_) is not None:
         own = Joint.between([len(one.support) for one in equations], np.ones_like(joint.correlation)) == 0
-        sound = isinstance(content.model, StateModel) and len(joint.start) == len(content.model.states)
+        sizes = {one.gain.shape for one in (joint.first, joint.last)}
+        sound = isinstance(content.model, StateModel) and sizes == {(len(content.model.states), len(joint.correlation))}
         sound = sound and content.process_noise_ is not None and not np.any(joint.correlation[own])
         require(sound and is_covariance(joint.estimate(equations).correlation), "the model", "one of a trajectory")

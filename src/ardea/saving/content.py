@@ -22,7 +22,7 @@ from ardea.core.loop import Dropped, Trace
 from ardea.core.problem import Array, Columns, DenseColumns, FlatColumns, Problem
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.found import Joint
+from ardea.dynamics.found import Joint, KnownState
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.series import SECONDS
@@ -126,7 +126,8 @@ SIZES: dict[type, dict[str, str]] = {
     CompressedRows: {"factor": "rc", "ranges": "2d", "digests": "h"},
     StateModel: {"coefficients": "nd", "reach": "n"},
     FieldModel: {"coefficients": "nd", "reach": "n", "fields": "n", "axes": "a", "space": "a"},
-    Joint: {"correlation": "kk", "start": "n", "gain": "nk", "covariance": "nn"},
+    Joint: {"correlation": "kk"},
+    KnownState: {"mean": "n", "gain": "nk", "covariance": "nn"},
 }
 # Least and largest value of the arguments of these names.
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -264,7 +265,7 @@ def _is_sound(value: Any) -> Any:
         case Motion():
             least_squares = all(kept.prior_variance is None for kept in value.kept)
             return least_squares and _is_clock(value.time_unit_, value.time_origin_)
-        case Joint():
+        case KnownState():
             return np.isfinite(value.time) and is_covariance(value.covariance)
     return True
 
