@@ -29,7 +29,7 @@ from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldMode
 from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
-from ardea.dynamics.series import Clock, Series, checked_series, odd_data
+from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, input_gaps
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
@@ -39,6 +39,8 @@ from ardea.methods.task import ard_supports
 
 # What a search came to: equations, excitation, residuals, inclusion.
 Found = FoundRows | FoundStates
+# What is to be said of the data: always, and where models tie.
+Told = tuple[list[str], list[str]]
 # Candidates of all equations together up to which the trajectory form takes all of them: their information then takes
 # about half a second. Of more it begins with those that the weak form leaves open and adds what the scores of all speak
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
@@ -208,12 +210,12 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             found: Found
             model: Motion
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-                found, model, clock, odd = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
+                found, model, clock, (gaps, far) = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
             else:
-                found, model, clock, odd = self._found_states(x, t, x_dot, u, feature_names, time_unit)
+                found, model, clock, (gaps, far) = self._found_states(x, t, x_dot, u, feature_names, time_unit)
             equations = found.equations(model.lefts, model.vocabulary)
         open_still, misfits = self._said(found, equations)
-        open_still = [*odd, *open_still]
+        open_still = [*gaps, *open_still, *(far if open_still else [])]
         self._adopt(model, equations, clock, [])
         self.searched_ = found
         self.joint_ = found.joint(equations) if isinstance(found, FoundStates) else None
@@ -270,7 +272,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
 
     def _found_states(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
-    ) -> tuple[Found, StateModel, Clock, list[str]]:
+    ) -> tuple[Found, StateModel, Clock, Told]:
         t = 1.0 if t is None and self.discrete_time else t  # the steps of a map are its time
         series, all_names, clock = checked_series(x, t, x_dot, u, names, time_unit)
         n, order = series[0].x.shape[1], self.derivative_order
@@ -297,7 +299,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
         moving = [ratio >= LEAST_EXCITATION for ratio in found.excitation]
-        return found, model, clock, odd_data(series, library.degrees(n_states), all_names, moving)
+        far = far_from_zero(series, library.degrees(n_states), all_names, moving)
+        return found, model, clock, (input_gaps(series, all_names), far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""
@@ -373,7 +376,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
 
     def _found_fields(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
-    ) -> tuple[Found, FieldModel, Clock, list[str]]:
+    ) -> tuple[Found, FieldModel, Clock, Told]:
         if x_dot is not None or u is not None or self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
         data, clock = read_fields(x, t, space, names, time_unit)
@@ -381,7 +384,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         found = self._searched_rows([FieldEquation(data, library, field) for field in range(data.n_fields)])
         self.form_ = "weak"
         zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), clock, []
+        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), clock, ([], [])
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.

@@ -239,29 +239,29 @@ def _names(
     return names
 
 
-def odd_data(
+def far_from_zero(
     series: Sequence[Series], degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
 ) -> list[str]:
-    """Return what is to be warned of: states far from zero, whose powers look alike, and inputs with gaps."""
-    told, n = [], series[0].x.shape[1]
+    """Return what is to be said where models tie: the states so far from zero that their powers look alike."""
     x = np.vstack([one.x for one in series])
     middle, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
-    if max(degrees, default=0) > 1:
-        told += [
-            f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there, and "
-            f"terms cannot be told apart. Subtract a reference value, such as {at:.3g}, from {name} "
-            "(docs/warnings/ambiguity)."
-            for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
-            if moves and 0 < FAR_FROM_ZERO * wide < abs(at)
-        ]
-    gaps = np.sum([np.isnan(one.inputs).sum(axis=0) for one in series], axis=0)
-    told += [
-        f"The input {name} is missing in {count} of {len(x)} rows, and was interpolated there: where it may have moved "
+    return [
+        f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract a "
+        f"reference value, such as {at:.3g}, from {name}, so that terms are told apart (docs/warnings/ambiguity)."
+        for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
+        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at)
+    ]
+
+
+def input_gaps(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of: inputs with gaps."""
+    gaps, rows = np.sum([np.isnan(one.inputs).sum(axis=0) for one in series], axis=0), sum(len(one.x) for one in series)
+    return [
+        f"The input {name} is missing in {count} of {rows} rows, and was interpolated there: where it may have moved "
         "meanwhile, leave these rows out and give the parts as a list of series (docs/warnings/ambiguity)."
-        for name, count in zip(names[n:], gaps, strict=True)
+        for name, count in zip(names[series[0].x.shape[1] :], gaps, strict=True)
         if count
     ]
-    return told
 
 
 # Noise
