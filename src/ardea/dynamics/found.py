@@ -116,9 +116,9 @@ class Joint:
     last: KnownState
     step: float  # the mean step of the trajectory
 
-    def before(self, time: float) -> KnownState:
-        """Return the state from which to go on to a time: the last one if that is past the data."""
-        return self.last if time > self.last.time else self.first
+    def before(self, times: Any) -> KnownState:
+        """Return the state from which to go on: the last one if all times are past the data."""
+        return self.last if np.ndim(times) and np.ravel(times)[0] > self.last.time else self.first
 
     @staticmethod
     def between(sizes: Sequence[int], correlation: Array) -> Array:

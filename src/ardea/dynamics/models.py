@@ -415,9 +415,8 @@ class EquationsOfMotion(ShowsMotion):
         Parameters
         ----------
         x0 : array of shape (states,), or a field of shape (n_x,), optional
-            Start, at t[0]; with derivative_order=2 positions, then rates of change. None, for models in trajectory
-            form: the smoothed state at the first row of the data or, where t[0] is past the data, at the last, from
-            which the model is run to t[0] and on; draws begin at states drawn together with the coefficients.
+            Start, at t[0]; with derivative_order=2 positions, then rates. None, for models in trajectory form: run
+            from the smoothed state at the first row or, if t[0] is past the data, the last; draws have their own.
         t : array of shape (times,), or int for a map
             Times of the output, or the number of steps. Dates are counted from the first of the data in `time_unit_`.
         u : callable or array, optional
@@ -443,26 +442,23 @@ class EquationsOfMotion(ShowsMotion):
             Fields are taken as periodic in space.
         """
         check_is_fitted(self)
-        if t is None:
-            raise ValueError("Give t: the times of the output, or the number of steps of a map.")
+        if t is None or (x0_std is not None and n_samples == 0):
+            what = "Give t: the times of the output, or the number of steps of a map."
+            raise ValueError(what if t is None else "x0_std is for draws: give n_samples as well.")
         asked, t, x0, u = t, self.elapsed(t), self._ordered(x0), self._ordered(u, inputs=True)
         if x0 is None and (self.joint_ is None or x0_std is not None):
             raise ValueError("Give x0, the start: only models in trajectory form know one, with its uncertainty.")
-        known = (
-            self.joint_.before(float(np.ravel(t)[0]) if np.ndim(t) else -np.inf) if x0 is None and self.joint_ else None
-        )
+        known = self.joint_.before(t) if x0 is None and self.joint_ is not None else None
         start, (t, rows) = (x0, (t, None)) if known is None else (known.mean, self._from_known(known, t, u))
         if n_samples == 0:
-            if x0_std is not None:
-                raise ValueError("x0_std is for draws: give n_samples as well.")
             run = self.model_.simulate(start, t, u)
             return run if rows is None else run[rows[rows < len(run)]]
         generator = check_random_state(random_state)
         kept = self._kept_draws(n_samples, generator)
-        starts = start if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
         if known is not None and self.joint_ is not None:
-            starts = known.draws(kept - self.joint_.estimate(self.equations_).mean, generator)
-        bands = self.model_.simulate_bands(self._spread(kept), starts, t, u, level, self._driven(generator))
+            start = known.draws(kept - self.joint_.estimate(self.equations_).mean, generator)
+        start = start if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
+        bands = self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator))
         return bands if rows is None and calendar(asked) is None else bands.at(rows, asked)
 
     def _from_known(self, known: KnownState, t: Any, u: Any) -> tuple[Any, Index | None]:
