@@ -223,12 +223,17 @@ class FlatColumns:
     intercept: bool  # whether the first column of F is the constant one
     loadings: Array  # H (p, d): least-squares coefficients of Θ's columns on F; for the intercept alone, their means
     target_loadings: Array  # h (p, n_targets), the same for y; (p,) for one target
-    inverse_gram: Array  # (FᵀWF)⁻¹, a pseudo-inverse where F is rank deficient
+    inverse_gram: Array  # (FᵀWF)⁻¹ of the columns that are no sums of those before them, zeros for the others
 
     @classmethod
     def empty(cls, n_columns: int) -> FlatColumns:
         """Return no flat columns beside so many penalised ones."""
         return cls(np.empty(0, dtype=np.intp), False, np.empty((0, n_columns)), np.empty(0), np.empty((0, 0)))
+
+    @property
+    def redundant(self) -> Index:
+        """Columns in `kept` that are sums of the flat columns before them: their coefficients are zero."""
+        return self.kept[self.inverse_gram.diagonal()[int(self.intercept) :] == 0]
 
     def of(self, columns: Index, target: int) -> FlatColumns:
         """Return what they explain of some columns and one target."""

@@ -5,6 +5,7 @@ projected out) and r_ij their correlations:
 
 - few rows: fewer than five degrees of freedom are left for σ², whose relative error √(2/ν) is then above 63 %;
 - tiny noise: σ² is at its floor, 1e-16 of the mean square of y, below which rounding error decides;
+- redundant: a column in `always_keep` that is a sum of those before it;
 - near duplicates: |r_ij| > .999 between two columns that were both kept;
 - alternatives: a dropped column j with |r_ij| > .95 to a kept one, such that j in place of i raises
   m ln RSS (or RSS/σ², σ² known) by less than 2.
@@ -165,6 +166,7 @@ def fit_advice(
         return [(text, ConstantTargetWarning)]
     told = [] if known_noise else _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
     told += _on_weak_evidence(problem, k) if fit.status is Status.WEAK else []
+    told += _on_redundant_columns(coordinates, names)
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
 
 
@@ -215,6 +217,20 @@ def _on_held_noise(problem: Problem, fit: Fit) -> list[Advice]:
         "give noise_variance (docs/warnings/collapse)."
     )
     return [(text, CollapseWarning)]
+
+
+def _on_redundant_columns(coordinates: Coordinates, names: Sequence[str]) -> list[Advice]:
+    redundant = [names[int(j)] for j in coordinates.flat.redundant]
+    if not redundant:
+        return []
+    beside = "the intercept and " * coordinates.flat.intercept
+    text = (
+        f"{', '.join(redundant[:NAMED])}{', …' * (len(redundant) > NAMED)} in always_keep: beside {beside}the columns "
+        "kept before, nothing is left to say (a constant column says what the intercept says, a copy what its original "
+        "says). The coefficient was set to zero. Leave such columns out "
+        "(docs/warnings/duplicate_columns)."
+    )
+    return [(text, DuplicateColumnsWarning)]
 
 
 def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, names: Sequence[str]) -> list[Advice]:
