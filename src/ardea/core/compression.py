@@ -29,7 +29,7 @@ from ardea.core.problem import (
     Coordinates,
     DenseColumns,
     FlatColumns,
-    Index,
+    FlatRows,
     Problem,
     power_of_two,
 )
@@ -47,8 +47,6 @@ BLOCK_BYTES = 2**20
 GRAM_ROWS = 512
 # Rows whose means serve as shift: near the column means is enough.
 SHIFT_ROWS = 64
-# A flat column of which those before it leave no larger share is one of their sums: a convention, 4500 roundings.
-DEPENDENT = 1e-12
 # Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
 FOLDED_WIDTH = 2048
 
@@ -158,56 +156,6 @@ def is_lazy(data: Any) -> bool:
     """Whether the data are a Dask collection (or an xarray object that holds one); Dask is not imported for it."""
     package = type(data).__module__.partition(".")[0]
     return package == "dask" or (package == "xarray" and getattr(data, "chunks", None) is not None)
-
-
-class FlatRows:
-    """The rows of the flat columns F, weighted: an orthonormal basis of their range, F⁺ and (FᵀF)⁺.
-
-    A column that those before it explain (a constant one beside the intercept) has coefficient zero: F⁺ is that of the
-    others, with rows of zeros.
-    """
-
-    def __init__(self, rows: Array, intercept: bool, keep: Sequence[int]) -> None:
-        self.intercept = intercept
-        self.kept: Index = np.asarray(keep, dtype=np.intp)
-        scale = power_of_two(np.abs(rows).max(axis=0, initial=0.0))
-        columns = np.arange(rows.shape[1])
-        u, s, vt, rank = _svd(rows / scale)
-        if rank < columns.size:
-            columns = _independent(rows / scale)
-            u, s, vt, rank = _svd((rows / scale)[:, columns])
-        half = np.zeros((rows.shape[1], rank))
-        half[columns] = (vt[:rank].T / s[:rank]) / scale[columns, None]
-        self.basis: Array = u[:, :rank]
-        self.unload: Array = half @ self.basis.T
-        self.inverse_gram: Array = half @ half.T
-
-    def projected(self, rows: Array) -> Array:
-        """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""
-        if self.basis.shape[1] == 0:
-            return rows
-        once = rows - self.basis @ (self.basis.T @ rows)
-        twice: Array = once - self.basis @ (self.basis.T @ once)
-        return twice
-
-
-def _svd(rows: Array) -> tuple[Array, Array, Array, int]:
-    """Return UΣVᵀ and the rank."""
-    u, s, vt = np.linalg.svd(rows, full_matrices=False)
-    return u, s, vt, int((s > s.max(initial=0.0) * DEPENDENT).sum())
-
-
-def _independent(rows: Array) -> Index:
-    """Return the columns that are no sum of those before them."""
-    basis = np.empty((rows.shape[0], 0))
-    chosen = []
-    for j, column in enumerate(rows.T):
-        left = column - basis @ (basis.T @ column)
-        left -= basis @ (basis.T @ left)
-        if (norm := np.linalg.norm(left)) > DEPENDENT * np.linalg.norm(column):
-            basis = np.column_stack([basis, left / norm])
-            chosen.append(j)
-    return np.array(chosen, dtype=np.intp)
 
 
 def pose_dense(

@@ -7,7 +7,6 @@ simulated in `ardea.dynamics.field_simulation`.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from scipy.optimize import brentq
 from ardea.core.problem import Array, Index
 from ardea.dynamics.libraries import RightHandSide
 from ardea.dynamics.series import calendar, input_curve
+from ardea.estimators.advice import warn_caller
 from ardea.names import default_names
 
 if TYPE_CHECKING:
@@ -61,15 +61,7 @@ class Driven:
 
 def warn_stopped(why: str, n_reached: int, n_times: int) -> None:
     """Issue the warning of a simulation that stopped early."""
-    _warn(f"{why} ({n_reached} of {n_times} times reached)")
-
-
-def _warn(message: str) -> None:
-    """Warn at the line outside the package that asked for the simulation."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ardea."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, SimulationWarning, stacklevel=level)
+    warn_caller(f"{why} ({n_reached} of {n_times} times reached)", SimulationWarning)
 
 
 def simulate_states(rhs: RightHandSide, x0: ArrayLike, t: Any, **settings: Any) -> Array:
@@ -377,7 +369,7 @@ class Bands:
         n_running, n_stopped = running.sum(axis=0), int(np.sum(~running[:, -1]))
         if n_stopped:
             message = f"{n_stopped} of {len(samples)} samples stopped before the last time; bands hold the others only"
-            _warn(message)
+            warn_caller(message, SimulationWarning)
         ordered, counts = np.sort(samples, axis=0), np.expand_dims(n_running, 1 - time_axis)
         tail = (1 - level) / 2
         lower, median, upper = (_quantile(ordered, counts, q) for q in (tail, 0.5, 1 - tail))

@@ -15,6 +15,8 @@ A prediction is looked at before it is made: values beyond the range of the rows
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,6 +82,17 @@ class ExtrapolationWarning(AdviceWarning):
 
 
 Advice = tuple[str, type[Warning]]
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line outside the package that asked for something.
+
+    `functools` stands between a fitted attribute that is computed when it is read and the line that reads it.
+    """
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("ardea.", "functools")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,10 @@ class Answers:
     equations_: Any
     n_features_in_: int
     _one_target: bool
-    _stacked: Any
+
+    def _stacked(self, values: list[Any]) -> Any:
+        """Return the value of the one target, or those of all."""
+        return values[0] if self._one_target else np.array(values)
 
     def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
         """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
