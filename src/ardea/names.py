@@ -161,6 +161,18 @@ def rounded(value: float, error: float) -> str:
     return f"{round(value, places):.{max(places, 0)}f}"
 
 
+def counted(number: float, noun: str, many: str = "") -> str:
+    """Return a number of things; `many` is their plural where an s does not make it.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(3.5, "row"), counted(0, "trajectory", "trajectories")
+    ('1 row', '3.5 rows', '0 trajectories')
+    """
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{shown} {noun if number == 1 else many or noun + 's'}"
+
+
 def printable(text: str) -> str:
     r"""Return a text with its control characters escaped, safe for a terminal.
 

@@ -22,7 +22,7 @@ from ardea.core.problem import Array, Index
 from ardea.dynamics.libraries import RightHandSide
 from ardea.dynamics.series import calendar, input_curve
 from ardea.estimators.advice import warn_caller
-from ardea.names import default_names
+from ardea.names import counted, default_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -299,7 +299,7 @@ class Bands:
         stopped = f"{self.n_stopped} stopped early" if self.n_stopped else "none stopped early"
         return (
             f"<{100 * self.level:g} % bands of shape {self.median.shape}, {len(self.t)} times from {_short(self.t[0])} "
-            f"to {_short(self.t[-1])}, {len(self.samples)} samples of which {stopped}>"
+            f"to {_short(self.t[-1])}, {counted(len(self.samples), 'sample')} of which {stopped}>"
         )
 
     def at(self, rows: Index | None, t: Any) -> Bands:
@@ -336,7 +336,7 @@ class Bands:
         width = rows["median"].shape[1]
         known = default_names(width) if names is None else names
         if len(known) != width:
-            raise ValueError(f"names must be {width} names, got {len(known)}")
+            raise ValueError(f"names must be {counted(width, 'name')}, got {len(known)}")
         columns = {f"{name} {part}": values[:, i] for i, name in enumerate(known) for part, values in rows.items()}
         return pd.DataFrame(columns, index=pd.Index(self.t, name="t")).assign(n_running=self.n_running)
 
@@ -413,7 +413,9 @@ def checked_start(x0: ArrayLike, limit: float | Array) -> Array:
 def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool) -> Inputs | None:
     """Return u as a function of time: the user's, a spline through rows, or (for maps) the row of each time."""
     if (inputs is None) != (n_inputs == 0):
-        raise ValueError(f"the equations have {n_inputs} inputs; give them as `u` if there are any, and only then")
+        raise ValueError(
+            f"the equations have {counted(n_inputs, 'input')}; give them as `u` if there are any, and only then"
+        )
     if inputs is None:
         return None
     if callable(inputs):

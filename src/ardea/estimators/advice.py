@@ -28,6 +28,7 @@ from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
+from ardea.names import counted
 
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
 FEW_DEGREES = 5
@@ -165,13 +166,13 @@ def fit_advice(
     passed = collapsed and not fit.posterior.active.size  # a search on few rows may end without any term after it
     if (advice := STATUS_ADVICE.get(fit.status)) is not None and not passed:
         differ = problem.n_distinct + coordinates.flat_rank
-        rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
-        text = advice.format(gap=fit.kkt_gap, terms=_counted(k), rows=rows, **limits)
+        rows = counted(m, "row") + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
+        text = advice.format(gap=fit.kkt_gap, terms=counted(k, "term"), rows=rows, **limits)
         return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
     if m <= k + 1 and m < coordinates.n_samples:
         text = (
-            f"The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
-            "scale them to add up to the number of independent rows (docs/warnings/collapse)."
+            f"The weights add up to {counted(m, 'row')} for {counted(k, 'term')}. Weights are counts: if yours are "
+            "relative, scale them to add up to the number of independent rows (docs/warnings/collapse)."
         )
         return [(text, CollapseWarning)]
     if problem.total == 0:
@@ -189,7 +190,7 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
         return []
     n_terms = fit.posterior.active.size + coordinates.flat_rank
     text = (
-        f"{n_terms} {'term leaves' if n_terms == 1 else 'terms leave'} {degrees:g} degrees of freedom for the noise "
+        f"{counted(n_terms, 'term leaves', 'terms leave')} {counted(degrees, 'degree')} of freedom for the noise "
         "variance: intervals and the number of false terms are guesses. Add rows, or give noise_variance "
         "(docs/warnings/few_rows)."
     )
@@ -198,15 +199,11 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
 
 def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
     text = (
-        f"The evidence that anything explains y is weak: among {problem.n_candidates} columns of noise some would now "
-        f"and then do as well as the {_counted(n_terms)} kept. The estimates were shrunk. Do not read "
-        "the choice as a finding; add rows, or leave out columns (docs/warnings/weak_evidence)."
+        f"The evidence that anything explains y is weak: among {counted(problem.n_candidates, 'column')} of noise "
+        f"some would now and then do as well as the {counted(n_terms, 'term')} kept. The estimates were shrunk. Do not "
+        "read the choice as a finding; add rows, or leave out columns (docs/warnings/weak_evidence)."
     )
     return [(text, WeakEvidenceWarning)]
-
-
-def _counted(n_terms: int) -> str:
-    return f"{n_terms} term" + ("s" if n_terms != 1 else "")
 
 
 def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:

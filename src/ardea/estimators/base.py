@@ -37,7 +37,7 @@ from ardea.estimators.inputs import (
     meet_columns,
 )
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
-from ardea.names import ColumnNames, default_names
+from ardea.names import ColumnNames, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
 from ardea.show.answers import Answers
 from ardea.show.report import ShowsFit
@@ -305,7 +305,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         if self.verbose:
             k = fit.posterior.active.size + coordinates.flat.kept.size
             print(
-                f"{where or type(self).__name__ + ': '}{fit.n_iter} steps, {k} terms, kkt_gap {fit.kkt_gap:.1e}, "
+                f"{where or type(self).__name__ + ': '}{counted(fit.n_iter, 'step')}, {counted(k, 'term')}, kkt_gap "
+                f"{fit.kkt_gap:.1e}, "
                 f"{fit.status.value}"
             )
 

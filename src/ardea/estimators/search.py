@@ -46,6 +46,7 @@ from ardea.estimators.base import BaseARD, predicted
 from ardea.estimators.grids import grid_of, is_number, name_of_strength
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
+from ardea.names import counted
 from ardea.show import fits
 from ardea.show.answers import Answers
 from ardea.show.report import ShowsFit
@@ -269,7 +270,10 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
         several = isinstance(self.estimator, list | tuple)
         grids = self.strengths if several and self.strengths is not None else [self.strengths] * len(models)
         if len(grids) != len(models):
-            raise ValueError(f"strengths has {len(grids)} entries for {len(models)} estimators: give one for each.")
+            raise ValueError(
+                f"strengths has {counted(len(grids), 'entry', 'entries')} for {counted(len(models), 'estimator')}: "
+                "give one for each."
+            )
         candidates = []
         for number, (model, grid) in enumerate(zip(models, grids, strict=True)):
             for parameters in grid_of(model, grid, n_columns):

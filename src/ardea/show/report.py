@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea import __version__
 from ardea.core.problem import Array
 from ardea.equation import Equation
+from ardea.names import counted
 from ardea.show import fits, motion
 from ardea.show.answers import beyond_ceiling
 from ardea.show.canvas import percent
@@ -297,7 +298,7 @@ def _strength_told(model: Any) -> str:
     if hasattr(model, "path_"):
         said = [f"{name} = {_short(value)}" for name, value in model.best_params_.items()]
         at = f": {', '.join(said)}" if said else ""
-        return f"Chosen among {len(model.path_['k'])} models by the smallest “{model.criterion}”{at}."
+        return f"Chosen among {counted(len(model.path_['k']), 'model')} by the smallest “{model.criterion}”{at}."
     if getattr(model, "form_", None) == "trajectory":
         return (
             "Sets of terms were compared by the likelihood of the samples, less a price per term that chance pays for "
