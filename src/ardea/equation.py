@@ -17,7 +17,17 @@ import numpy as np
 from ardea.core.evidence import Estimate, Posterior, posterior, sharpened
 from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
-from ardea.names import ColumnNames, Vocabulary, counted, import_sympy, is_plain_name, latex_name, printable, rounded
+from ardea.names import (
+    ColumnNames,
+    Vocabulary,
+    counted,
+    import_sympy,
+    is_plain_name,
+    latex_name,
+    latex_number,
+    printable,
+    rounded,
+)
 
 # A difference of criteria below this leaves the choice between two models open: odds of exp(6/2) = 20 to 1.
 CLOSE = 6.0
@@ -403,7 +413,8 @@ class Equation:
 
     def latex(self) -> str:
         """Return the equation in LaTeX."""
-        return f"{self.left.latex} = " + (self._sum(lambda j: "\\, " + self.vocabulary.latex(j)) or "0")
+        right = self._sum(lambda j: "\\, " + self.vocabulary.latex(j), lambda *number: latex_number(rounded(*number)))
+        return f"{self.left.latex} = {right or '0'}"
 
     def sympy(self) -> Any:
         """Return the right-hand side as a SymPy expression; numbers keep all digits (needs the extra `symbolic`)."""
