@@ -382,8 +382,7 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     """Return the equations as a person reads them: a title, and the lines below what is said of the table."""
     model, text = found.model, io.StringIO()
     model.print(options.level, file=text)
-    many = len(found.equations)
-    size = f"{counted(model.complexity, 'term')} in {counted(many, 'equation')}"
+    size = f"{counted(model.complexity, 'term')} in {counted(len(found.equations), 'equation')}"
     chosen = f"chosen from {counted(len(model.get_feature_names()), 'candidate')} for each"
     noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
     return [

@@ -77,7 +77,8 @@ def as_text(found: dict[str, Any], told_t: bool) -> str:
     """Return the rates as a person reads them."""
     rate, columns, n_true = found["false_positive_rate"], found["columns"], len(found["missed"]) if told_t else 0
     added = f"{found['expected_added']:.3g}"
-    title = f"{added} false term{'s' * (added != '1')} expected among {counted(columns - n_true, 'irrelevant column')}."
+    among = counted(columns - n_true, "column")
+    title = f"{added} false term{'s' * (added != '1')} expected among {among} without any effect."
     strengths = [
         f"  {estimator:<9} {strength:>5} = {found['strengths'][estimator][strength]:<10.4g} {meaning}"
         for estimator, strength, meaning in METHODS.values()
