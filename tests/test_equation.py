@@ -295,3 +295,16 @@ def test_sympy_keeps_all_digits():
     for j in np.flatnonzero(model.support_):
         assert float(expression.coeff(sympy.Symbol(f"x{j}"))) == model.coef_[j]
     assert expression.free_symbols == {sympy.Symbol(f"x{j}") for j in np.flatnonzero(model.support_)}
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_latex_writes_powers_of_ten(scale):
+    """The numbers of the text, none of them in the notation of a program."""
+    equation = SparseARD().fit(DATA.X, DATA.y * scale).equations_[0]
+    told = equation.latex().partition(" = ")[2]
+    assert not re.search(r"\de[-+]?\d", told)
+    powers = re.sub(r" \\times 10\^\{(-?\d+)\}", r"e\1", told)
+    numbers = [float(one) for one in re.findall(r"(?<![\w{])\d[\d.]*(?:e-?\d+)?", powers)]
+    shown = [float(one) for one in re.findall(r"(?<!\w)\d[\d.]*(?:e[-+]?\d+)?", equation.right_hand_side())]
+    assert numbers == shown
+    assert len(numbers) == len(equation.terms) + 1

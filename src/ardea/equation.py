@@ -17,7 +17,17 @@ import numpy as np
 from ardea.core.evidence import Estimate, Posterior, posterior, sharpened
 from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
-from ardea.names import ColumnNames, Vocabulary, import_sympy, is_plain_name, latex_name, printable, rounded
+from ardea.names import (
+    ColumnNames,
+    Vocabulary,
+    counted,
+    import_sympy,
+    is_plain_name,
+    latex_name,
+    latex_number,
+    printable,
+    rounded,
+)
 
 # A difference of criteria below this leaves the choice between two models open: odds of exp(6/2) = 20 to 1.
 CLOSE = 6.0
@@ -331,7 +341,8 @@ class Equation:
             return self.posterior
         if self.refit is None:
             raise ValueError(
-                f"The {kind} interval needs more rows than terms; this model keeps {len(self.support)} terms. "
+                f"The {kind} interval needs more rows than terms; this model keeps "
+                f"{counted(len(self.support), 'term')}. "
                 "Use kind='posterior', or a sparser model."
             )
         return self.refit
@@ -370,7 +381,10 @@ class Equation:
             raise ValueError("The terms of an equation of motion are named by its states: give feature_names to fit.")
         given = [names] if isinstance(names, str) else list(map(str, names))
         if len(given) != self.n_candidates:
-            raise ValueError(f"{len(given)} names were given for {self.n_candidates} columns: give one for each.")
+            raise ValueError(
+                f"{counted(len(given), 'name was', 'names were')} given for {counted(self.n_candidates, 'column')}: "
+                "give one for each."
+            )
         return replace(self, vocabulary=ColumnNames(given))
 
     # Writing
@@ -399,7 +413,8 @@ class Equation:
 
     def latex(self) -> str:
         """Return the equation in LaTeX."""
-        return f"{self.left.latex} = " + (self._sum(lambda j: "\\, " + self.vocabulary.latex(j)) or "0")
+        right = self._sum(lambda j: "\\, " + self.vocabulary.latex(j), lambda *number: latex_number(rounded(*number)))
+        return f"{self.left.latex} = {right or '0'}"
 
     def sympy(self) -> Any:
         """Return the right-hand side as a SymPy expression; numbers keep all digits (needs the extra `symbolic`)."""

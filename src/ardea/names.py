@@ -161,6 +161,30 @@ def rounded(value: float, error: float) -> str:
     return f"{round(value, places):.{max(places, 0)}f}"
 
 
+def latex_number(text: str) -> str:
+    r"""Return a number that was written as text in LaTeX: powers of ten as such.
+
+    Examples
+    --------
+    >>> latex_number("2.9e-10"), latex_number("-1e+08"), latex_number("0.25")
+    ('2.9 \\times 10^{-10}', '-1 \\times 10^{8}', '0.25')
+    """
+    digits, mark, power = text.partition("e")
+    return f"{digits} \\times 10^{{{int(power)}}}" if mark else text
+
+
+def counted(number: float, noun: str, many: str = "") -> str:
+    """Return a number of things; `many` is their plural where an s does not make it.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(3.5, "row"), counted(0, "trajectory", "trajectories")
+    ('1 row', '3.5 rows', '0 trajectories')
+    """
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{shown} {noun if number == 1 else many or noun + 's'}"
+
+
 def printable(text: str) -> str:
     r"""Return a text with its control characters escaped, safe for a terminal.
 

@@ -354,3 +354,19 @@ def test_terms_that_are_curved_are_those_with_a_second_derivative():
     (state, own, terms), *_ = library.curved(3, (1, 4, 5, 7))
     assert (state, own.tolist()) == (0, [1])
     np.testing.assert_allclose(terms.values(x[:, None]), [[x[0] ** 2]])
+
+
+def test_products_of_names_of_several_words_can_be_told_apart():
+    """`air temp wind speed` could be one, two, three or four states."""
+    names = Polynomials(2).names(["air temp", "wind speed", "h"])
+    assert names[4:] == [
+        "(air temp)^2",
+        "air temp · wind speed",
+        "air temp · h",
+        "(wind speed)^2",
+        "wind speed · h",
+        "h^2",
+    ]
+    words = ["a", "b c", "a b", "c"]
+    every = Polynomials(3).names(words)
+    assert len(set(every)) == len(every)

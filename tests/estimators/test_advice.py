@@ -255,9 +255,9 @@ def framed(**columns):
 @pytest.mark.parametrize("strange", ["Anna", pd.Timestamp("2024-01-01")])
 def test_columns_that_are_no_numbers_are_named(strange):
     X, y = framed(Operator=strange)
-    with pytest.raises(ValueError, match="Not numbers: the columns 'Operator'"):
+    with pytest.raises(ValueError, match="Not numbers: column 'Operator'"):
         SparseARD().fit(X, y)
-    with pytest.raises(ValueError, match="Not numbers: the columns 'Operator'"):
+    with pytest.raises(ValueError, match="Not numbers: column 'Operator'"):
         SparseARD().fit(polars.from_pandas(X), y)
 
 

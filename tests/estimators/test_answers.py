@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ardea import ARD, CollapseWarning
+from ardea import ARD, MAPSTSBL, ARDvi, CollapseWarning, SparseARD
+from ardea.rates import NO_PRUNING_RATE
+from ardea.show.report import chosen_how
 from conftest import (
     FAMILY,
     lenient,
@@ -206,3 +208,17 @@ def test_refit_interval_with_learned_noise_needs_more_rows_than_terms():
     assert model.support_.sum() == 2
     with pytest.raises(ValueError, match=r"more rows than terms.*posterior"):
         model.credible_interval(kind="refit")
+
+
+@pytest.mark.parametrize("kind", [SparseARD, ARDvi, MAPSTSBL])
+def test_more_false_terms_than_any_method_lets_through_are_told_of(kind):
+    """No method keeps |t| < 1: beyond P(|N(0, 1)| > 1) of the columns `false_terms` changes nothing, and it is said."""
+    data = sparse_data(m=200, d=10, k=2)
+    most = NO_PRUNING_RATE * 9  # one is always kept
+    models = [kind(always_keep=[0], false_terms=asked).fit(data.X, data.y) for asked in (0.99 * most, 1.01 * most, 9.0)]
+    for model, beyond in zip(models, (False, True, True), strict=True):
+        for text in (str(model.summary()), chosen_how(model)):
+            assert ("out of reach" in text) == beyond
+        assert ("% chance" in chosen_how(model)) != beyond
+    np.testing.assert_array_equal(models[1].coef_, models[2].coef_)
+    assert "if none of the 9 columns mattered, 2.9 of them would be kept" in chosen_how(models[2])

@@ -281,3 +281,13 @@ def test_reaching_max_iter_warns_with_advice(estimator):
     with pytest.warns(ConvergenceWarning, match=r"max_iter=1 .*kkt_gap_.*Raise max_iter"):
         estimator.set_params(max_iter=1).fit(data.X, data.y)
     assert np.isfinite(estimator.coef_).all()
+
+
+@pytest.mark.parametrize("kind", [ARDr, ARDvi])
+def test_steps_before_columns_are_barred_are_counted_once(kind):
+    """Each of many such rounds once doubled the trace of ARDr, up to all memory."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(80, 70)), rng.normal(size=80)
+    model = kind(false_terms=3.0).fit(X, y)
+    cost = model.trace_.cost
+    assert np.count_nonzero(cost == cost[0]) == 1

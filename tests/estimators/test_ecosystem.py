@@ -303,7 +303,7 @@ def test_names_of_several_targets_can_be_given():
 @pytest.mark.parametrize("names", [NAMES[:-1], "column"])
 def test_as_many_names_as_columns_are_needed(names):
     data = sparse_data()
-    with pytest.raises(ValueError, match="names were given for 12 columns: give one for each"):
+    with pytest.raises(ValueError, match=r"names? (was|were) given for 12 columns: give one for each"):
         SparseARD().fit(data.X, data.y).summary(names=names)
 
 
@@ -334,7 +334,7 @@ def test_words_are_refused(kind):
     table = frame(kind, data.X).assign(word=pd.Categorical(words)) if kind == "pandas" else frame(kind, data.X)
     if kind == "polars":
         table = table.with_columns(pl.Series("word", words, dtype=pl.Categorical))
-    with pytest.raises(ValueError, match=r"Not numbers: the columns 'word'"):
+    with pytest.raises(ValueError, match=r"Not numbers: column 'word'"):
         SparseARD().fit(table, data.y)
 
 

@@ -47,8 +47,8 @@ BAD_DATA = {
     "no columns": (X[:, :0], Y, "0 feature"),
     "one-dimensional X": (Y, Y, "Reshape your data"),
     "three-dimensional X": (X[:, :, None], Y, "dim 3"),
-    "text in X": (X.astype(str).astype(object) + "a", Y, "could not convert string|convert"),
-    "text in y": (X, np.array(["a"] * 20), "could not convert string|convert|numeric"),
+    "text in X": (X.astype(str).astype(object) + "a", Y, "X holds text: .*a. in row 0"),
+    "text in y": (X, np.array(["a"] * 20), "y holds text: .a. in row 0"),
     "complex X": (X + 1j, Y, "Complex data not supported"),
     "complex y": (X, Y + 1j, "Complex data not supported"),
     "no y": (X, None, "requires y"),
@@ -267,9 +267,9 @@ def masked(array, cell):
 
 DAYS = pd.date_range("2024-01-01", periods=20)
 MASKED_OR_DATED = {
-    "masked X": (masked(X, (3, 1)), Y, {}, r"X has 1 masked cells, the first at \(3, 1\): these values are missing"),
-    "masked y": (X, masked(Y, (2,)), {}, r"y has 1 masked cells, the first at \(2,\)"),
-    "masked weights": (X, Y, {"sample_weight": masked(np.ones(20), (0,))}, "sample_weight has 1 masked cells"),
+    "masked X": (masked(X, (3, 1)), Y, {}, r"X has 1 masked cell, the first at \(3, 1\): what is masked is missing"),
+    "masked y": (X, masked(Y, (2,)), {}, r"y has 1 masked cell, the first at \(2,\)"),
+    "masked weights": (X, Y, {"sample_weight": masked(np.ones(20), (0,))}, "sample_weight has 1 masked cell"),
     "dates in X": (np.full((20, 2), np.datetime64("2024-01-01")), Y, {}, "X holds dates or times.*numbers of a unit"),
     "durations in X": (np.full((20, 2), np.timedelta64(1, "s")), Y, {}, "X holds dates or times"),
     "dates in y": (X, np.full(20, np.datetime64("2024-01-01")), {}, "y holds dates or times"),
@@ -279,8 +279,39 @@ MASKED_OR_DATED = {
     "durations as objects": (X, np.array(list(DAYS - DAYS[0]), dtype=object), {}, "y holds dates or times"),
     "periods in y": (X, pd.Series(DAYS.to_period("D")), {}, "y holds dates or times"),
     "dates in y of polars": (X, pl.Series(DAYS), {}, "y holds dates or times"),
-    "dates in a frame as y": (X, pd.DataFrame({"day": DAYS}), {}, "Not numbers: the columns 'day' of y"),
+    "dates in a frame as y": (X, pd.DataFrame({"day": DAYS}), {}, "Not numbers: column 'day' of y"),
 }
+
+
+WORDS = np.where(Y > 0, "yes", "no")
+GAPS = pd.DataFrame(X, columns=list("abcd")).assign(c=lambda frame: frame["c"].round().astype("Int64"))
+GAPS.loc[[3, 8], "c"] = pd.NA
+NUMBERS = pl.DataFrame(X, schema=list("abcd"))
+MISSING_OR_TEXT = {
+    "NA among whole numbers": (GAPS, Y, "NaN in row 3, column 'c'; 2 rows have such cells.*dropna"),
+    "NA among objects": (GAPS.astype(object), Y, "NaN in row 3, column 'c'; 2 rows have such cells.*dropna"),
+    "NA in y": (X, GAPS["c"].astype(object), "y contains NaN or infinity: NaN in row 3; 2 rows have such cells"),
+    "null of polars": (
+        NUMBERS.with_columns(b=pl.when(pl.col("a") != X[5, 0]).then("b")),
+        Y,
+        "NaN in row 5, column 'b'; in this row only.*drop_nulls",
+    ),
+    "text as y": (X, WORDS, f"y holds text: '{WORDS[0]}' in row 0. Turn it into numbers"),
+    "objects as y": (X, WORDS.astype(object), f"y holds text: '{WORDS[0]}' in row 0. Turn it into numbers"),
+    "text of pandas as y": (X, pd.Series(WORDS), f"y holds text: '{WORDS[0]}' in row 0. Turn it into numbers"),
+    "text of polars as y": (X, pl.Series(WORDS.tolist()), f"y holds text: '{WORDS[0]}' in row 0."),
+    "a name as y": (GAPS, "c", r"y='c' is a text: give the numbers themselves, such as table\['c'\]"),
+    "one column of text": (NUMBERS.with_columns(b=pl.lit("w")), Y, r"Not numbers: column 'b' of X.*X.drop\(\[…\]\)"),
+    "columns of text": (GAPS.assign(a="w", b="w"), Y, r"Not numbers: columns 'a', 'b' of X.*X.drop\(columns=\[…\]\)"),
+}
+
+
+@pytest.mark.parametrize("case", MISSING_OR_TEXT)
+def test_missing_values_and_text_are_named(case):
+    bad_X, bad_y, match = MISSING_OR_TEXT[case]
+    for model in (SparseARD(), ARDSearch(SparseARD())):
+        with pytest.raises(ValueError, match=match):
+            model.fit(bad_X, bad_y)
 
 
 @pytest.mark.parametrize("case", MASKED_OR_DATED)

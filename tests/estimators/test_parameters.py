@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, CollapseWarning
+from ardea.estimators.advice import DuplicateColumnsWarning
 from ardea.priors import CappedLinear
 from conftest import (
     FAMILY,
@@ -249,15 +250,18 @@ def test_keeping_every_column_is_least_squares(estimator):
 
 
 def test_kept_columns_that_add_nothing(estimator):
-    """A constant column beside the intercept, and a zero column: kept in name, and no prediction changes."""
+    """A constant column beside the intercept, zeros, and a copy: kept in name with coefficient zero, and told of."""
     data = sparse_data()
-    X = np.column_stack([data.X, np.ones(len(data.y)), np.zeros(len(data.y))])
-    model = clone(estimator).set_params(always_keep=[0, 12, 13]).fit(X, data.y)
+    X = np.column_stack([data.X, np.full(len(data.y), 0.1), np.zeros(len(data.y)), data.X[:, 0] - 7])
+    with pytest.warns(DuplicateColumnsWarning, match="x12, x13, x14 in always_keep: beside the intercept"):
+        model = clone(estimator).set_params(always_keep=[0, 12, 13, 14]).fit(X, data.y)
     plain = estimator.set_params(always_keep=[0]).fit(data.X, data.y)
-    assert model.support_[[0, 12, 13]].all()
-    assert model.coef_[13] == 0.0
-    assert model.coef_[12] + model.intercept_ == pytest.approx(plain.intercept_, rel=1e-8)
+    assert model.support_[[0, 12, 13, 14]].all()
+    assert not model.coef_[12:].any()
+    assert not model.coef_std_[12:].any()
+    assert model.intercept_ == pytest.approx(plain.intercept_, rel=1e-8)
     np.testing.assert_allclose(model.coef_[:12], plain.coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.coef_std_[:12], plain.coef_std_, rtol=1e-8, atol=1e-10)
     assert model.noise_variance_ == pytest.approx(plain.noise_variance_, rel=1e-8)
     assert_same_moments(model.predict(X, return_std=True), plain.predict(data.X, return_std=True))
 

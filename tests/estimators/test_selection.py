@@ -5,11 +5,12 @@ import pytest
 from scipy.special import comb
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneGroupOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
+from ardea.estimators.advice import AlternativesWarning, ExtrapolationWarning
 from ardea.priors import Gamma, Linear, Log
 
 M, D = 80, 30
@@ -323,3 +324,46 @@ def test_progress_with_the_time_left_is_shown_when_asked(data, capsys):
     assert "path: 100%" in shown
     assert "cv: 100%" in shown
     assert "3/3" in shown
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_splitters_get_the_groups(data, weighted):
+    """As scikit-learn's search with the same folds; rows without weight are left out of every fold."""
+    X, y = data
+    groups = np.arange(M) % 7
+    weight = (np.arange(M) % 3).astype(float) if weighted else None
+    by_groups = ARDSearch(SparseARD(), [0.01, 0.3], "cv", cv=LeaveOneGroupOut()).fit(X, y, weight, groups=groups)
+    folds = list(LeaveOneGroupOut().split(X, y, groups))
+    by_hand = ARDSearch(SparseARD(), [0.01, 0.3], "cv", cv=folds).fit(X, y, weight)
+    assert by_groups.path_["split_error"].shape == (2, 7)
+    np.testing.assert_array_equal(by_groups.path_["split_error"], by_hand.path_["split_error"])
+    with pytest.raises(ValueError, match="groups"):
+        ARDSearch(SparseARD(), [0.01, 0.3], "cv", cv=LeaveOneGroupOut()).fit(X, y)
+
+
+def test_a_search_answers_as_the_model_it_chose(data):
+    X, y = data
+    search = ARDSearch(SparseARD(), [0.01, 0.3]).fit(X, y)
+    best = search.best_estimator_
+    assert str(search.summary()).removeprefix("ARDSearch") == str(best.summary()).removeprefix("SparseARD")
+    np.testing.assert_array_equal(search.credible_interval(0.5), best.credible_interval(0.5))
+    assert search.to_python() == best.to_python()
+
+
+@pytest.mark.parametrize("model", [SparseARD(), ARDSearch(SparseARD(), [0.3])], ids=["estimator", "search"])
+def test_warnings_point_at_the_line_that_asked(data, model):
+    X, y = data
+    twin = np.column_stack([X, X[:, 2] + 1e-4 * np.random.default_rng(1).normal(size=M)])
+    with pytest.warns(AlternativesWarning) as told:
+        model.fit(twin, y)
+    with pytest.warns(ExtrapolationWarning) as told_later:
+        model.predict(1e3 * twin)
+    assert {one.filename for one in [*told, *told_later]} == {__file__}
+
+
+def test_warnings_of_a_stream_point_at_the_line_that_asked(data):
+    X, y = data
+    model = SparseARD().partial_fit(np.column_stack([X, X[:, 2]]), y)
+    with pytest.warns(AlternativesWarning) as told:
+        model.coef_  # noqa: B018
+    assert {one.filename for one in told} == {__file__}

@@ -39,6 +39,24 @@ def test_links_between_pages_lead_somewhere():
             assert target in made or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
+)
+def test_files_that_a_page_names_are_there(page):
+    """Paths in code type that begin with a folder of the repository; generated ones and those of readers begin else."""
+    folders = r"(?:src|tests|docs|benchmarks|conda|\.ci)"
+    for name in re.findall(rf"`({folders}/[\w./-]+)`", page.read_text(encoding="utf-8")):
+        assert (DOCS.parent / name).exists(), f"{page.name} names {name}"
+
+
+def test_contributing_names_every_page_that_is_made():
+    line = re.search(
+        r"python docs/pages.py {5,}#(.*\n.*)", (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    )[1]
+    made = {name.removesuffix(".md") for name in (*pages.RUN_PAGES, *pages.TABLE_PAGES)}
+    assert made == set(re.findall(r"\w+", line)) - {"outputs", "tables", "in"} | {"tables"}
+
+
 def test_version_to_cite_is_the_version():
     assert f"version: {ardea.__version__}\n" in (DOCS.parent / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version = {{{ardea.__version__}}}" in (DOCS / "citing.md").read_text(encoding="utf-8")

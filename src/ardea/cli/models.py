@@ -22,6 +22,7 @@ from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import WEAK, Equation
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
+from ardea.names import counted
 from ardea.saving import load, save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.answers import OFTEN_SMALLER, Summary
@@ -296,7 +297,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
     if equation.terms:
         terms = [str(Summary(equation.table(options.level), ""))]
     return [
-        f"{kind}: {len(equation.terms)} of {len(rows.names)} columns explain {equation.name} ({used} rows)",
+        f"{kind}: {len(equation.terms)} of {len(rows.names)} columns explain {equation.name} ({counted(used, 'row')})",
         *terms,
         "",
         equation.formula(),
@@ -381,15 +382,14 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     """Return the equations as a person reads them: a title, and the lines below what is said of the table."""
     model, text = found.model, io.StringIO()
     model.print(options.level, file=text)
-    many = len(found.equations)
-    counted = f"{model.complexity} terms in {many} equation{'s' * (many > 1)}"
-    chosen = f"chosen from {len(model.get_feature_names())} candidates for each"
+    size = f"{counted(model.complexity, 'term')} in {counted(len(found.equations), 'equation')}"
+    chosen = f"chosen from {counted(len(model.get_feature_names()), 'candidate')} for each"
     noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
     return [
         f"{options.data}: {series.described()}",
         "",
         text.getvalue(),
-        f"{counted}, {chosen}; ± is half the {100 * options.level:g} % interval.",
+        f"{size}, {chosen}; ± is half the {100 * options.level:g} % interval.",
         f"Noise seen by the equations{GROWING.get(model.noise_kind_, '')}: {noise}.",
         *_process_noise(model),
     ]

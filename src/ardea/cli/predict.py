@@ -12,6 +12,7 @@ from scipy import stats
 from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.models import as_csv, columns_of, header_record, table_notes, table_of
 from ardea.core.problem import Array
+from ardea.names import counted
 from ardea.saving import load
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.reading import TextTable
@@ -121,7 +122,8 @@ def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str
             said.append(f"the first {there}: columns are counted from x1")
         else:
             raise Failure(
-                f"{table.path} has {width} columns, but the model was fitted to a file of {fitted}, the target "
+                f"{table.path} has {counted(width, 'column')}, but the model was fitted to a file of {fitted}, the "
+                "target "
                 f"{target} among them. Neither has a header, so columns are matched by position: give a file with all "
                 "columns (the target's may be empty), or put names above both."
             )

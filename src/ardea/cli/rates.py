@@ -9,6 +9,7 @@ import numpy as np
 
 from ardea import rates
 from ardea.cli.console import BOLD, Failure, painted, print_json
+from ardea.names import counted
 from ardea.show import figure_bytes, plot_operating_curves
 from ardea.tables.writing import write_whole
 
@@ -44,7 +45,7 @@ def _rate(options: argparse.Namespace) -> float:
     if rate > rates.NO_PRUNING_RATE:
         raise Failure(
             f"Plain ARD itself lets only {rates.NO_PRUNING_RATE:.3f} of the columns through: --false-terms can be at "
-            f"most {rates.NO_PRUNING_RATE * options.columns:.3g} for {options.columns} columns."
+            f"most {rates.NO_PRUNING_RATE * options.columns:.3g} for {counted(options.columns, 'column')}."
         )
     return rate
 
@@ -53,7 +54,7 @@ def as_record(rate: float, options: argparse.Namespace) -> dict[str, Any]:
     """Return the rates as machines read them; a true term is missed by every method with the same probability."""
     n_true, t = len(options.t or []), list(options.t or SHOWN_T)
     if n_true > options.columns:
-        raise Failure(f"--t lists {n_true} true terms, but there are {options.columns} columns.")
+        raise Failure(f"--t lists {counted(n_true, 'true term')}, but the number of columns is {options.columns}.")
     squared_cut = rates.strength_for("vi", rate)
     missed = np.ravel(rates.false_negative_rate("vi", squared_cut, t))
     units = {"rho": options.rho, "sigma": options.sigma}
@@ -76,14 +77,15 @@ def as_text(found: dict[str, Any], told_t: bool) -> str:
     """Return the rates as a person reads them."""
     rate, columns, n_true = found["false_positive_rate"], found["columns"], len(found["missed"]) if told_t else 0
     added = f"{found['expected_added']:.3g}"
-    title = f"{added} false term{'s' * (added != '1')} expected among {columns - n_true} columns that explain nothing."
+    among = counted(columns - n_true, "column")
+    title = f"{added} false term{'s' * (added != '1')} expected among {among} without any effect."
     strengths = [
         f"  {estimator:<9} {strength:>5} = {found['strengths'][estimator][strength]:<10.4g} {meaning}"
         for estimator, strength, meaning in METHODS.values()
     ]
     missed = "A true term of t-statistic t = |ξ|√ρ/σ is missed with probability:"
     if told_t:
-        missed = f"Of {n_true} true term{'s' * (n_true > 1)}, {found['expected_missed']:.3g} expected to be missed:"
+        missed = f"Of {counted(n_true, 'true term')}, {found['expected_missed']:.3g} expected to be missed:"
     return "\n".join(
         [
             painted(title, BOLD),

@@ -29,7 +29,7 @@ from ardea.core.problem import (
     Coordinates,
     DenseColumns,
     FlatColumns,
-    Index,
+    FlatRows,
     Problem,
     power_of_two,
 )
@@ -156,29 +156,6 @@ def is_lazy(data: Any) -> bool:
     """Whether the data are a Dask collection (or an xarray object that holds one); Dask is not imported for it."""
     package = type(data).__module__.partition(".")[0]
     return package == "dask" or (package == "xarray" and getattr(data, "chunks", None) is not None)
-
-
-class FlatRows:
-    """The rows of the flat columns F, weighted: an orthonormal basis of their range, F⁺ and (FᵀF)⁺."""
-
-    def __init__(self, rows: Array, intercept: bool, keep: Sequence[int]) -> None:
-        self.intercept = intercept
-        self.kept: Index = np.asarray(keep, dtype=np.intp)
-        scale = power_of_two(np.abs(rows).max(axis=0, initial=0.0))
-        u, s, vt = np.linalg.svd(rows / scale, full_matrices=False)
-        rank = int((s > s.max(initial=0.0) * 1e-12).sum())
-        half = (vt[:rank].T / s[:rank]) / scale[:, None]
-        self.basis: Array = u[:, :rank]
-        self.unload: Array = half @ self.basis.T
-        self.inverse_gram: Array = half @ half.T
-
-    def projected(self, rows: Array) -> Array:
-        """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""
-        if self.basis.shape[1] == 0:
-            return rows
-        once = rows - self.basis @ (self.basis.T @ rows)
-        twice: Array = once - self.basis @ (self.basis.T @ once)
-        return twice
 
 
 def pose_dense(

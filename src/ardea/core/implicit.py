@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from ardea.core.compression import FlatRows, RowCounts, one_per_target, root_weights, rounding_share
-from ardea.core.problem import Array, Coordinates, Index, Problem, power_of_two
+from ardea.core.compression import RowCounts, one_per_target, root_weights, rounding_share
+from ardea.core.problem import Array, Coordinates, FlatRows, Index, Problem, power_of_two
 
 # Columns with this share of their norm or less left after projection are measured one by one.
 CANCELLED_SHARE = 1e-4

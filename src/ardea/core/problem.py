@@ -7,7 +7,7 @@ squared norms of its columns.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,8 @@ EPS = float(np.finfo(np.float64).eps)
 # Plain ARD keeps a third of all irrelevant columns, up to a third of the rows where nothing is wrong: half for it.
 LARGEST_SHARE = 0.25
 LARGEST_SHARE_OF_PLAIN_ARD = 0.5
+# A flat column of which those before it leave no larger share is a sum of them: a convention, 4500 roundings.
+DEPENDENT = 1e-12
 
 
 def power_of_two(size: Array) -> Array:
@@ -223,16 +225,71 @@ class FlatColumns:
     intercept: bool  # whether the first column of F is the constant one
     loadings: Array  # H (p, d): least-squares coefficients of Θ's columns on F; for the intercept alone, their means
     target_loadings: Array  # h (p, n_targets), the same for y; (p,) for one target
-    inverse_gram: Array  # (FᵀWF)⁻¹, a pseudo-inverse where F is rank deficient
+    inverse_gram: Array  # (FᵀWF)⁻¹ of the columns that are no sums of those before them, zeros for the others
 
     @classmethod
     def empty(cls, n_columns: int) -> FlatColumns:
         """Return no flat columns beside so many penalised ones."""
         return cls(np.empty(0, dtype=np.intp), False, np.empty((0, n_columns)), np.empty(0), np.empty((0, 0)))
 
+    @property
+    def redundant(self) -> Index:
+        """Columns in `kept` that are sums of the flat columns before them: their coefficients are zero."""
+        return self.kept[self.inverse_gram.diagonal()[int(self.intercept) :] == 0]
+
     def of(self, columns: Index, target: int) -> FlatColumns:
         """Return what they explain of some columns and one target."""
         return replace(self, loadings=self.loadings[:, columns], target_loadings=self.target_loadings[:, target])
+
+
+class FlatRows:
+    """The rows of the flat columns F, weighted: an orthonormal basis of their range, F⁺ and (FᵀF)⁺.
+
+    A column that those before it explain (a constant one beside the intercept) has coefficient zero: F⁺ is that of the
+    others, with rows of zeros.
+    """
+
+    def __init__(self, rows: Array, intercept: bool, keep: Sequence[int]) -> None:
+        self.intercept = intercept
+        self.kept: Index = np.asarray(keep, dtype=np.intp)
+        scale = power_of_two(np.abs(rows).max(axis=0, initial=0.0))
+        columns = np.arange(rows.shape[1])
+        u, s, vt, rank = _svd(rows / scale)
+        if rank < columns.size:
+            columns = _independent(rows / scale)
+            u, s, vt, rank = _svd((rows / scale)[:, columns])
+        half = np.zeros((rows.shape[1], rank))
+        half[columns] = (vt[:rank].T / s[:rank]) / scale[columns, None]
+        self.basis: Array = u[:, :rank]
+        self.unload: Array = half @ self.basis.T
+        self.inverse_gram: Array = half @ half.T
+
+    def projected(self, rows: Array) -> Array:
+        """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""
+        if self.basis.shape[1] == 0:
+            return rows
+        once = rows - self.basis @ (self.basis.T @ rows)
+        twice: Array = once - self.basis @ (self.basis.T @ once)
+        return twice
+
+
+def _svd(rows: Array) -> tuple[Array, Array, Array, int]:
+    """Return UΣVᵀ and the rank."""
+    u, s, vt = np.linalg.svd(rows, full_matrices=False)
+    return u, s, vt, int((s > s.max(initial=0.0) * DEPENDENT).sum())
+
+
+def _independent(rows: Array) -> Index:
+    """Return the columns that are no sum of those before them."""
+    basis = np.empty((rows.shape[0], 0))
+    chosen = []
+    for j, column in enumerate(rows.T):
+        left = column - basis @ (basis.T @ column)
+        left -= basis @ (basis.T @ left)
+        if (norm := np.linalg.norm(left)) > DEPENDENT * np.linalg.norm(column):
+            basis = np.column_stack([basis, left / norm])
+            chosen.append(j)
+    return np.array(chosen, dtype=np.intp)
 
 
 @dataclass(frozen=True)

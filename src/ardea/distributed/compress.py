@@ -26,6 +26,7 @@ from scipy import sparse
 
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows, is_lazy
 from ardea.core.problem import Array
+from ardea.names import counted
 from ardea.tables.rows import open_rows
 from ardea.tables.table import DEFAULT_MEMORY
 
@@ -113,7 +114,7 @@ def _compressed_block(x: Any, y: Array, weight: Array | None = None, block_id: t
     x, y = x if sparse.issparse(x) else np.asarray(x), np.asarray(y, dtype=np.float64)
     for name, part in (("y", y), ("sample_weight", weight)):
         if part is not None and part.shape[0] != x.shape[0]:
-            told = f"X has {x.shape[0]} rows here, but {name} has {part.shape[0]}"
+            told = f"X has {counted(x.shape[0], 'row')} here, but {name} has {part.shape[0]}"
             raise UnsoundBlock(number, f"{told}: call compute_chunk_sizes() on both, so that they can be matched.")
     if weight is not None:
         weight = np.asarray(weight, dtype=np.float64)[:, 0]
@@ -272,7 +273,9 @@ def _matched(name: str, data: Any, X: da.Array, axes: tuple[int, ...]) -> da.Arr
         raise ValueError(f"{name} must have {' or '.join(map(str, axes))} axes; got {array.ndim}.")
     if known(X) and (in_memory or known(array)):
         if array.shape[0] != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows, but {name} has {array.shape[0]}. Give as many of each.")
+            raise ValueError(
+                f"X has {counted(X.shape[0], 'row')}, but {name} has {array.shape[0]}. Give as many of each."
+            )
         chunks = (X.chunks[0], *((size,) for size in array.shape[1:]))
         return da.from_array(array, chunks=chunks) if in_memory else array.rechunk(chunks)
     if in_memory or array.numblocks[0] != X.numblocks[0]:
@@ -324,7 +327,7 @@ def predicted(
     """
     array, given = lazy_matrix(X)
     if array.shape[1] != n_features:
-        raise ValueError(f"X has {array.shape[1]} columns; the model was fitted to {n_features}.")
+        raise ValueError(f"X has {counted(array.shape[1], 'column')}; the model was fitted to {n_features}.")
     if given is not None and names is not None and list(given) != list(names):
         raise ValueError("The columns of X are not those the model was fitted to, in the same order.")
     sizes = array.chunks[0]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ardea.core.problem import Array
 from ardea.distributed.compress import lazy_matrix
+from ardea.names import counted
 
 
 def features(
@@ -130,7 +131,8 @@ def field_derivative(
     reach, thinnest = derivative + order, min(field.chunks[axis])
     if thinnest < reach:  # cutting anew here would change the order of rows
         raise ValueError(
-            f"A block has {thinnest} points along axis {axis}, but the differences borrow {reach} from it. Cut the "
+            f"A block has {counted(thinnest, 'point')} along axis {axis}, but the differences borrow {reach} from it. "
+            "Cut the "
             f"field into larger blocks first, u = u.rechunk({{{axis}: n}}), none with fewer than {reach} points."
         )
 
@@ -178,7 +180,7 @@ def _step_and_points(step_or_points: Any, field: da.Array, axis: int) -> tuple[f
         return float(step_or_points), []
     points, size = np.asarray(step_or_points, dtype=float), field.shape[axis]
     if points.shape != (size,):
-        raise ValueError(f"Axis {axis} has {size} points, but {points.size} coordinates were given.")
+        raise ValueError(f"Axis {axis} has {counted(size, 'point')}, but {points.size} coordinates were given.")
     steps = np.diff(points)
     if np.ptp(steps) <= UNIFORM * steps.mean():
         return float(points[-1] - points[0]) / (size - 1), []

@@ -30,6 +30,7 @@ from ardea.dynamics.chain import loops
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.series import NOISE_ORDERS, Series, input_curve, noise_levels
+from ardea.names import counted
 
 # A convention: a gap of more usual steps than this is not bridged; a chaotic flow forgets more than that anyway.
 LONGEST_GAP = 30
@@ -99,7 +100,7 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
     rows = sum(_sampled(one).size for one in series)
     if rows < FEWEST_ROWS:
         raise ValueError(
-            f"The data have {rows} rows with samples; a search for equations needs at least {FEWEST_ROWS}."
+            f"The data have {counted(rows, 'row')} with samples; a search for equations needs at least {FEWEST_ROWS}."
         )
     if discrete_time:
         usual = float(np.min(np.concatenate([np.diff(one.t[np.isfinite(one.t)]) for one in series])))

@@ -34,6 +34,7 @@ from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import Equation
+from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
 
@@ -223,7 +224,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.warnings_ = [*open_still, *misfits]
         for category, texts in ((AmbiguityWarning, open_still), (MisfitWarning, misfits)):
             for text in texts:
-                warnings.warn(text, category, stacklevel=2)
+                warn_caller(text, category)
         return self
 
     def _check_parameters(self, space: Any) -> None:

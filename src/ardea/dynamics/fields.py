@@ -26,6 +26,7 @@ from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, Splin
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.series import Clock, as_numbers
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.names import counted
 
 # Convention: the test function that trajectories have too.
 POWER = 8
@@ -362,7 +363,9 @@ def _uniform_points(points: ArrayLike, name: str, cap: float) -> Array:
         raise ValueError(f"{name} is not uniform; interpolate the fields to a uniform grid first.")
     least = max(ceil((SPLINE_DEGREE + 1) / cap), 2 * SMALLEST_RADIUS + 1)
     if len(array) < least:
-        raise ValueError(f"{name} has {len(array)} points, too few for splines and test functions: at least {least}.")
+        raise ValueError(
+            f"{name} has {counted(len(array), 'point')}, too few for splines and test functions: at least {least}."
+        )
     return array
 
 

@@ -25,7 +25,7 @@ from sklearn.utils import check_scalar
 
 from ardea.core.problem import Array, Index
 from ardea.dynamics.terms import CompiledTerms, OwnFunction, Term, Values, Wave
-from ardea.names import Wording, checked_names, default_names
+from ardea.names import Wording, checked_names, counted, default_names
 
 # Convention: up to 10 states the default degree is 3, at most 286 candidates; above it is 2.
 MANY_STATES = 10
@@ -227,7 +227,10 @@ class Custom(Library):
         given = tuple(functions)
         templates = tuple(_default_template(i, f) for i, f in enumerate(given)) if names is None else tuple(names)
         if len(given) != len(templates):
-            raise ValueError(f"got {len(given)} functions and {len(templates)} names; give one name for every function")
+            raise ValueError(
+                f"got {counted(len(given), 'function')} and {counted(len(templates), 'name')}; give one name for "
+                "every function"
+            )
         object.__setattr__(self, "functions", given)
         object.__setattr__(self, "templates", templates)
 
@@ -310,7 +313,9 @@ class RightHandSide:
         if X.ndim != 2 or X.shape[1] != self.n_states:
             raise ValueError(f"states must have shape (rows, {self.n_states}), got {X.shape}")
         if (inputs is None) != (self.n_inputs == 0):
-            raise ValueError(f"the equations have {self.n_inputs} inputs; give them if there are any, and only then")
+            raise ValueError(
+                f"the equations have {counted(self.n_inputs, 'input')}; give them if there are any, and only then"
+            )
         u = np.empty((len(X), 0)) if inputs is None else np.asarray(inputs, dtype=float).reshape(len(X), -1)
         if u.shape[1] != self.n_inputs:
             raise ValueError(f"inputs must have shape ({len(X)}, {self.n_inputs}), got {u.shape}")

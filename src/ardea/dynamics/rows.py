@@ -32,6 +32,7 @@ from ardea.dynamics.differences import (
     spectral_derivative,
 )
 from ardea.dynamics.series import Series
+from ardea.names import counted
 
 Form = Literal["trajectory", "weak", "derivative"]
 Differentiation = Literal["finite", "smoothed", "spectral"]
@@ -121,7 +122,8 @@ def stretch_rows(
         if not long_enough:
             longest = max((part.t.size for part in parts), default=0)
             raise ValueError(
-                f"The longest stretch without a gap has {longest} rows; a window of the weak form needs at least "
+                f"The longest stretch without a gap has {counted(longest, 'row')}; a window of the weak form needs at "
+                "least "
                 f"{FEWEST_ROWS}. Take more samples, or form='derivative'."
             )
         radius = window_radius(long_enough)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from ardea.core.problem import Array
-from ardea.names import default_names
+from ardea.names import counted, default_names
 
 # Longer stretches are cut, so that the cost grows with the number of rows, not with its cube: a Cholesky factor of 400
 # rows takes 2 ms.
@@ -117,7 +117,8 @@ def checked_series(
         if len(values) != len(states):
             what = "one array of times for each of them" if name == "t" else "one for each of them"
             raise ValueError(
-                f"x has {len(states)} trajectories and {name} {len(values)} entries: give {what} in a list."
+                f"x has {counted(len(states), 'trajectory', 'trajectories')} and {name} "
+                f"{counted(len(values), 'entry', 'entries')}: give {what} in a list."
             )
     times, clock = as_numbers(given["t"], time_unit)
     columns = labels_of(states[0])
@@ -191,7 +192,7 @@ def _checked(x: Array, t: Any, x_dot: Any, u: Any, where: str) -> Series:
     inputs = np.empty((m, 0)) if u is None else _rows(u, "u")
     for name, other in (("x_dot", slopes), ("u", inputs)):
         if other is not None and len(other) != m:
-            raise ValueError(f"{name}{where} has {len(other)} rows, x has {m}.")
+            raise ValueError(f"{name}{where} has {counted(len(other), 'row')}, x has {m}.")
     if slopes is not None and slopes.shape != x.shape:
         raise ValueError(f"x_dot{where} has shape {slopes.shape}, x has {x.shape}.")
     return Series(times, x, inputs, slopes)
@@ -210,7 +211,7 @@ def _checked_times(t: Any, m: int, where: str) -> Array:
         return np.asarray(given * np.arange(m), dtype=np.float64)
     times = given.ravel()
     if times.size != m:
-        raise ValueError(f"t{where} has {times.size} entries, x has {m} rows.")
+        raise ValueError(f"t{where} has {counted(times.size, 'entry', 'entries')}, x has {counted(m, 'row')}.")
     known = np.flatnonzero(np.isfinite(times))
     late = np.flatnonzero(np.diff(times[known]) <= 0)
     if late.size:

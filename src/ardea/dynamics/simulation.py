@@ -7,7 +7,6 @@ simulated in `ardea.dynamics.field_simulation`.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,8 @@ from scipy.optimize import brentq
 from ardea.core.problem import Array, Index
 from ardea.dynamics.libraries import RightHandSide
 from ardea.dynamics.series import calendar, input_curve
-from ardea.names import default_names
+from ardea.estimators.advice import warn_caller
+from ardea.names import counted, default_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,15 +61,7 @@ class Driven:
 
 def warn_stopped(why: str, n_reached: int, n_times: int) -> None:
     """Issue the warning of a simulation that stopped early."""
-    _warn(f"{why} ({n_reached} of {n_times} times reached)")
-
-
-def _warn(message: str) -> None:
-    """Warn at the line outside the package that asked for the simulation."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ardea."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, SimulationWarning, stacklevel=level)
+    warn_caller(f"{why} ({n_reached} of {n_times} times reached)", SimulationWarning)
 
 
 def simulate_states(rhs: RightHandSide, x0: ArrayLike, t: Any, **settings: Any) -> Array:
@@ -307,7 +299,7 @@ class Bands:
         stopped = f"{self.n_stopped} stopped early" if self.n_stopped else "none stopped early"
         return (
             f"<{100 * self.level:g} % bands of shape {self.median.shape}, {len(self.t)} times from {_short(self.t[0])} "
-            f"to {_short(self.t[-1])}, {len(self.samples)} samples of which {stopped}>"
+            f"to {_short(self.t[-1])}, {counted(len(self.samples), 'sample')} of which {stopped}>"
         )
 
     def at(self, rows: Index | None, t: Any) -> Bands:
@@ -344,7 +336,7 @@ class Bands:
         width = rows["median"].shape[1]
         known = default_names(width) if names is None else names
         if len(known) != width:
-            raise ValueError(f"names must be {width} names, got {len(known)}")
+            raise ValueError(f"names must be {counted(width, 'name')}, got {len(known)}")
         columns = {f"{name} {part}": values[:, i] for i, name in enumerate(known) for part, values in rows.items()}
         return pd.DataFrame(columns, index=pd.Index(self.t, name="t")).assign(n_running=self.n_running)
 
@@ -377,7 +369,7 @@ class Bands:
         n_running, n_stopped = running.sum(axis=0), int(np.sum(~running[:, -1]))
         if n_stopped:
             message = f"{n_stopped} of {len(samples)} samples stopped before the last time; bands hold the others only"
-            _warn(message)
+            warn_caller(message, SimulationWarning)
         ordered, counts = np.sort(samples, axis=0), np.expand_dims(n_running, 1 - time_axis)
         tail = (1 - level) / 2
         lower, median, upper = (_quantile(ordered, counts, q) for q in (tail, 0.5, 1 - tail))
@@ -421,7 +413,9 @@ def checked_start(x0: ArrayLike, limit: float | Array) -> Array:
 def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool) -> Inputs | None:
     """Return u as a function of time: the user's, a spline through rows, or (for maps) the row of each time."""
     if (inputs is None) != (n_inputs == 0):
-        raise ValueError(f"the equations have {n_inputs} inputs; give them as `u` if there are any, and only then")
+        raise ValueError(
+            f"the equations have {counted(n_inputs, 'input')}; give them as `u` if there are any, and only then"
+        )
     if inputs is None:
         return None
     if callable(inputs):

@@ -267,9 +267,17 @@ class Term:
     # Writing: given are the names of the states, or those of the fields and of the axes.
 
     def name(self, *names: Sequence[str]) -> str:
-        """Return the name that users of PySINDy know: `1`, `x`, `x^2 y`, `x sin(y)`."""
-        parts = [factor.written("name", *names) + (f"^{e}" if e > 1 else "") for factor, e in self.factors]
-        return " ".join(parts) or "1"
+        """Return the name that users of PySINDy know: `1`, `x`, `x^2 y`, `x sin(y)`.
+
+        Where a factor is several words, as in `(wind speed)^2 · height`, dots stand between factors.
+        """
+        words = [factor.written("name", *names) for factor, _ in self.factors]
+        spaced = any(" " in word for word in words)
+        parts = [
+            f"({word})^{e}" if e > 1 and " " in word else f"{word}^{e}" if e > 1 else word
+            for word, (_, e) in zip(words, self.factors, strict=True)
+        ]
+        return (" · " if spaced else " ").join(parts) or "1"
 
     def latex(self, *names: Sequence[str]) -> str:
         """Return the LaTeX form."""

@@ -5,6 +5,7 @@ projected out) and r_ij their correlations:
 
 - few rows: fewer than five degrees of freedom are left for σ², whose relative error √(2/ν) is then above 63 %;
 - tiny noise: σ² is at its floor, 1e-16 of the mean square of y, below which rounding error decides;
+- redundant: a column in `always_keep` that is a sum of those before it;
 - near duplicates: |r_ij| > .999 between two columns that were both kept;
 - alternatives: a dropped column j with |r_ij| > .95 to a kept one, such that j in place of i raises
   m ln RSS (or RSS/σ², σ² known) by less than 2.
@@ -14,6 +15,8 @@ A prediction is looked at before it is made: values beyond the range of the rows
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +28,7 @@ from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
+from ardea.names import counted
 
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
 FEW_DEGREES = 5
@@ -79,6 +83,17 @@ class ExtrapolationWarning(AdviceWarning):
 
 
 Advice = tuple[str, type[Warning]]
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line outside the package that asked for something.
+
+    `functools` stands between a fitted attribute that is computed when it is read and the line that reads it.
+    """
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("ardea.", "functools")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 @dataclass(frozen=True)
@@ -151,13 +166,13 @@ def fit_advice(
     passed = collapsed and not fit.posterior.active.size  # a search on few rows may end without any term after it
     if (advice := STATUS_ADVICE.get(fit.status)) is not None and not passed:
         differ = problem.n_distinct + coordinates.flat_rank
-        rows = f"{m:g} rows" + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
-        text = advice.format(gap=fit.kkt_gap, terms=_counted(k), rows=rows, **limits)
+        rows = counted(m, "row") + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
+        text = advice.format(gap=fit.kkt_gap, terms=counted(k, "term"), rows=rows, **limits)
         return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
     if m <= k + 1 and m < coordinates.n_samples:
         text = (
-            f"The weights add up to {m:g} rows for {k} terms. Weights are counts: if yours are relative, "
-            "scale them to add up to the number of independent rows (docs/warnings/collapse)."
+            f"The weights add up to {counted(m, 'row')} for {counted(k, 'term')}. Weights are counts: if yours are "
+            "relative, scale them to add up to the number of independent rows (docs/warnings/collapse)."
         )
         return [(text, CollapseWarning)]
     if problem.total == 0:
@@ -165,6 +180,7 @@ def fit_advice(
         return [(text, ConstantTargetWarning)]
     told = [] if known_noise else _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
     told += _on_weak_evidence(problem, k) if fit.status is Status.WEAK else []
+    told += _on_redundant_columns(coordinates, names)
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
 
 
@@ -174,7 +190,7 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
         return []
     n_terms = fit.posterior.active.size + coordinates.flat_rank
     text = (
-        f"{n_terms} {'term leaves' if n_terms == 1 else 'terms leave'} {degrees:g} degrees of freedom for the noise "
+        f"{counted(n_terms, 'term leaves', 'terms leave')} {counted(degrees, 'degree')} of freedom for the noise "
         "variance: intervals and the number of false terms are guesses. Add rows, or give noise_variance "
         "(docs/warnings/few_rows)."
     )
@@ -183,15 +199,11 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
 
 def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
     text = (
-        f"The evidence that anything explains y is weak: among {problem.n_candidates} columns of noise some would now "
-        f"and then do as well as the {_counted(n_terms)} kept. The estimates were shrunk. Do not read "
-        "the choice as a finding; add rows, or leave out columns (docs/warnings/weak_evidence)."
+        f"The evidence that anything explains y is weak: among {counted(problem.n_candidates, 'column')} of noise "
+        f"some would now and then do as well as the {counted(n_terms, 'term')} kept. The estimates were shrunk. Do not "
+        "read the choice as a finding; add rows, or leave out columns (docs/warnings/weak_evidence)."
     )
     return [(text, WeakEvidenceWarning)]
-
-
-def _counted(n_terms: int) -> str:
-    return f"{n_terms} term" + ("s" if n_terms != 1 else "")
 
 
 def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
@@ -215,6 +227,20 @@ def _on_held_noise(problem: Problem, fit: Fit) -> list[Advice]:
         "give noise_variance (docs/warnings/collapse)."
     )
     return [(text, CollapseWarning)]
+
+
+def _on_redundant_columns(coordinates: Coordinates, names: Sequence[str]) -> list[Advice]:
+    redundant = [names[int(j)] for j in coordinates.flat.redundant]
+    if not redundant:
+        return []
+    beside = "the intercept and " * coordinates.flat.intercept
+    text = (
+        f"{', '.join(redundant[:NAMED])}{', …' * (len(redundant) > NAMED)} in always_keep: beside {beside}the columns "
+        "kept before, nothing is left to say (a constant column says what the intercept says, a copy what its original "
+        "says). The coefficient was set to zero. Leave such columns out "
+        "(docs/warnings/duplicate_columns)."
+    )
+    return [(text, DuplicateColumnsWarning)]
 
 
 def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, names: Sequence[str]) -> list[Advice]:

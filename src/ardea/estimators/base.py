@@ -6,7 +6,6 @@ all come from the equations.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -25,7 +24,7 @@ from ardea.core.implicit import Operator
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, Left, kept_terms
-from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice
+from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice, warn_caller
 from ardea.estimators.dependence import ROW_KINDS, RowKind, dependence_advice, independent_rows
 from ardea.estimators.inputs import (
     CheckedRows,
@@ -38,7 +37,7 @@ from ardea.estimators.inputs import (
     meet_columns,
 )
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
-from ardea.names import ColumnNames, default_names
+from ardea.names import ColumnNames, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
 from ardea.show.answers import Answers
 from ardea.show.report import ShowsFit
@@ -139,12 +138,11 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
             raise ValueError(f"rows={self.rows!r} needs all rows at once: use fit.")
         stream: CompressedRows | None = self.__dict__.get("_stream")
         if stream is None and "equations_" in self.__dict__:
-            warnings.warn(
+            text = (
                 "partial_fit begins a new stream: the rows given to fit() are not part of it. Pass them through "
-                "partial_fit too if they should be.",
-                UserWarning,
-                stacklevel=2,
+                "partial_fit too if they should be."
             )
+            warn_caller(text, UserWarning)
         rows = checked_rows(self, X, y, sample_weight, first=stream is None)
         self._checked(rows.n_columns)
         block = rows.compressed()
@@ -207,9 +205,6 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         lambda one: one.kept.prior_variances(one.n_candidates), "Prior variances γ; infinite for `always_keep`."
     )
     log_evidence_ = _of_each(lambda one: one.kept.log_evidence, "Logarithm of the evidence.")
-
-    def _stacked(self, values: list[Any]) -> Any:
-        return values[0] if self._one_target else np.array(values)
 
     def _names(self) -> Sequence[str]:
         """Return the names of the columns, x0, x1, … where there are none."""
@@ -306,11 +301,12 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         )
         for text, category in [*told, *also]:
             self.warnings_.append(where + text)
-            warnings.warn(where + text, category, stacklevel=5)
+            warn_caller(where + text, category)
         if self.verbose:
             k = fit.posterior.active.size + coordinates.flat.kept.size
             print(
-                f"{where or type(self).__name__ + ': '}{fit.n_iter} steps, {k} terms, kkt_gap {fit.kkt_gap:.1e}, "
+                f"{where or type(self).__name__ + ': '}{counted(fit.n_iter, 'step')}, {counted(k, 'term')}, kkt_gap "
+                f"{fit.kkt_gap:.1e}, "
                 f"{fit.status.value}"
             )
 
@@ -365,7 +361,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         if (fitted := self.__dict__.get("_ranges")) is not None:
             met = reduce(merged_ranges, (ranges_of(block[:, support]) for block in blocks))
             if advice := extrapolation_advice(fitted[:, support], met, [self._names()[int(j)] for j in support]):
-                warnings.warn(advice, ExtrapolationWarning, stacklevel=3)
+                warn_caller(advice, ExtrapolationWarning)
         return blocks
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:

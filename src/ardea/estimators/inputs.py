@@ -29,13 +29,12 @@ from ardea.core.compression import (
 )
 from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
+from ardea.estimators.unsound import as_numbers, listed, not_finite, not_numbers, words
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
-from ardea.names import default_names
+from ardea.names import counted, default_names
 from ardea.priors import Convex, Prior
 
-# Columns named in one message: a convention.
-MOST_NAMED = 5
 # Squares of smaller numbers lose digits, and vanish below 1e-162; y is held to the same bound.
 SMALLEST_COLUMN = 1e-150
 
@@ -131,9 +130,9 @@ class CheckedRows:
         if tiny.size == 0:
             return
         names = default_names(self.n_columns) if self.names is None else self.names
-        listed = _listed([str(names[int(j)]) for j in tiny])
+        named = listed([str(names[int(j)]) for j in tiny])
         raise ValueError(
-            f"No number is above {SMALLEST_COLUMN:g} in the columns {listed}: their squares are lost to "
+            f"No number is above {SMALLEST_COLUMN:g} in the columns {named}: their squares are lost to "
             "rounding. Give these columns in another unit, or leave them out."
         )
 
@@ -159,7 +158,9 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
-    y = np.asarray(y, dtype=np.float64)
+    if (numbers := as_numbers(y)) is None:
+        raise ValueError(words("y", y))
+    y = numbers
     names = getattr(model, "feature_names_in_", None)
     rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1, names=names, single=is_single(X))
     if groups is not None:
@@ -171,7 +172,9 @@ def _checked_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the group of every row, numbered from 0."""
     labels = np.asarray(groups)
     if labels.shape != (n_rows,):
-        raise ValueError(f"groups has the shape {labels.shape}, and X has {n_rows} rows: give one label for every row.")
+        raise ValueError(
+            f"groups has the shape {labels.shape}, and X has {counted(n_rows, 'row')}: give one label for every row."
+        )
     missing = [label is None or label != label for label in labels.tolist()]
     if any(missing):
         raise ValueError(f"groups has no label for row {missing.index(True)}: give one for every row.")
@@ -181,6 +184,8 @@ def _checked_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
 def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, Any, Array | None]:
     """Return X and y as numbers, and the range of every column."""
     for name, data in (("X", X), ("y", y)):
+        if isinstance(data, str):
+            raise ValueError(f"{name}={data!r} is a text: give the numbers themselves, such as table[{data!r}].")
         _refuse_masks_and_dates(name, data)
     if isinstance(X, Operator):
         y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
@@ -201,7 +206,9 @@ def checked_new_rows(model: Any, X: Any) -> Any:
     if isinstance(X, Operator):
         if X.shape[1] == model.n_features_in_:
             return X
-        raise ValueError(f"The operator has {X.shape[1]} columns; the model was fitted to {model.n_features_in_}.")
+        raise ValueError(
+            f"The operator has {counted(X.shape[1], 'column')}; the model was fitted to {model.n_features_in_}."
+        )
     _refuse_masks_and_dates("X", X)
     X = _validated(model, X, first=False)
     return X.tocsr() if sparse.issparse(X) else X
@@ -220,14 +227,14 @@ def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:
     Words and dates in a data frame are refused (some would turn into numbers), and it is said where NaN and infinity
     are.
     """
-    if advice := _not_numbers("X", X) or _not_numbers("y", target.get("y")):
+    if advice := not_numbers("X", X) or not_numbers("y", target.get("y")):
         raise ValueError(advice)
     try:
         types = (np.float64, np.float32)
         return validate_data(model, X, reset=first, accept_sparse=("csr", "csc"), dtype=types, **target)
-    except ValueError as error:
-        advice = _not_finite("X", X) or _not_finite("y", target.get("y"))
-        if advice is None:
+    except (TypeError, ValueError) as error:
+        found = (tell(*one) for tell in (not_finite, words) for one in (("X", X), ("y", target.get("y"))))
+        if (advice := next(filter(None, found), None)) is None:
             raise
         raise ValueError(advice) from error
 
@@ -282,7 +289,7 @@ def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:
         return
     repeated = [str(name) for name, count in Counter(columns).items() if count > 1]
     raise ValueError(
-        f"Several columns of X have the same name: {_listed(repeated)}. Rename them, so that results can be told "
+        f"Several columns of X have the same name: {listed(repeated)}. Rename them, so that results can be told "
         "apart, or pass X.to_numpy()."
     )
 
@@ -292,8 +299,8 @@ def _refuse_masks_and_dates(what: str, data: Any) -> None:
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         first = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(data))[0])
         raise ValueError(
-            f"{what} has {np.ma.count_masked(data)} masked cells, the first at {first}: these values are missing. "
-            f"Leave their rows out, or fill the cells ({what}.filled(…))."
+            f"{what} has {counted(int(np.ma.count_masked(data)), 'masked cell')}, the first at {first}: what is "
+            f"masked is missing. Leave such rows out, or fill the cells ({what}.filled(…))."
         )
     if _holds_dates(data):
         raise ValueError(
@@ -321,67 +328,6 @@ def _holds_dates(data: Any) -> bool:
 def _is_date(value: Any) -> bool:
     return isinstance(value, np.datetime64 | np.timedelta64 | date | time | timedelta) or (
         type(value).__name__ == "Period"  # of pandas, which is not loaded for this
-    )
-
-
-def _not_numbers(what: str, data: Any) -> str | None:
-    """Name the columns of a data frame that hold text or dates."""
-    if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
-        return None
-    kinds = enumerate(zip(data.columns, data.dtypes, strict=True))
-    strange = [str(name) for j, (name, kind) in kinds if not _is_numeric(_column(data, j), kind)]
-    if not strange:
-        return None
-    return (
-        f"Not numbers: the columns {_listed(strange)} of {what}. Drop them ({what}.drop(columns=[…])), or turn them "
-        "into numbers first."
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first of some names for a message."""
-    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-
-
-def _column(data: Any, j: int) -> Any:
-    """Return a column of a pandas or polars frame by its place."""
-    return data.iloc[:, j] if hasattr(data, "iloc") else data[:, j]
-
-
-def _is_numeric(column: Any, kind: Any) -> bool:
-    if hasattr(kind, "is_numeric"):  # polars
-        return bool(kind.is_numeric() or str(kind) == "Boolean")
-    if getattr(kind, "kind", "O") in "biuf":
-        return True
-    try:
-        np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return getattr(kind, "kind", "O") == "O"
-
-
-def _not_finite(what: str, data: Any) -> str | None:
-    """Say where the first NaN or infinity is, and in how many rows there are any."""
-    if np.iscomplexobj(data):
-        return None
-    try:
-        values = np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    if values.ndim not in (1, 2) or values.size == 0:
-        return None
-    unsound = ~np.isfinite(values.reshape(len(values), -1))
-    if not unsound.any():
-        return None
-    row, column = np.argwhere(unsound)[0]
-    names = getattr(data, "columns", None)
-    name = "" if values.ndim == 1 else f", column {str(names[column]) if names is not None else int(column)!r}"
-    kind = "NaN" if np.isnan(values.reshape(len(values), -1)[row, column]) else "infinity"
-    count = int(unsound.any(axis=1).sum())
-    rows = "in this row only" if count == 1 else f"{count} rows have such cells"
-    return (
-        f"Input {what} contains NaN or infinity: {kind} in row {row}{name}; {rows}. Leave those rows out "
-        "(X.dropna() in pandas), or fill the cells."
     )
 
 
@@ -421,7 +367,8 @@ def checked_strength(name: str, value: Any, n_columns: int, zero_allowed: bool, 
     array = np.asarray(value, dtype=float)
     if array.shape not in {(), (n_columns,)}:
         raise ValueError(
-            f"{name} has shape {array.shape}, but X has {n_columns} columns: give one number, or one per column."
+            f"{name} has shape {array.shape}, but X has {counted(n_columns, 'column')}: give one number, or one per "
+            "column."
         )
     if np.isnan(array).any() or (array < 0).any() or (not infinity_allowed and np.isinf(array).any()):
         allowed = "infinite or finite" if infinity_allowed else "finite"
@@ -455,7 +402,7 @@ def checked_keep(always_keep: Any, n_columns: int, names: NDArray[Any] | None) -
         ) from None
     if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
         if len(entries) != n_columns:
-            raise ValueError(f"The mask always_keep has length {len(entries)}; X has {n_columns} columns.")
+            raise ValueError(f"The mask always_keep has length {len(entries)}; X has {counted(n_columns, 'column')}.")
         return [int(j) for j in np.flatnonzero(entries)]
     return sorted({_column_number(entry, n_columns, names) for entry in entries})
 
@@ -469,5 +416,5 @@ def _column_number(entry: Any, n_columns: int, names: NDArray[Any] | None) -> in
         return known.index(entry)
     number = int(entry) if isinstance(entry, Integral) and not isinstance(entry, bool) else n_columns
     if not -n_columns <= number < n_columns:
-        raise ValueError(f"always_keep has {entry!r}; X has {n_columns} columns, numbered from 0.")
+        raise ValueError(f"always_keep has {entry!r}; X has {counted(n_columns, 'column')}, numbered from 0.")
     return number % n_columns

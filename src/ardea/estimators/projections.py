@@ -36,6 +36,7 @@ from scipy import linalg, sparse
 from ardea.core.compression import CompressedRows, triangle
 from ardea.core.problem import EPS, Array
 from ardea.estimators.inputs import checked_positive
+from ardea.names import counted
 
 # What a projection keeps of some rows: C_b times the rows of [1 Θ Y], and the key of every row kept (`RowSample`), the
 # diagonal of CCᵀ so far (`SparseSigns`) or the number of rows so far (`OwnMatrix`).
@@ -143,7 +144,7 @@ class OwnMatrix(Projection):
         """Return the columns of C that belong to the rows, times the rows."""
         stop, width = start + len(rows), self.matrix.shape[1]
         if stop > width:
-            raise ValueError(f"The matrix has {width} columns, but there are more rows than that.")
+            raise ValueError(f"The matrix has {counted(width, 'column')}, but there are more rows than that.")
         _, C = self._factors
         return C[:, start:stop] @ rows, np.array(len(rows))
 
@@ -151,7 +152,9 @@ class OwnMatrix(Projection):
         """Return the whitened rows."""
         rows, count = part
         if count != self.matrix.shape[1]:
-            raise ValueError(f"The matrix has {self.matrix.shape[1]} columns, but there are only {count} rows.")
+            raise ValueError(
+                f"The matrix has {counted(self.matrix.shape[1], 'column')}, but the number of rows is {count}."
+            )
         return np.asarray(self._factors[0] @ rows)
 
     @cached_property

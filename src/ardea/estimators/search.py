@@ -23,7 +23,6 @@ are not fitted; the path repeats that model for them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -42,13 +41,18 @@ from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation
+from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD, predicted
 from ardea.estimators.grids import grid_of, is_number, name_of_strength
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
+from ardea.names import counted
 from ardea.show import fits
+from ardea.show.answers import Answers
 from ardea.show.report import ShowsFit
 
+# Rows to fit, and rows left out.
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 RSS_CRITERIA: tuple[Criterion, ...] = ("aic", "bic", "ebic", "ebic2")
 EVIDENCE_CRITERIA: tuple[Criterion, ...] = ("evidence", "aicc")
 CRITERIA = (*EVIDENCE_CRITERIA, *RSS_CRITERIA, "cv", "stability", "oracle")
@@ -118,7 +122,7 @@ class Path(dict[str, Any]):
 
 
 @dataclass(eq=False, repr=False)
-class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
+class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
     """Fit an estimator at every strength of a grid and keep the best by a criterion that needs no truth.
 
     One compression serves all; the thresholding methods and ARDr share their first fit.
@@ -198,7 +202,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X, y, sample_weight, groups
-            As for the estimators; one target.
+            As for the estimators; one target. A splitter `cv` gets the groups.
 
         Returns
         -------
@@ -207,6 +211,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         models = self._checked_models()
         rows = self._checked_rows(X, y, sample_weight, groups)
         truth = self._checked_truth(rows.n_columns)
+        splits = self._splits(rows, groups) if self.criterion == "cv" else []
         candidates = self._candidates(models, rows.n_columns)
         for candidate in candidates:
             candidate.model._like(self, rows)
@@ -215,14 +220,14 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         told: list[str] = []
         known = [_row(entry) for entry in entries]
         table = {name: np.array([row[name] for row in known]) for name in known[0]}
-        path = Path(table, **self._scored(table, entries, rows, truth, told))
+        path = Path(table, **self._scored(table, entries, rows, splits, truth, told))
         if not path["eligible"].any():
             told.append(NONE_ELIGIBLE)
         entry = entries[path.best]
         entry.candidate.model._adopt(entry.rows, [entry.problem], entry.coordinates, [entry.fit])
         self._set_attributes(path, [candidate.parameters for candidate in candidates], entry.candidate.model, told)
         for text in told:
-            warnings.warn(text, UserWarning, stacklevel=2)
+            warn_caller(text, UserWarning)
         return self
 
     def _checked_models(self) -> list[BaseARD]:
@@ -265,7 +270,10 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         several = isinstance(self.estimator, list | tuple)
         grids = self.strengths if several and self.strengths is not None else [self.strengths] * len(models)
         if len(grids) != len(models):
-            raise ValueError(f"strengths has {len(grids)} entries for {len(models)} estimators: give one for each.")
+            raise ValueError(
+                f"strengths has {counted(len(grids), 'entry', 'entries')} for {counted(len(models), 'estimator')}: "
+                "give one for each."
+            )
         candidates = []
         for number, (model, grid) in enumerate(zip(models, grids, strict=True)):
             for parameters in grid_of(model, grid, n_columns):
@@ -279,6 +287,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         table: dict[str, Any],
         entries: list[Entry],
         rows: CheckedRows,
+        splits: list[Split],
         truth: NDArray[np.bool_] | None,
         told: list[str],
     ) -> dict[str, Any]:
@@ -293,7 +302,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         if truth is not None:
             score, eligible = (table["support"] != truth).sum(axis=1).astype(float), np.ones_like(eligible)
         elif self.criterion == "cv":
-            errors = self._split_errors(entries, rows)
+            errors = self._split_errors(entries, rows, splits)
             score = _one_standard_error(errors, table["k"], eligible)
         else:
             score = -self._stability(entries, rows) if self.criterion == "stability" else table[self.criterion]
@@ -301,7 +310,7 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
 
     def _set_attributes(self, path: Path, params: list[dict[str, Any]], best: BaseARD, told: list[str]) -> None:
         """Set the fitted attributes, given the path, what was varied, the best model (fitted) and what was told."""
-        self.path_, self.best_index_, self.best_estimator_ = path, path.best, best
+        self.path_, self.best_index_, self.best_estimator_, self._one_target = path, path.best, best, True
         self.best_strength_ = float(path["strength"][path.best])
         self.best_params_, self.cv_results_ = params[path.best], _results(path, params)
         self.coef_, self.intercept_ = best.coef_, best.intercept_
@@ -327,21 +336,20 @@ class ARDSearch(ShowsFit, RegressorMixin, BaseEstimator):
         paths = jobs(delayed(run)(subset) for subset in subsets)
         return list(self._shown(paths, self.criterion, " paths", len(subsets)))
 
-    def _split_errors(self, entries: list[Entry], rows: CheckedRows) -> Array:
+    def _split_errors(self, entries: list[Entry], rows: CheckedRows, splits: list[Split]) -> Array:
         """Return the mean squared error of every model on every block of rows left out."""
-        splits = self._splits(rows)
         paths = self._resampled(entries, [train for train, _ in splits])
         pairs = zip(paths, splits, strict=True)
         return np.array([[_error(entry.equation, rows, out) for entry in path] for path, (_, out) in pairs]).T
 
-    def _splits(self, rows: CheckedRows) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def _splits(self, rows: CheckedRows, groups: Any) -> list[Split]:
         """Return the rows to fit and those left out: blocks of the rows that count, or what a splitter says of all."""
         from sklearn.model_selection import check_cv  # half of the time to load this file
 
         if rows.used is None or isinstance(self.cv, Integral):
-            return list(check_cv(self.cv).split(rows.X, rows.Y[:, 0]))
+            return list(check_cv(self.cv).split(rows.X, rows.Y[:, 0], rows.groups))
         places = np.cumsum(rows.used) - 1
-        splits = check_cv(self.cv).split(np.empty((rows.used.size, 1)))
+        splits = check_cv(self.cv).split(np.empty((rows.used.size, 1)), groups=groups)
         return [tuple(places[part[rows.used[part]]] for part in split) for split in splits]
 
     def _stability(self, entries: list[Entry], rows: CheckedRows) -> Array:

@@ -202,7 +202,7 @@ class Task:
         return fit
 
     def vetted(self, fit: Fit, wish: Wish, again: Callable[[list[int], Fit], Fit]) -> Fit:
-        """Return a calibrated fit without columns that are together no more than chance: `again` fits the others."""
+        """Return a calibrated fit without columns that are together no more than chance; `again` goes on."""
         barred: list[int] = []
         while self.noise_variance is None and wish.calibrated and (kept := fit.posterior.active).size:
             post = self.run(self.problem.restrict(kept), fit.noise).posterior
@@ -210,7 +210,7 @@ class Task:
             if not drop.any():
                 break
             barred.extend(kept[post.active[drop]].tolist())
-            fit = again(barred, fit).after(fit)
+            fit = again(barred, fit)
         return fit
 
     def screened(self, false_terms: float) -> Fit:
@@ -349,7 +349,7 @@ def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
 def inflated(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """ARDvi (Alg. 2)."""
     first = task.run_inflated(wish.strength, wish.false_terms, near)
-    return task.vetted(first, wish, lambda barred, at: task.run_inflated(None, wish.false_terms, at, barred))
+    return task.vetted(first, wish, lambda barred, at: task.run_inflated(None, wish.false_terms, at, barred).after(at))
 
 
 def _thresholded(

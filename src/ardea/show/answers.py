@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.problem import Array
 from ardea.equation import WEAK, Equation, IntervalKind, KeptTerms, python_function
 from ardea.names import printable, rounded
+from ardea.rates import NO_PRUNING_RATE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,22 @@ INTERVALS: dict[IntervalKind, str] = {
     "selective": "intervals of least squares that allow for the choice of the terms",
 }
 OFTEN_SMALLER = "such terms are kept where chance made them large, and are often smaller than shown"
+
+
+def beyond_ceiling(model: Any) -> str:
+    """Return a sentence where more false terms were asked for than a calibrated strength can let through, else "".
+
+    No method keeps a column with |t| < 1, so that each of those that explain nothing is kept with probability .317 at
+    most (`rates.rate_for`).
+    """
+    equation, asked = model.equations_[0], getattr(model, "false_terms", None)
+    if asked is None or (equation.kept.rate or 0.0) < NO_PRUNING_RATE:
+        return ""
+    columns = equation.n_candidates - equation.kept.flat.kept.size
+    return (
+        f"false_terms = {asked:g} is out of reach: no column with |t| < 1 is ever kept, so that if none of the "
+        f"{columns} columns mattered, {NO_PRUNING_RATE * columns:.2g} of them would be kept on average"
+    )
 
 
 def to_arviz(equations: Sequence[Equation], n_draws: int = 1000, random_state: Any = None) -> Any:
@@ -162,7 +179,10 @@ class Answers:
     equations_: Any
     n_features_in_: int
     _one_target: bool
-    _stacked: Any
+
+    def _stacked(self, values: list[Any]) -> Any:
+        """Return the value of the one target, or those of all."""
+        return values[0] if self._one_target else np.array(values)
 
     def credible_interval(self, level: float = 0.95, kind: IntervalKind = "posterior") -> Array:
         """Return lower and upper ends of every coefficient's interval, zeros for dropped terms.
@@ -209,14 +229,15 @@ class Answers:
         kept = sum(len(one.support) for one in self.equations_)
         sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
         count = f"{kept} of {len(self.equations_) * self.n_features_in_} terms kept"
-        return Summary(table, f"{type(self).__name__}: {count}, noise σ = {sigma}; {INTERVALS[kind]}{self._weak(kind)}")
+        said = f"{type(self).__name__}: {count}, noise σ = {sigma}; {INTERVALS[kind]}"
+        return Summary(table, ".\n".join(filter(None, [said, self._weak(kind), beyond_ceiling(self)])))
 
     def _weak(self, kind: IntervalKind) -> str:
         """Return what is to be said of terms so weak that only chance made them large enough to be kept."""
         weak = sum(len(one.weak_terms) for one in self.equations_)
         if not weak or kind == "selective":
             return ""
-        return f".\n|t| < {WEAK:g} in {weak} of them: {OFTEN_SMALLER} (kind='selective' allows for that)"
+        return f"|t| < {WEAK:g} in {weak} of them: {OFTEN_SMALLER} (kind='selective' allows for that)"
 
     def to_arviz(self, n_draws: int = 1000, random_state: Any = None) -> Any:
         """Return posterior draws for ArviZ; see :func:`ardea.show.answers.to_arviz`."""

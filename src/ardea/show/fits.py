@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea import rates
 from ardea.core.problem import Array, Index
 from ardea.equation import Equation
-from ardea.names import rounded
+from ardea.names import counted, rounded
 from ardea.show import canvas
 
 # A convention: numbers that differ more than this in size are not drawn on one axis.
@@ -249,7 +249,7 @@ def plot_path(search: Any, ax: Any = None) -> Any:
     ax.yaxis.get_major_locator().set_params(integer=True)
     right.set_ylabel(f"{search.criterion} (smaller is better)")
     at = f"{path['varied'][best]} = {path['strength'][best]:.3g}"
-    told = f"{path['k'][best]} terms at {at} have the best {search.criterion}"
+    told = f"{counted(int(path['k'][best]), 'term')} at {at}: the best {search.criterion}"
     return canvas.finished(ax, told, legend=True, right=right, ylabel="terms kept")
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from ardea.core.problem import Array
 from ardea.equation import CLOSE, WEAK, Equation
-from ardea.names import printable, rounded
+from ardea.names import counted, printable, rounded
 from ardea.show.answers import OFTEN_SMALLER
 from ardea.show.canvas import figure_bytes
 from ardea.show.fits import autocorrelation
@@ -108,7 +108,7 @@ def doubts_of_residuals(residual: Array, left: str) -> list[str]:
 def far_rows(residual: Array, left: str) -> list[str]:
     """Return how many residuals, in units of their standard deviation, are too large to be noise."""
     far = int(np.sum(np.abs(residual) > FAR_OUT))
-    rows = "1 row lies" if far == 1 else f"{far} rows lie"
+    rows = counted(far, "row lies", "rows lie")
     off = f"{rows} more than {FAR_OUT:g} standard deviations from the model of {left}"
     return [f"{off}: look for wrong entries or rare events."] if far else []
 

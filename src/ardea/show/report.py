@@ -27,7 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 from ardea import __version__
 from ardea.core.problem import Array
 from ardea.equation import Equation
+from ardea.names import counted
 from ardea.show import fits, motion
+from ardea.show.answers import beyond_ceiling
 from ardea.show.canvas import percent
 from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, render, svg, term_rows, unique
 from ardea.tables.writing import write_whole
@@ -296,7 +298,7 @@ def _strength_told(model: Any) -> str:
     if hasattr(model, "path_"):
         said = [f"{name} = {_short(value)}" for name, value in model.best_params_.items()]
         at = f": {', '.join(said)}" if said else ""
-        return f"Chosen among {len(model.path_['k'])} models by the smallest “{model.criterion}”{at}."
+        return f"Chosen among {counted(len(model.path_['k']), 'model')} by the smallest “{model.criterion}”{at}."
     if getattr(model, "form_", None) == "trajectory":
         return (
             "Sets of terms were compared by the likelihood of the samples, less a price per term that chance pays for "
@@ -313,7 +315,11 @@ def _strength_told(model: Any) -> str:
     strength = getattr(model, name)
     if name != "false_terms" and not isinstance(strength, str):
         return f"At {name} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
-    chance = percent(float(f"{model.false_terms / columns:.2g}"))
+    if beyond := beyond_ceiling(model):
+        return f"{beyond}."
+    equation = model.equations_[0]
+    columns -= equation.kept.flat.kept.size
+    chance = percent(float(f"{equation.kept.rate:.2g}"))
     kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
     return f"If none of the {columns} columns mattered, {kept}."
 

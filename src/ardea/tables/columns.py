@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
+from ardea.names import counted
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
@@ -386,7 +387,7 @@ def uneven_or_wrong(table: Table, names: Sequence[str]) -> list[str]:
     numbers = dict.fromkeys(names, 0)
     for line, row in table.numbered_rows():
         if len(row) != table.width:
-            found.append((line, f"line {line}: {len(row)} columns, but the first line has {table.width}"))
+            found.append((line, f"line {line}: {counted(len(row), 'column')}, but the first line has {table.width}"))
             continue
         for j, name in used:
             if notation_of(row[j]):

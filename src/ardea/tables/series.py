@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
+from ardea.names import counted
 from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, dates_by_order, is_numeric, texts_of
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
@@ -65,7 +66,7 @@ class Series:
             grid = " × ".join(str(points.size) for points in self.space)
             return f"field {shown} on {grid} points at {np.size(self.t)} times"
         series = self.x if isinstance(self.x, list) else [self.x]
-        text = f"{sum(map(len, series))} rows of {len(states)} state{'s' * (len(states) > 1)} ({shown})"
+        text = f"{counted(sum(map(len, series)), 'row')} of {counted(len(states), 'state')} ({shown})"
         text += f", {self.n_inputs} input{'s' * (self.n_inputs > 1)}" if self.n_inputs else ""
         return text + (f" in {len(series)} series" if len(series) > 1 else "")
 
