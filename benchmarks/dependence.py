@@ -176,7 +176,8 @@ def report(results: dict[str, Any]) -> str:
         "`python -m benchmarks.dependence`."
     )
     titles = {"series": "Series", "groups": "Groups", "unequal": "Errors of unequal size"}
-    parts = [f"## {title}\n\n{table(records, kind)}" for kind, title in titles.items()]
+    kinds = dict.fromkeys(record["kind"] for record in records)
+    parts = [f"## {titles[kind]}\n\n{table(records, kind)}" for kind in kinds]
     return "\n\n".join([first, *parts])
 
 

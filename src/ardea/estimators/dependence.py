@@ -67,8 +67,8 @@ NEIGHBOURS = 0.3
 # False terms, relative to those asked for, from which unequal sizes are worth a word, and shuffles of errors over the
 # rows for which they are counted: conventions.
 WORTH_FALSE_TERMS, SHUFFLES = 1.6, 20
-# Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both do
-# (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
+# Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
+# do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
 FEW_GROUPS = 40
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 4096, 64
