@@ -1,10 +1,12 @@
-"""False terms and coverage of 95 % intervals where rows depend on each other, with and without `rows=`.
+"""False terms and coverage of 95 % intervals where rows depend on each other or have errors of unequal size.
 
-``python -m benchmarks.dependence [--trials 60] [--seed 1000] [--jobs 1]`` fits SparseARD to series (errors and columns
-are autoregressions of order 1) and to groups (errors and columns share a part within a group), saves the means and
-prints them as Markdown. About half an hour on one core. ``--table`` prints the saved results.
+``python -m benchmarks.dependence [--trials 60] [--seed 1000] [--jobs 1]`` fits SparseARD, with and without `rows=`, to
+series (errors and columns are autoregressions of order 1), to groups (errors and columns share a part within a group)
+and to rows with errors of unequal size, saves the means and prints them as Markdown. About an hour on one core.
+``--table`` prints the saved results.
 
-Three of the columns have coefficients of ±1; σ = 1. A fit warns if it says that rows depend on each other.
+Three of the columns have coefficients of ±1; σ = 1. With errors of unequal size they have t = 10 or so, or there are
+none at all. A fit warns if it says that rows depend on each other, or that errors are of unequal size.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import signal
 
 from ardea import SparseARD
-from ardea.estimators.advice import DependentRowsWarning
+from ardea.estimators.advice import DependentRowsWarning, UnequalErrorsWarning
 from benchmarks.process import ROOT, Record, trials_command
 from benchmarks.tables import markdown
 
@@ -31,6 +33,18 @@ SERIES = ((0.0, 0.9), (0.5, 0.9), (0.8, 0.9), (0.9, 0.9), (0.9, 0.0))
 # ρ of the errors and of the columns in groups of five rows; 1: columns that are constant within a group.
 GROUPS = ((0.0, 0.5), (0.5, 0.0), (0.5, 0.5), (0.5, 1.0))
 GROUP_SIZE = 5
+# Errors and columns where sizes are unequal, and where they are not.
+UNEQUAL = (
+    ("1 + x", "lognormal"),
+    ("exp(0.7 x)", "normal"),
+    ("t3", "lognormal"),
+    ("t3", "dummies"),
+    ("3 rows × 5", "3 rows × 10"),
+    ("normal", "lognormal"),
+    ("normal", "dummies"),
+)
+UNEQUAL_SHAPES = ((60, 5), (200, 20), (200, 100), (1000, 20))
+WARNINGS = (DependentRowsWarning, UnequalErrorsWarning)
 # Rows before a series begins, so that it is stationary: .9 to this power is 7e-10.
 BURN_IN = 200
 Array = NDArray[np.float64]
@@ -48,74 +62,108 @@ def in_groups(rho: float, shape: tuple[int, ...], rng: np.random.Generator) -> A
     return np.asarray(np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.normal(size=shape))
 
 
-def one_trial(kind: str, of_errors: float, of_columns: float, shape: tuple[int, int], seed: int) -> list[list[float]]:
+def of_unequal_size(errors: str, columns: str, shape: tuple[int, int], rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return columns, and errors with a mean square of one."""
+    m, d = shape
+    X, e = rng.normal(size=shape), rng.standard_t(3, size=m) / np.sqrt(3) if errors == "t3" else rng.normal(size=m)
+    if columns == "lognormal":
+        X = np.exp(X)
+    elif columns == "dummies":  # 2 to 5 % ones, two at least
+        X = (np.argsort(np.argsort(X, axis=0), axis=0) < np.maximum(2, rng.uniform(0.02, 0.05, size=d) * m)).astype(
+            float
+        )
+    elif columns == "3 rows × 10":
+        X[:3] *= 10
+    if errors == "3 rows × 5":
+        e[:3] *= 5
+    sizes = {"1 + x": 1 + X[:, 0], "exp(0.7 x)": np.exp(0.7 * X[:, 0])}.get(errors)
+    if sizes is not None:
+        e *= sizes / np.sqrt(np.mean(sizes**2))
+    return X, e
+
+
+def one_trial(kind: str, of_errors: Any, of_columns: Any, shape: tuple[int, int], n_true: int, seed: int) -> list[Any]:
     """Return false terms, intervals and those that hold the truth, and whether it warned, for every fit."""
     rng = np.random.default_rng([seed, *shape])
-    draw = autoregression if kind == "series" else in_groups
-    X, errors = draw(of_columns, shape, rng), draw(of_errors, shape[:1], rng)
-    coef = np.zeros(shape[1])
-    coef[:TRUE_TERMS] = rng.choice([-1.0, 1.0], size=TRUE_TERMS)
-    groups = np.arange(shape[0]) // GROUP_SIZE if kind == "groups" else None
+    coef, groups = np.zeros(shape[1]), None
+    if kind == "unequal":
+        X, errors = of_unequal_size(of_errors, of_columns, shape, rng)
+        size = 10 / np.sqrt(shape[0]) / X[:, :n_true].std(axis=0)
+    else:
+        draw, size = autoregression if kind == "series" else in_groups, 1.0
+        X, errors = draw(of_columns, shape, rng), draw(of_errors, shape[:1], rng)
+        groups = np.arange(shape[0]) // GROUP_SIZE if kind == "groups" else None
+    coef[:n_true] = rng.choice([-1.0, 1.0], size=n_true) * size
     found = []
-    for false_terms in FALSE_TERMS:
+    for false_terms in FALSE_TERMS[:1] if kind == "unequal" else FALSE_TERMS:
         for rows in ("independent", kind):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 model = SparseARD(false_terms=false_terms, rows=rows).fit(X, X @ coef + errors, groups=groups)
-            kept = np.flatnonzero(model.support_[:TRUE_TERMS])
-            low, high = model.credible_interval()[kept].T
+            kept = np.flatnonzero(model.support_[:n_true])
+            low, high = model.credible_interval()[kept].T if kept.size else np.empty((2, 0))
             held = int(((low <= coef[kept]) & (coef[kept] <= high)).sum())
-            warned = any(issubclass(one.category, DependentRowsWarning) for one in caught)
-            found.append([model.support_[TRUE_TERMS:].sum(), kept.size, held, warned])
+            warned = any(issubclass(one.category, WARNINGS) for one in caught)
+            found.append([model.support_[n_true:].sum(), kept.size, held, warned])
     return found
+
+
+def designs() -> list[tuple[Any, ...]]:
+    """Return kind, errors, columns, shape and number of true terms of every design."""
+    made: list[tuple[Any, ...]] = [("series", *phi, shape, TRUE_TERMS) for phi in SERIES for shape in SHAPES]
+    made += [("groups", *rho, shape, TRUE_TERMS) for rho in GROUPS for shape in SHAPES]
+    return made + [("unequal", *of, shape, k) for of in UNEQUAL for shape in UNEQUAL_SHAPES for k in (0, TRUE_TERMS)]
 
 
 def run(trials: int, seed: int, jobs: int) -> list[Record]:
     """Run everything, saying how far it is. Trial t uses the seed `seed` + t."""
-    designs = [("series", *phi) for phi in SERIES] + [("groups", *rho) for rho in GROUPS]
+    return [record for design in designs() for record in records_of(design, trials, seed, jobs)]
+
+
+def records_of(design: tuple[Any, ...], trials: int, seed: int, jobs: int) -> list[Record]:
+    """Run one design."""
+    kind, of_errors, of_columns, shape, n_true = design
+    found = Parallel(n_jobs=jobs)(delayed(one_trial)(*design, seed + t) for t in range(trials))
+    results = np.array(found, dtype=float)
+    asked = FALSE_TERMS[: results.shape[1] // 2]
     records: list[Record] = []
-    for kind, of_errors, of_columns in designs:
-        for shape in SHAPES:
-            job = delayed(one_trial)
-            found = Parallel(n_jobs=jobs)(job(kind, of_errors, of_columns, shape, seed + t) for t in range(trials))
-            results = np.array(found, dtype=float)
-            names = [(false_terms, rows) for false_terms in FALSE_TERMS for rows in ("independent", kind)]
-            for i, (false_terms, rows) in enumerate(names):
-                added, kept, held, warned = results[:, i].T
-                design = {"kind": kind, "errors": of_errors, "columns": of_columns, "shape": shape, "rows": rows}
-                records.append(
-                    design
-                    | {
-                        "asked": false_terms * (shape[1] - TRUE_TERMS) / shape[1],
-                        "false_terms": false_terms,
-                        "added": float(added.mean()),
-                        "added_error": float(added.std(ddof=1) / np.sqrt(trials)),
-                        "covered": float(held.sum() / kept.sum()),
-                        "missed": float(TRUE_TERMS - kept.mean()),
-                        "warned": float(warned.mean()),
-                    }
-                )
-            print(f"{kind} {of_errors:g} {of_columns:g}, {shape[0]} × {shape[1]}", flush=True)
+    for i, (false_terms, rows) in enumerate([(one, rows) for one in asked for rows in ("independent", kind)]):
+        added, kept, held, warned = results[:, i].T
+        said = {"kind": kind, "errors": of_errors, "columns": of_columns, "shape": shape, "rows": rows}
+        records.append(
+            said
+            | {
+                "true_terms": n_true,
+                "asked": false_terms * (shape[1] - n_true) / shape[1],
+                "false_terms": false_terms,
+                "added": float(added.mean()),
+                "added_error": float(added.std(ddof=1) / np.sqrt(trials)),
+                "covered": float(held.sum() / kept.sum()) if kept.sum() else None,
+                "missed": float(n_true - kept.mean()),
+                "warned": float(warned.mean()),
+            }
+        )
+    print(f"{kind} {of_errors} {of_columns}, {shape[0]} × {shape[1]}, {n_true} terms", flush=True)
     return records
 
 
 def table(records: list[Record], kind: str) -> str:
     """Return the table of series or of groups: a row per design, shape and number asked for."""
-    found = {
-        (r["errors"], r["columns"], *r["shape"], r["false_terms"], r["rows"]): r for r in records if r["kind"] == kind
-    }
+    keys = ("errors", "columns", "shape", "true_terms", "false_terms", "rows")
+    found = {tuple(str(r[one]) for one in keys): r for r in records if r["kind"] == kind}
     rows = []
     for *key, how in found:
         if how != "independent":
             continue
         left, right = found[*key, how], found[*key, kind]
         cells = [f"{one['added']:.2f} ± {one['added_error']:.2f}" for one in (left, right)]
-        shares = [f"{one['covered']:.1%}" for one in (left, right)]
-        design = [f"{key[0]:g}", f"{key[1]:g}", f"{key[2]} × {key[3]}", f"{left['asked']:.2f}"]
+        shares = ["–" if one["covered"] is None else f"{one['covered']:.1%}" for one in (left, right)]
+        shape = f"{left['shape'][0]} × {left['shape'][1]}"
+        design = [f"{left['errors']}", f"{left['columns']}", shape, f"{left['true_terms']}", f"{left['asked']:.2f}"]
         rows.append([*design, *cells, *shares, f"{left['warned']:.0%}"])
-    of = "φ" if kind == "series" else "ρ"
+    of = {"series": "φ of the ", "groups": "ρ of the ", "unequal": ""}[kind]
     fits = ["independent", kind]
-    header = [f"{of} of the errors", f"{of} of the columns", "rows × columns", "false terms asked"]
+    header = [f"{of}errors", f"{of}columns", "rows × columns", "true terms", "false terms asked"]
     header += [f'found, `rows="{one}"`' for one in fits] + [f'95 % intervals hold, `rows="{one}"`' for one in fits]
     return markdown([*header, "of the first, warned"], rows)
 
@@ -127,7 +175,9 @@ def report(results: dict[str, Any]) -> str:
         f"Means ± standard errors over {settings['trials']} draws from seed {settings['seed']} on. Made by "
         "`python -m benchmarks.dependence`."
     )
-    parts = [f"## {kind.capitalize()}\n\n{table(records, kind)}" for kind in ("series", "groups")]
+    titles = {"series": "Series", "groups": "Groups", "unequal": "Errors of unequal size"}
+    kinds = dict.fromkeys(record["kind"] for record in records)
+    parts = [f"## {titles[kind]}\n\n{table(records, kind)}" for kind in kinds]
     return "\n\n".join([first, *parts])
 
 

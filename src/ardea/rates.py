@@ -38,6 +38,8 @@ Method = Literal["vi", "r", "m", "l", "map"]
 METHODS: tuple[Method, ...] = ("vi", "r", "m", "l", "map")
 # P(|N(0,1)| > 1): the rate of plain ARD, above which no method but ARDvi (with α < 1) can go.
 NO_PRUNING_RATE = float(special.erfc(np.sqrt(0.5)))
+# What SparseARD allows by default: one false term in three models (a convention).
+DEFAULT_FALSE_TERMS = 0.3
 # Below this z(1 + t) the difference of two tails cancels; Gauss's rule of so many nodes has no error left there.
 SHORT_INTERVAL = 1.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)

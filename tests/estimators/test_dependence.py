@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 import ardea
 from ardea import ARD, ARDSearch, ARDvi, Operator, SparseARD
-from ardea.estimators.advice import DependentRowsWarning
-from ardea.estimators.dependence import GroupErrors, SeriesErrors, harm_by_groups, harm_in_order
+from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning
+from ardea.estimators.dependence import harm_by_groups, harm_in_order
+from ardea.estimators.errors import GroupErrors, SeriesErrors
 
 M, D = 120, 8
 
@@ -37,7 +38,7 @@ def series(seed, phi, m=M, d=D):
     return X, X[:, 0] - X[:, 1] + autoregression(phi, (m,), rng)
 
 
-def grouped(seed, rho, m=M, d=D, size=4):
+def grouped(seed, rho, m=M, d=D, size=3):
     """Return rows in groups with two true terms; half of the columns are constant within groups."""
     rng = np.random.default_rng(seed)
     codes = np.arange(m) // size
@@ -242,10 +243,18 @@ def test_dependent_rows_are_told_with_their_effective_number():
     assert 30 < model.effective_rows_ < 200
     assert "docs/warnings/dependent_rows" in model.warnings_[0]
     assert not told(SparseARD(rows="series"), X, y)
-    X, y, codes = grouped(1, 0.6, m=400)
+    X, y, codes = grouped(1, 0.6, m=400, size=4)
     with pytest.warns(DependentRowsWarning, match="rows of one group are correlated.*rows='groups'"):
         SparseARD().fit(X, y, groups=codes)
     assert not told(SparseARD(rows="groups"), X, y, groups=codes)
+
+
+def test_few_groups_are_told_where_columns_are_constant_within_them():
+    X, y, codes = grouped(3, 0.5, size=10)
+    with pytest.warns(FewRowsWarning, match="4 of the columns are constant within groups, so that 12 groups"):
+        SparseARD(rows="groups").fit(X, y, groups=codes)
+    told(model := SparseARD(rows="groups"), X[:, 1::2], y - X[:, 0], groups=codes)
+    assert not any("constant within groups" in text for text in model.warnings_)
 
 
 def test_dependence_that_harms_nothing_is_not_told():
@@ -296,7 +305,7 @@ def test_groups_are_routed():
 def test_what_cannot_be_made_independent_is_refused():
     X, y, codes = grouped(0, 0.5)
     cases = [
-        (lambda: SparseARD(rows="sorted").fit(X, y), "choose one of 'independent', 'series', 'groups'"),
+        (lambda: SparseARD(rows="sorted").fit(X, y), "choose one of 'independent', 'series', 'groups', 'unequal'"),
         (lambda: SparseARD(rows="groups").fit(X, y), "needs the groups"),
         (lambda: SparseARD(rows="series").partial_fit(X, y), "needs all rows at once"),
         (lambda: SparseARD(rows="series").fit(X, np.column_stack([y, y])), "one target"),
@@ -306,7 +315,7 @@ def test_what_cannot_be_made_independent_is_refused():
             "needs rows in memory",
         ),
         (lambda: SparseARD().fit(X, y, groups=codes[1:]), "one label for every row"),
-        (lambda: SparseARD().fit(X, y, groups=np.where(codes == 1, np.nan, codes)), "no label for row 4"),
+        (lambda: SparseARD().fit(X, y, groups=np.where(codes == 1, np.nan, codes)), "no label for row 3"),
     ]
     for call, text in cases:
         with pytest.raises(ValueError, match=text):

@@ -352,6 +352,24 @@ def test_memory_stays_within_the_bound(tmp_path):
 # Tables as laboratories write them
 
 
+def test_rows_left_out_end_a_series(tmp_path):
+    """Of their own label only; where nothing is left out, or rows are no series, labels stay as they are."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,who,y\n1,p,1\n2,q,2\n,p,3\n3,q,4\n4,p,5\n5,q,6\n", encoding="utf-8")
+    rows = open_rows(path, "y", columns=["a"], missing="drop")
+    rows.arrays()
+    assert rows.groups(None, series=False) is None
+    assert rows.groups("who", series=False).tolist() == ["p", "q", "q", "p", "q"]
+    together = rows.groups(None, series=True)
+    assert [len(set(part)) for part in (together[:2], together[2:], together)] == [1, 1, 2]
+    p, q = rows.groups("who", series=True)[[0, 3]], rows.groups("who", series=True)[[1, 2, 4]]
+    assert (len(set(p)), len(set(q))) == (2, 1)
+    assert any("ends a series" in remark for remark in rows.remarks)
+    whole = open_rows(path, "y", columns=["who"], missing="drop")
+    whole.arrays()
+    assert whole.groups(None, series=True) is None
+
+
 GAPPED = "a,b,y\n1,2,3\n,5,6\n7,NA,9\n10,11,12\n13,14,nan\n16,17,18\n"
 
 

@@ -23,7 +23,7 @@ AS_OPTIONS = {
     "missing='drop'": "--missing drop",
     "false_terms=": "--false-terms ",
     "always_keep": "--keep",
-    **{f"rows='{kind}'": f"--rows {kind}" for kind in ("series", "groups")},
+    **{f"rows='{kind}'": f"--rows {kind}" for kind in ("series", "groups", "unequal")},
     "with groups=": "with --groups COLUMN",
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
 }

@@ -228,7 +228,7 @@ def fitted(options: argparse.Namespace) -> Found:
     kept = listed(options.keep, [*rows.names, *rows.levels], f"{options.data} has no column")
     keep = [one for name in kept for one in (level_names(name, rows.levels[name]) if name in rows.levels else [name])]
     table = rows.table
-    groups = rows.labels(table.column(options.groups)) if options.groups else None
+    groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")
     model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
     model.table_ = {"target": target, "header": table.headed, "columns": len(table.names), "levels": rows.levels}
     return Found(model, rows, data, [target])

@@ -60,6 +60,7 @@ examples:
   ardea fit houses.csv --target price --keep area --no-intercept
   ardea fit weather.csv --target ozone --rows series                one row after another in time
   ardea fit trial.csv --target growth --groups plot                 several rows of each plot
+  ardea fit houses.csv --target price --rows unequal                errors that grow, or a few that are large
   ardea fit houses.csv --target price --json | jq .equations
   ardea fit houses.csv --target price --out run                     open run/report.html
   ardea fit year.parquet --target power --memory "500 MB"           larger than memory: read in blocks
@@ -224,7 +225,10 @@ def flag(name: str, text: str) -> Option:
 FALSE_TERMS = "terms without meaning that you accept on average (default: .3, of vi, r, m, l and map 1)"
 DROP = "columns to leave out, such as dates: names or numbers; quote a name that has commas; may be repeated"
 MISSING = "rows with empty cells: leave them out (default), or stop"
-ROWS = "whether rows depend on each other: in the order of time, or by --groups (default: no; with --groups: by them)"
+ROWS = (
+    "what errors of rows are like: dependent in the order of time (series) or by --groups, or of unequal size "
+    "(default: independent, of equal size; with --groups: by them)"
+)
 CHOSEN_BY = f"for --search: {', '.join(CRITERIA)} (default: evidence)"
 REGRESSION: Options = [
     "regression",
@@ -240,7 +244,7 @@ REGRESSION: Options = [
     flag("--search", "try 15 strengths and choose by --criterion"),
     option("--criterion NAME", CHOSEN_BY, choices=CRITERIA, default="evidence"),
     flag("--no-intercept", "the model passes through zero"),
-    option("--rows", ROWS, choices=("independent", "series", "groups")),
+    option("--rows", ROWS, choices=("independent", "series", "groups", "unequal")),
     option("--groups COLUMN", "column that tells which rows belong together: subjects, batches, several series"),
 ]
 NOISE_OF_TARGET = ("--noise SIGMA", "noise of the target, if known (else learned)")

@@ -55,7 +55,7 @@ class ConstantTargetWarning(AdviceWarning):
 
 
 class FewRowsWarning(AdviceWarning):
-    """Hardly any rows are left to learn the noise variance from (docs/warnings/few_rows)."""
+    """Hardly any rows, or groups, are left to learn the noise variance from (docs/warnings/few_rows)."""
 
 
 class WeakEvidenceWarning(AdviceWarning):
@@ -68,6 +68,10 @@ class TinyNoiseWarning(AdviceWarning):
 
 class DependentRowsWarning(AdviceWarning):
     """Errors of the rows depend on each other, and so do the columns (docs/warnings/dependent_rows)."""
+
+
+class UnequalErrorsWarning(AdviceWarning):
+    """Errors are of unequal size, and large where a column is decided over (docs/warnings/unequal_errors)."""
 
 
 class DuplicateColumnsWarning(AdviceWarning):

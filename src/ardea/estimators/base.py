@@ -25,7 +25,7 @@ from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, Left, kept_terms
 from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice, warn_caller
-from ardea.estimators.dependence import ROW_KINDS, RowKind, dependence_advice, independent_rows
+from ardea.estimators.dependence import ROW_KINDS, RowKind, independent_rows, rows_advice
 from ardea.estimators.inputs import (
     CheckedRows,
     checked_keep,
@@ -246,7 +246,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         self.warnings_, traces, effective = [], [], []
         equations = self._equations(problems, coordinates, fits)
         for t, (problem, fit, equation) in enumerate(zip(problems, fits, equations, strict=True)):
-            number, told = dependence_advice(rows, self.rows, problem, fit, equation, t)
+            number, told = rows_advice(rows, self.rows, problem, fit, equation, t)
             self._tell(problem, fit, coordinates, told, "" if self._one_target else f"Target {t}: ")
             units = coordinates.coefficient_unit(t) ** self.method.unit_power, float(coordinates.targets[t])
             traces.append(fit.trace.in_units(problem.n_rows, *units, coordinates.log_volume))

@@ -15,6 +15,7 @@ from ardea.methods import task
 from ardea.methods.task import Method
 from ardea.methods.thresholds import Search
 from ardea.priors import Convex, Prior
+from ardea.rates import DEFAULT_FALSE_TERMS
 
 
 class ARD(BaseARD):
@@ -41,11 +42,13 @@ class ARD(BaseARD):
         "paper" runs the algorithm of the paper and nothing else. "safe" runs it again from elsewhere where the data
         show that it has failed: from least squares where an F test against all columns refutes the fit, and, for the
         other estimators, from a screened set or with a larger noise where it collapses (docs/methods, "Two starts").
-    rows : {"independent", "series", "groups"}, default="independent"
-        How errors of the rows depend on each other. "series": rows are in the order of time, and errors follow those
-        before (an autoregression, whose order and coefficients are learned); `groups` of `fit` tells several series
-        apart. "groups": rows of one label in `groups` share a part of their error. Fits whose rows were taken as
-        independent, and harm each other, warn.
+    rows : {"independent", "series", "groups", "unequal"}, default="independent"
+        What errors of the rows are like. "independent": so, and of equal size. "series": rows are in the order of time,
+        and errors follow those before (an autoregression, whose order and coefficients are learned); `groups` of `fit`
+        tells several series apart. "groups": rows of one label in `groups` share a part of their error. "unequal":
+        errors are independent, but of unequal size; how it grows with the columns is learned, and large errors are
+        drawn in (docs/dependent_rows). Fits to rows in memory warn where errors are seen not to be what they were taken
+        for.
     verbose : int, default=0
         1 prints a line per fit.
 
@@ -60,7 +63,7 @@ class ARD(BaseARD):
     prior_variance_ : ndarray of the shape of coef_
         γ; infinite for `always_keep`.
     noise_variance_ : float or ndarray of shape (n_targets,)
-        σ², un-inflated.
+        σ², un-inflated; for ``rows="unequal"`` the mean over the rows, of errors drawn in.
     coef_std_ : ndarray of the shape of coef_
         Posterior standard deviations.
     covariance_ : ndarray of shape (k, k), or a list of them
@@ -80,7 +83,8 @@ class ARD(BaseARD):
         NaN where that cannot be told: streams, compressed rows, fewer than 20 rows, or a fit that nearly interpolates.
     error_correlation_ : ndarray
         What the errors of the rows were found to be: coefficients of the autoregression for ``rows="series"``, one
-        correlation within groups for "groups"; empty where they were found, or taken, to be independent.
+        correlation within groups for "groups"; empty where they were found, or taken, to be independent, and for
+        "unequal".
 
     Examples
     --------
@@ -302,4 +306,4 @@ class SparseARD(BaseARD):
     """
 
     method = Method(task.sparse, "false_terms", sparse_first=True)
-    false_terms: float = 0.3
+    false_terms: float = DEFAULT_FALSE_TERMS

@@ -286,6 +286,8 @@ def _rows_told(model: Any) -> str:
     """Return how rows that depend on each other were dealt with; nothing where they were taken as independent."""
     if getattr(model, "rows", "independent") == "independent":
         return ""
+    if model.rows == "unequal":
+        return "Errors were taken to be of unequal size: rows are weighted, and large errors drawn in."
     found = ", ".join(f"{one:.2g}" for one in model.error_correlation_[:4])
     many = ", …" if model.error_correlation_.size > 4 else ""
     what = "errors follow those before" if model.rows == "series" else "errors of rows of one group are correlated"

@@ -210,19 +210,46 @@ class Rows:
 
     def labels(self, column: str) -> NDArray[Any]:
         """Return the texts of another column, for the rows that `arrays` has returned."""
-        if self.table.once or not self.fits:
-            raise ValueError(f"{self.table.path}: labels ({column!r}) need a file that fits into memory.")
-        found: list[Any] = []
-        for frame in self.table.frames(self.rows_per_block, [column]):
-            codes, texts = texts_of(frame[column], self.table.empty)
-            found += [texts[code] if code >= 0 else None for code in codes]
-        labels = np.delete(np.array(found, dtype=object), np.concatenate([[], *self._left_out]).astype(np.intp))
+        labels = self._all_labels(column)[~self._is_left_out]
         if none := sum(label is None for label in labels):
             cells = f"{none} empty cell{'s' * (none > 1)}"
             raise ValueError(
                 f"{self.table.path}: column {column!r} has {cells}, so that its row has no group. Fill them."
             )
         return labels
+
+    def groups(self, column: str | None, series: bool) -> NDArray[Any] | None:
+        """Return the labels of groups, or of several series, for an estimator's `fit`; None where there is one series.
+
+        Rows beside those left out are no neighbours: with gaps, every stretch is a series of its own.
+        """
+        labels = None if column is None else self.labels(column)
+        gap = self._is_left_out if series and self.n_left_out and self.fits else np.zeros(0, dtype=bool)
+        if not gap.any():
+            return labels
+        every = np.zeros(gap.size) if column is None else self._all_labels(column)
+        before, found = Counter[Any](), []
+        for label, is_gap in zip(every, gap, strict=True):
+            before[label] += int(is_gap)
+            found.append(f"{label}, {before[label]}")
+        self._noticed.append("a row left out ends a series: what comes after it is taken as another one")
+        return np.array(found, dtype=object)[~gap]
+
+    @property
+    def _is_left_out(self) -> NDArray[np.bool_]:
+        gap = np.zeros(self.n_read, dtype=bool)
+        gap[np.concatenate([[], *self._left_out]).astype(np.intp)] = True
+        return gap
+
+    def _all_labels(self, column: str) -> NDArray[Any]:
+        """Return the texts of another column, None where there is none."""
+        if self.table.once or not self.fits:
+            raise ValueError(f"{self.table.path}: labels ({column!r}) need a file that fits into memory.")
+        found: list[Any] = []
+        for frame in self.table.frames(self.rows_per_block, [column]):
+            codes, texts = texts_of(frame[column], self.table.empty)
+            found += [texts[code] if code >= 0 else None for code in codes]
+        return np.array(found, dtype=object)
 
     def _look_at(self, X: Array) -> None:
         """Notice columns that look like dates or never change, and texts that were taken as empty."""
