@@ -33,6 +33,7 @@ from ardea.estimators.inputs import (
     checked_positive,
     checked_rows,
     checked_wish,
+    dense,
     is_single,
     meet_columns,
 )
@@ -404,7 +405,7 @@ def predicted(equations: Sequence[Equation], one_target: bool, X: Any, *, std: b
     """Return the mean of every target at the rows of X, or the standard deviation of a new observation there."""
     if std:
         parts = [(one.kept, _columns(X, one.kept.active), _columns(X, one.kept.flat.kept)) for one in equations]
-        each = [np.sqrt(kept.prediction_variance(*map(_dense, columns))) for kept, *columns in parts]
+        each = [np.sqrt(kept.prediction_variance(*map(dense, columns))) for kept, *columns in parts]
     else:
         each = [_columns(X, one.kept.support) @ one.coefficients + (one.intercept or 0.0) for one in equations]
     return each[0] if one_target else np.column_stack(each)
@@ -413,10 +414,6 @@ def predicted(equations: Sequence[Equation], one_target: bool, X: Any, *, std: b
 def _columns(X: Any, index: Index) -> Any:
     """Return some columns of an array, a sparse matrix or an operator."""
     return X.take(index) if isinstance(X, Operator) else X[:, index]
-
-
-def _dense(block: Any) -> Array:
-    return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
 
 
 def _check_units(equations: Sequence[Equation], names: Sequence[str]) -> None:

@@ -48,9 +48,8 @@ from ardea.estimators.errors import (
     GroupErrors,
     SeriesErrors,
     UnequalErrors,
-    dense,
 )
-from ardea.estimators.inputs import CheckedRows, Whitened
+from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.names import printable

@@ -31,7 +31,7 @@ from scipy import linalg, optimize, sparse, special, stats
 
 from ardea.core.compression import root_weights
 from ardea.core.problem import EPS, Array, Index, require
-from ardea.estimators.inputs import CheckedRows
+from ardea.estimators.inputs import CheckedRows, dense
 
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
 LARGEST = 0.999
@@ -391,8 +391,3 @@ def _squares(errors: Array, log_size: Array) -> Array:
     """Return ρ(u)."""
     with np.errstate(over="ignore"):
         return np.minimum((errors * np.exp(-log_size)) ** 2, LARGEST_ERROR**2)
-
-
-def dense(block: Any) -> Array:
-    """Return columns as an array of their own."""
-    return np.array(block.toarray() if hasattr(block, "toarray") else block, dtype=float)

@@ -418,3 +418,8 @@ def _column_number(entry: Any, n_columns: int, names: NDArray[Any] | None) -> in
     if not -n_columns <= number < n_columns:
         raise ValueError(f"always_keep has {entry!r}; X has {counted(n_columns, 'column')}, numbered from 0.")
     return number % n_columns
+
+
+def dense(block: Any) -> Array:
+    """Return columns as an array of their own."""
+    return np.array(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
