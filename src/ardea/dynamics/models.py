@@ -19,6 +19,7 @@ from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.found import SAME_TIME, Joint, KnownState
 from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
+from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import IN_WORDS, Clock, calendar, in_order
 from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, Left, LeftKind
@@ -34,8 +35,9 @@ SHOWN_RIVALS = 3
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
 # Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
-# 1): a term more or less has its price. One that is better by more shows that the search has not come to rest.
-INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
+# 1): a term more or less has its price. One that is better by the third, within which the simpler is taken, or more
+# shows that no candidate fits.
+INDISTINGUISHABLE, SIMILAR, BEATEN = 1.0, 2.0, SLIGHT_GAIN + 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +200,7 @@ def open_questions(equation: Equation) -> list[str]:
     remarks = [f"The data do not tell it from: {_listed(terms)}." for terms in equation.equivalents]
     if rivals := equation.close_rivals():
         listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
-        if round(rivals[0].excess, 1) < 0:
+        if rivals[0].excess < -BEATEN:
             remarks.append(f"The best model found is not better than its neighbours: {listed}.")
         else:
             remarks.append(f"Other models fit almost as well: {listed}. A difference of {CLOSE:g} would be clear.")
@@ -216,7 +218,7 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
             if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
         ]
         others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -INDISTINGUISHABLE:
+        if rivals and rivals[0].excess < -BEATEN:
             doubts.append(
                 f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
                 f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import textwrap
 from collections.abc import Callable
 from contextvars import ContextVar
 from pkgutil import resolve_name
@@ -27,7 +28,7 @@ POINT = {"linestyle": "none", "marker": "o", "markersize": 2.6, "color": MIDDLE,
 DPI = 200
 # A scatter of more points is stored as a picture: each takes 90 bytes of SVG (measured).
 MANY_POINTS = 3000
-# Longer names are cut in labels; a convention.
+# Longer names are cut in labels, or go on in a next line; a convention.
 LONGEST_LABEL = 24
 
 # What parameters mean: their type, and what to give. `picture` writes it into the docstrings.
@@ -121,17 +122,16 @@ def draw_band(ax: Any, along: ArrayLike, low: ArrayLike, high: ArrayLike, level:
     ax.fill_between(along, low, high, color=BAND, linewidth=0, label=f"{percent(level)} band")
 
 
-def as_label(name: str) -> str:
-    r"""Return a name as a label: on one line, not too long, and never read as a formula.
+def as_label(name: str, lines: int = 1) -> str:
+    r"""Return a name as a label: on one line or a few, not too long, and never read as a formula.
 
     Examples
     --------
     >>> print(as_label("cost in $"), as_label("a column with far too long a name"))
-    cost in \$ a column with far too l…
+    cost in \$ a column with far too…
     """
-    name = " ".join(printable(name).split())
-    shown = name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "…"
-    return shown.replace("$", r"\$")
+    shown = textwrap.wrap(printable(name), LONGEST_LABEL, max_lines=lines, placeholder="…")
+    return "\n".join(shown).replace("$", r"\$")
 
 
 def apart(heights: ArrayLike, least: float) -> Any:

@@ -24,6 +24,8 @@ LARGEST_SPREAD = 100.0
 MOST_EQUATIONS = 12
 # Inches between two terms: a line of text at matplotlib's usual size.
 ROW_HEIGHT = 0.24
+# Lines of a term's name, and the width of a letter in inches, as labels are set.
+NAME_LINES, LETTER = 3, 0.075
 # A convention of time-series plots.
 LONGEST_LAG = 20
 # How the chosen strength is marked.
@@ -69,8 +71,10 @@ def plot_coefficients(
     every = equations_of(model, targets)
     chosen = every[:MOST_EQUATIONS] if equations is None else [every[i] for i in equations]
     tallest = max(min(len(one.support), max_terms) for one in chosen)
-    columns, width = min(len(chosen), 3), 3.5 if len(chosen) > 1 else canvas.WIDTH
-    size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(tallest, 1)}
+    labels = [canvas.as_label(term, NAME_LINES).split("\n") for one in chosen for term in one.terms]
+    columns, longest = min(len(chosen), 3), max((len(line) for label in labels for line in label), default=0)
+    width = 3.0 + LETTER * longest if len(chosen) > 1 else canvas.WIDTH
+    size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(tallest, 1) * max(map(len, labels), default=1)}
     axes = canvas.panels(ax, -(-len(chosen) // columns), columns, **size)
     for place, one in zip(axes.flat, chosen, strict=False):
         _draw_terms(place, one, level, max_terms)
@@ -90,7 +94,7 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> No
     bars = np.abs(ends - coef[:, None]).T / unit
     ax.axvline(0.0, color=canvas.SOFT, linewidth=0.8, linestyle=":")
     ax.errorbar(coef / unit, at, xerr=bars, fmt="o", color=canvas.MODEL, markersize=4, capsize=2.5, linewidth=1.2)
-    ax.set_yticks(at, [canvas.as_label(equation.terms[i]) for i in drawn])
+    ax.set_yticks(at, [canvas.as_label(equation.terms[i], NAME_LINES) for i in drawn])
     for y, value, half in zip(at, coef, np.ptp(ends, axis=1) / 2, strict=True):
         told = f"{rounded(value, half)} ± {rounded(half, half)}"
         ax.annotate(told, (1.02, y), xycoords=("axes fraction", "data"), va="center", fontsize="small")
