@@ -49,6 +49,8 @@ Told = tuple[list[str], list[str]]
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
 # A convention, measured on public systems whose terms are not among the candidates: 26 of 26 are above it.
 LARGEST_MISFIT = 1.5
+# An equation with more terms than these, and than this share of its candidates, expands something else (conventions).
+FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 
 
 class AmbiguityWarning(UserWarning):
@@ -349,18 +351,36 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _said(self, found: Found, equations: Sequence[Equation]) -> tuple[list[str], list[str]]:
         """Set what is known of rows, noise and misfit; return what is to be warned of: what is open, what misfits."""
         self.misfit_ = self.process_noise_ = self.rows_used_ = self.noise_kind_ = None
-        open_still = doubts_about(equations, found.excitation)
+        dense = [
+            f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
+            "stand in for a term that is not among them, such as a fraction or a sine (docs/warnings/misfit)."
+            for one in equations
+            if len(one.terms) > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
+        ]
+        unknown = [
+            f"No coefficient of {one.left.text} is known: every interval holds zero. Its terms can hardly be told "
+            "apart in these data, or it moves faster than the samples show (docs/warnings/ambiguity)."
+            for one in equations
+            if one.terms and np.all(np.prod(one.interval(0.95), axis=1) <= 0)
+        ]
         if isinstance(found, FoundRows):
-            return open_still, []
+            return [*doubts_about(equations, found.excitation), *unknown], dense
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
+        large = found.remaining > np.maximum(found.largest_misfit, LARGEST_MISFIT)
+        alone = " One state alone cannot oscillate: try derivative_order=2." * (
+            len(equations) == self.derivative_order == 1
+        )
         misfits = [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
-            "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit)."
-            for equation, ratio, largest in zip(equations, found.remaining, found.largest_misfit, strict=True)
-            if ratio > max(largest, LARGEST_MISFIT)
+            f"candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit).{alone}"
+            for equation, ratio, misfits in zip(equations, found.remaining, large, strict=True)
+            if misfits
         ]
-        return [*open_still, *found.tied(equations), *found.at_rest()], [*found.driven(equations), *misfits]
+        # What does not fit is no noise of a state that hardly moves.
+        open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
+        open_still = [*open_still, *unknown, *found.tied(equations), *found.at_rest()]
+        return open_still, [*found.driven(equations), *misfits, *dense]
 
     def _blow_up(self) -> list[str]:
         """Return what is to be warned of where noise moves the states: a model that cannot be run without it."""
