@@ -374,13 +374,14 @@ def with_growing_noise(pursuit: Pursuit) -> Pursuit:
     fit, of = pursuit.best, pursuit.of
     tried = [] if of.noiseless(fit.point) else [of.with_power(power) for power in NOISE_POWERS.values() if power]
     worth = of.misfit_of(fit.point.states) + WORTH_A_FIT
-    found = [_again(pursuit, new, [fit]) for new in tried if new.misfit_of(fit.point.states) < worth]
-    after = min(found, key=lambda one: one.best.deviance, default=pursuit)
-    if after.best.deviance > fit.deviance - CLEAR_GAIN:
+    first = [_again(pursuit, new, [fit]) for new in tried if new.misfit_of(fit.point.states) < worth]
+    if not any(one.best.deviance < fit.deviance - CLEAR_GAIN for one in first):
         return pursuit
-    after = _again(pursuit, after.of, pursuit.ranking[:MOST_REFINED])
-    after.search()
-    return after
+    # Which of them is right may depend on terms that only it shows: each is searched.
+    found = [_again(pursuit, new, pursuit.ranking[:MOST_REFINED]) for new in tried]
+    for one in found:
+        one.search()
+    return min(found, key=lambda one: one.score(one.best))
 
 
 def _again(pursuit: Pursuit, new: Likelihood, fits: Sequence[Fit]) -> Pursuit:

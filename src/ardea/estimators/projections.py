@@ -152,7 +152,7 @@ class OwnMatrix(Projection):
         """Return the whitened rows."""
         rows, count = part
         if count != self.matrix.shape[1]:
-            columns, rows_met = counted(self.matrix.shape[1], "column"), counted(count, "row")
+            columns, rows_met = counted(self.matrix.shape[1], "column"), counted(int(count), "row")
             raise ValueError(f"The matrix has {columns}, but X has {rows_met}.")
         return np.asarray(self._factors[0] @ rows)
 
