@@ -26,7 +26,7 @@ HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
 PUBLISHED_ONLY, CORRECTED_ONLY = "only as published", "holds once corrected"
 WORDS = {(True, True): HOLDS, (True, False): PUBLISHED_ONLY, (False, True): CORRECTED_ONLY, (False, False): FAILS}
 # Resamples of the trials that tell how far a verdict hangs on the draw.
-RESAMPLES = 100
+RESAMPLES = 50
 
 
 def verdict(found: Sequence[tuple[str, Finding]]) -> tuple[str, str, str]:

@@ -18,7 +18,7 @@ import numpy as np
 from ardea.paper import claims, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CORRECTIONS, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.findings import steadiness, verdict
+from ardea.paper.findings import Finding, steadiness, verdict
 from ardea.paper.regressions import METHODS, METRICS
 from ardea.tables.writing import write_whole
 
@@ -91,7 +91,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
     compared = scale == "paper"
     theirs = dict(iter(stored("authors.csv").groupby("experiment"))) if compared else {}
     judged = [(claim, *judgement(outputs, theirs, claim)) for claim in stored("claims.csv").itertuples()]
-    names = list(stored("authors.csv")["experiment"].unique())
+    names = [one.name for one in EXPERIMENTS if one.name in set(stored("authors.csv")["experiment"])]
     return form.from_string((files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")).render(
         out=out,
         compared=compared,
@@ -139,7 +139,7 @@ def judgement(outputs: Outputs, theirs: dict[str, DataFrame], claim: Any) -> tup
     for variant, title in (("published", "replay"), ("corrected", "corrected")):
         run = outputs.get((claim.experiment, variant))
         sources[title] = None if run is None else run.shown if claim.rows == "shown" else uncorrected(run.records)
-    found = []
+    found: list[tuple[str, Finding]] = []
     for title, records in sources.items():
         finding = None if records is None or (title == "replay" and found) else check(records)
         if finding is not None:
@@ -172,8 +172,8 @@ def _numbers(outputs: Outputs, theirs: dict[str, DataFrame], name: str) -> str:
 
 def _ablation(outputs: Outputs, name: str) -> tuple[str, int]:
     """Return what each correction alone does, and the number of trials; nothing where it was not run."""
-    runs = [outputs.get((name, variant)) for variant in VARIANTS[::-1]]
-    if any(run is None for run in runs) or "all" not in set(runs[0].records["correction"]):
+    runs = [outputs[name, variant] for variant in VARIANTS[::-1] if (name, variant) in outputs]
+    if len(runs) < 2 or "all" not in set(runs[0].records["correction"]):
         return "", 0
     published, corrected = (run.experiment.shown(run.records) for run in runs)
     n = published.loc[published["correction"] == "all", "trial"].nunique()

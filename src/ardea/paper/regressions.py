@@ -46,12 +46,12 @@ OURS = (
 Fit = tuple[Array, Row]
 # Half octaves, half decades and decades, far beyond the authors' ends: no choice is at an end of these.
 WIDE_GRIDS = Grids(
-    alpha=2.0 ** np.arange(0, 16.5, 0.5),
+    alpha=(*2.0 ** np.arange(0, 16.5, 0.5),),
     lam=(0, *10.0 ** np.arange(-4, 7)),
     tau_l=(np.inf, *10.0 ** np.arange(-12, 2.5, 0.5)),
     tau_m=(0, *10.0 ** np.arange(-6, 2.5, 0.5)),
     tau_map=(0, *10.0 ** np.arange(-2, 6.5, 0.5)),
-    eta=10.0 ** np.arange(-4, 3),
+    eta=(*10.0 ** np.arange(-4, 3),),
 )
 # Other priors of the hierarchy (Sec. 3.2), the strongest first: a price of up to `lam` per term, or a gamma density.
 PRIOR_GRIDS: dict[str, list[Prior]] = {
@@ -131,7 +131,7 @@ class Study:
 def searches(grids: Grids, problem: Regression, start: Start = "paper") -> dict[str, ARDSearch]:
     """Return the search of every method, the strongest first: of equal scores the sparsest wins."""
     priors = [CappedLinear(*pair, over_noise=True) for pair in product(sorted(grids.lam, reverse=True)[:-1], grids.eta)]
-    plain = {"fit_intercept": False, "start": start}
+    plain: Any = {"fit_intercept": False, "start": start}
     strengths = {
         "ARDvi": (ARDvi(**plain), grids.alpha),
         "M-STSBL": (MSTSBL(**plain), grids.tau_m),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,14 +111,8 @@ class Paired:
 
 def by_trial(records: DataFrame, metric: str) -> DataFrame:
     """Return a metric with a row for every trial and a column for every method; `wrong` is added + missed."""
-    values = records.assign(wrong=records["added"] + records["missed"])
-    return values.pivot_table(index="trial", columns="method", values=metric)
-
-
-def paired(records: DataFrame, one: str, other: str, metric: str) -> Paired:
-    """Compare two methods in a metric."""
-    table = by_trial(records, metric)
-    return Paired(table[one], table[other])
+    values = records["added"] + records["missed"] if metric == "wrong" else records[metric]
+    return values.groupby([records["trial"], records["method"]]).mean().unstack()
 
 
 # Tables.
@@ -210,6 +205,21 @@ def kappa_table(records: DataFrame) -> str:
             counts = [with_error(*added), theory_added[0], with_error(*missed), theory_missed[0]]
             rows.append([key[0], f"{key[1]:g}", f"{key[2]:.0e}", *counts])
     return markdown(["method", "σ", "κ", "added", "theory", "missed", "theory"], rows)
+
+
+def theory_table(records: DataFrame) -> str:
+    """Return by which factors measured numbers of false and missed terms differ from theory over all κ > 1."""
+    rows: list[list[str | float]] = []
+    beyond = records[records["kappa"] > 1]
+    for method, part in beyond.groupby("method", sort=False):
+        cells = []
+        for name, (_, level) in product(("added", "missed"), part.groupby("sigma")):
+            means = level.groupby("kappa")[[name, f"expected_{name}"]].mean()
+            ratio = means[name] / means[f"expected_{name}"]
+            cells.append(f"{ratio.min():.2g} to {ratio.max():.2g}")
+        rows.append([str(method), *cells])
+    names = [f"{name}, σ = {sigma:g}" for name in ("added", "missed") for sigma in np.sort(records["sigma"].unique())]
+    return markdown(["measured / theory", *names], rows)
 
 
 def relative_costs(records: DataFrame) -> DataFrame:
