@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,25 @@ from ardea.paper.tables import (
 # Experiments, in the order of the paper.
 
 
+# Name, label, what, symbol and values of the strength, and the sentence above the figure.
+ORTHOGONAL: tuple[tuple[str, str, str, str, rates.Method, tuple[float, ...], str], ...] = (
+    ("vi", "orthonormal_variance_inflation", "ARDvi", "α", "vi", (1, 2, 4, 8),
+     "With less noise fewer terms are missed; false terms go only as α grows"),
+    ("r", "orthonormal_ARDr_2", "ARDr with λ fixed", "λ", "r", (0, 10, 100, 10_000),
+     "At fixed λ less noise means more false terms"),
+    ("r-scaled", "orthonormal_ARDr", "ARDr with λσ² fixed", "λσ²", "r", (0, 1, 5, 10),
+     "At fixed λσ² the number of false terms does not depend on the noise"),
+    ("m", "orthonormal_threshodling", "M-STSBL", "τ", "m", (0, 0.01, 0.05, 0.25),
+     "A threshold on magnitude ends false terms at small noise, and misses what is smaller than itself"),
+    ("l", "orthonormal_L_STSBL", "L-STSBL", "τ", "l", (np.inf, 1, 0.1, 0.01),
+     "A threshold on the likelihood ends both false and missed terms at small noise"),
+    ("map", "orthonormal_MAP_STSBL", "MAP-STSBL", "τ", "map", (0, 0.2, 2, 20),
+     "A price per term acts as variance inflation does"),
+)  # fmt: skip
+
+
 def _orthogonal(
-    name: str,
-    label: str,
-    what: str,
-    symbol: str,
-    method: rates.Method,
-    strengths: tuple[float, ...],
-    title: str,
-    **rest: Any,
+    name: str, label: str, what: str, symbol: str, method: rates.Method, strengths: tuple[float, ...], title: str
 ) -> Experiment:
     """Return a study of added and missed terms against σ."""
     return Experiment(
@@ -41,7 +52,7 @@ def _orthogonal(
         label=f"fig:{label}",
         what=f"added and missed terms against σ, orthogonal columns, {what}",
         sizes={"trials": (4, 50), "columns": (60, 250), "terms": (6, 25), "levels": (5, 25)},
-        trial=partial(closed_forms.orthogonal, method=method, strengths=strengths, **rest),
+        trial=partial(closed_forms.orthogonal, method=method, strengths=strengths, over_noise="σ²" in symbol),
         table=level_table,
         draw=partial(draw_levels, symbol=symbol, title=title),
         core_seconds={"corrected": (1, 60)},
@@ -56,61 +67,7 @@ def _comparison(name: str, label: str, what: str, **rest: Any) -> Experiment:
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    _orthogonal(
-        "vi",
-        "orthonormal_variance_inflation",
-        "ARDvi",
-        "α",
-        "vi",
-        (1, 2, 4, 8),
-        "With less noise fewer terms are missed; false terms go only as α grows",
-    ),
-    _orthogonal(
-        "r",
-        "orthonormal_ARDr_2",
-        "ARDr with λ fixed",
-        "λ",
-        "r",
-        (0, 10, 100, 10_000),
-        "At fixed λ less noise means more false terms",
-    ),
-    _orthogonal(
-        "r-scaled",
-        "orthonormal_ARDr",
-        "ARDr with λσ² fixed",
-        "λσ²",
-        "r",
-        (0, 1, 5, 10),
-        "At fixed λσ² the number of false terms does not depend on the noise",
-        over_noise=True,
-    ),
-    _orthogonal(
-        "m",
-        "orthonormal_threshodling",
-        "M-STSBL",
-        "τ",
-        "m",
-        (0, 0.01, 0.05, 0.25),
-        "A threshold on magnitude ends false terms at small noise, and misses what is smaller than itself",
-    ),
-    _orthogonal(
-        "l",
-        "orthonormal_L_STSBL",
-        "L-STSBL",
-        "τ",
-        "l",
-        (np.inf, 1, 0.1, 0.01),
-        "A threshold on the likelihood ends both false and missed terms at small noise",
-    ),
-    _orthogonal(
-        "map",
-        "orthonormal_MAP_STSBL",
-        "MAP-STSBL",
-        "τ",
-        "map",
-        (0, 0.2, 2, 20),
-        "A price per term acts as variance inflation does",
-    ),
+    *starmap(_orthogonal, ORTHOGONAL),
     Experiment(
         name="fpfn-curve",
         label="fig:FP_FN_curve",
@@ -196,12 +153,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "lorenz63",
         "fig:L63_stats",
         "Lorenz 63, quintic library, errors summed over the three equations, strengths chosen by an oracle",
-        sizes={
-            "trials": (1, 100),
-            "published_trials": (1, 10),
-            "ablation_trials": (1, 6),
-            "beyond_trials": (1, 30),
-        },
+        sizes={"trials": (1, 100), "published_trials": (1, 10), "ablation_trials": (1, 6), "beyond_trials": (1, 30)},
         trial=regressions.LORENZ63.trial,
         core_seconds={"corrected": (1, 100), "published": (3, 25), "beyond": (3, 200), "ablation": (20, 150)},
         table=partial(comparisons, column="criterion", value="oracle"),

@@ -351,7 +351,8 @@ def dominated_by_added(records: DataFrame) -> Finding | None:
     """More than half of the ℓ¹ error of every method is the coefficients that it added."""
     if "added_l1" not in records:
         return None
-    sums = records.groupby("method")[["added_l1", "l1"]].sum().loc[list(METHODS)]
+    known = records.dropna(subset="added_l1")
+    sums = known.groupby("method")[["added_l1", "l1"]].sum().loc[list(METHODS)]
     shares = sums["added_l1"] / sums["l1"]
     text = f"share of the ℓ¹ error in added terms: {_listed(shares, '.2f')}"
     return Finding(bool(shares.min() > 0.5), text, f"“dominated” is more than .5; turns at {shares.min():.2g}")

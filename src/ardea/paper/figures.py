@@ -38,6 +38,7 @@ METRIC_LABELS = {
     "added": "terms added",
     "missed": "terms missed",
 }
+MEASURED = "markers: measured, mean ± standard error; dashes: theory"
 RATE_LABELS = {"fp": "false positive rate", "fn": "false negative rate"}
 
 
@@ -68,9 +69,9 @@ def draw_boxes(records: DataFrame, figure: Any) -> str:
         ax.set_ylabel(METRIC_LABELS[metric] + _spread_axis(ax, np.concatenate(values), metric in ("added", "missed")))
         _grid(ax, "y")
     means = records[records["method"].isin(METHODS)].groupby("method")[list(METRICS)].mean()
-    wrong = (means["added"] + means["missed"]).idxmin()
-    title = f"Of the paper's methods {means['l2'].idxmin()} has the least ℓ² error, {wrong} the fewest wrong terms"
-    return f"{title} (box: quartiles, whiskers: range, diamond: mean ± standard error)"
+    nearest, right = means["l2"].idxmin(), (means["added"] + means["missed"]).idxmin()
+    title = f"Of the paper's methods {nearest} has the least ℓ² error{' and' if nearest == right else f', {right}'}"
+    return f"{title} the fewest wrong terms (box: quartiles, whiskers: range, diamond: mean ± standard error)"
 
 
 def _spread_axis(ax: Any, values: Array, counts: bool) -> str:
@@ -105,8 +106,8 @@ def draw_levels(records: DataFrame, figure: Any, symbol: str, title: str) -> str
         ax.set(xscale="log", xlabel="noise σ (log scale)", ylabel=f"mean number of {METRIC_LABELS[name]}")
         _grid(ax)
     panels[0].set_ylim(bottom=min(-1.0, panels[0].get_ylim()[0]))
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return f"{title} (markers: measured, dashes: theory)"
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, title=MEASURED)
+    return title
 
 
 def draw_curve(records: DataFrame, figure: Any) -> str:
@@ -114,14 +115,15 @@ def draw_curve(records: DataFrame, figure: Any) -> str:
     ax = figure.subplots()
     for i, (xi, part) in enumerate(records.groupby("xi")):
         theory, points = (part[part["kind"] == kind] for kind in ("theory", "simulated"))
-        ax.plot(theory["fp"], theory["fn"], color=COLOURS[i], linestyle=LINES[i])
-        label = {"label": f"ξ = {xi:g} σ"} | style(i)
+        look = {"color": COLOURS[i], "linestyle": LINES[i]}
+        ax.plot(theory["fp"], theory["fn"], **look)
+        ax.plot([], [], label=f"ξ = {xi:g} σ", marker=MARKERS[i], markersize=4, **look)
         one = points.groupby("z")[["fp", "fn", "draws"]].mean()
         errors = [np.sqrt(one[rate] * (1 - one[rate]) / one["draws"]) for rate in ("fn", "fp")]
-        ax.errorbar(one["fp"], one["fn"], *errors, linestyle="none", **label)
+        ax.errorbar(one["fp"], one["fn"], *errors, linestyle="none", **style(i))
     ax.set(xlabel=RATE_LABELS["fp"], ylabel=RATE_LABELS["fn"], xlim=(0, 1), ylim=(0, 1))
     _grid(ax)
-    ax.legend(title="lines: theory, markers: simulated")
+    ax.legend(title="lines: theory; markers: simulated ± s.e.")
     return "All five methods lie on one curve for each size of a coefficient"
 
 
@@ -157,8 +159,8 @@ def draw_kappa(records: DataFrame, figure: Any) -> str:
             _grid(ax)
     for ax in panels[1]:
         ax.set_xlabel("condition number κ (log scale)")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return "Equal at κ = 1, the methods part on correlated columns (markers: measured, dashes: own precision)"
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, title=MEASURED)
+    return "Equal at κ = 1, the methods part on correlated columns"
 
 
 def draw_merits(records: DataFrame, figure: Any) -> str:
