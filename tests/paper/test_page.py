@@ -230,7 +230,9 @@ def test_an_ablation_sets_every_correction_beside_the_published_code():
         for method in METHODS
     ]
     corrected = [names | {"method": f"{method}{extra}"} for extra in ("", ", second start") for method in METHODS]
-    table = ablation_table(pd.DataFrame(published), pd.DataFrame(corrected)).splitlines()
+    text, trials = ablation_table(pd.DataFrame(published), pd.DataFrame(corrected))
+    table = text.splitlines()
+    assert trials == 1
     assert table[2] == "| as published " + 6 * "| 1 / 2 / 3 / 0 " + "|"
     assert table[3] == "| choice " + 6 * "| = " + "|"
     assert table[4].startswith("| all | 2 / 2 / 3 / 0 ")

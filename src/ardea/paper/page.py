@@ -100,7 +100,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         tables=tables,
         numbers={name: (experiment_named(name), _numbers(outputs, theirs, name)) for name in names},
         ablations={name: _ablation(outputs, name) for name in names},
-        bound={n: outputs[n, "corrected"].records for n in names if (n, "corrected") in outputs},
+        bound={n: _as_in_the_paper(outputs[n, "corrected"].records) for n in names if (n, "corrected") in outputs},
         replay={
             n: agreement(outputs[n, "published"].records, theirs[n]) for n in theirs if (n, "published") in outputs
         },
@@ -110,6 +110,9 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         mean=lambda name, variant, method, metric: (
             outputs[name, variant].shown.groupby("method")[metric].mean()[method]
         ),
+        beside=lambda name, one, other: tables.by_trial(outputs[name, "corrected"].shown, "added")[
+            [one, other]
+        ].dropna(),
         known=lambda *names: all((name, variant) in outputs for name in names for variant in VARIANTS),
     )
 
@@ -150,6 +153,13 @@ def judgement(outputs: Outputs, theirs: dict[str, DataFrame], claim: Any) -> tup
     return verdict(found)
 
 
+def _as_in_the_paper(records: DataFrame) -> DataFrame:
+    """Return the rows of the paper's data and choice, before metrics are summed over equations."""
+    for column, value in (("criterion", "oracle"), ("rows", "sample")):
+        records = records[records[column] == value] if column in records else records
+    return records
+
+
 def _numbers(outputs: Outputs, theirs: dict[str, DataFrame], name: str) -> str:
     """Return a table: for every method of the paper the means of every source, with standard errors."""
     experiment, sources = experiment_named(name), {}
@@ -176,8 +186,7 @@ def _ablation(outputs: Outputs, name: str) -> tuple[str, int]:
     if len(runs) < 2 or "all" not in set(runs[0].records["correction"]):
         return "", 0
     published, corrected = (run.experiment.shown(run.records) for run in runs)
-    n = published.loc[published["correction"] == "all", "trial"].nunique()
-    return tables.ablation_table(published, corrected), n
+    return tables.ablation_table(published, corrected)
 
 
 def agreement(replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[str]]:

@@ -183,12 +183,13 @@ def _chosen(search: ARDSearch) -> Row:
     It does where the strongest value, or the least or largest η, was chosen and no model with another scores as well.
     The weakest strength is plain ARD, which is no end.
     """
+    path, best = search.path_, search.best_index_
     listed = [params.get("prior") for params in search.cv_results_["params"]]
     priors = [prior for prior in listed if isinstance(prior, CappedLinear)]
     columns = {"strength": [*(prior.lam for prior in priors), 0.0], "eta": [*(prior.eta for prior in priors), np.nan]}
     if not priors:
-        columns = {"strength": search.path_["strength"].tolist()}
-    best, score = search.best_index_, np.where(search.path_["eligible"], search.path_["score"], np.inf)
+        columns = {"strength": path["strength"].tolist()}
+    score = np.where(path["eligible"], path["score"], np.inf) if path["eligible"].any() else path["k"]
     if len(listed) == 1 or len(columns["strength"]) != len(listed):
         return {}
     row: Row = {"bound": 0}

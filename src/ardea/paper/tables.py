@@ -254,19 +254,22 @@ def bound_table(records: dict[str, DataFrame]) -> str:
     return markdown(["experiment", "grid", *names], rows)
 
 
-def ablation_table(published: DataFrame, corrected: DataFrame) -> str:
-    """Return the four means of every method after each correction alone, on the trials where all were made.
+def ablation_table(published: DataFrame, corrected: DataFrame) -> tuple[str, int]:
+    """Return the four means of every method after each correction alone, on the trials that all have, and their number.
 
     Cells that are as published say "=". `corrected` are the estimators on the same trials, with their extra rows.
     """
-    trials = published.loc[published["correction"] == "all", "trial"].unique()
+    extra = corrected.loc[~corrected["method"].isin(METHODS), "trial"]
+    trials = set(published.loc[published["correction"] == "all", "trial"]) & set(
+        extra if len(extra) else corrected["trial"]
+    )
     here = published[published["trial"].isin(trials)]
     own = corrected[corrected["trial"].isin(trials)]
     cases = {name: here[here["correction"] == name] for name in here["correction"].unique()}
     cases["the estimators"] = own[own["method"].isin(METHODS)]
     for suffix in ("wide grid", "second start"):
-        extra = own[own["method"].str.endswith(f", {suffix}")]
-        cases[f"the estimators, {suffix}"] = extra.assign(method=extra["method"].str.removesuffix(f", {suffix}"))
+        more = own[own["method"].str.endswith(f", {suffix}")]
+        cases[f"the estimators, {suffix}"] = more.assign(method=more["method"].str.removesuffix(f", {suffix}"))
     rows: list[list[str | float]] = []
     first: dict[str, str] = {}
     for name, part in cases.items():
@@ -276,4 +279,4 @@ def ablation_table(published: DataFrame, corrected: DataFrame) -> str:
         first = first or dict(cells)
         shown = ["=" if name != "none" and cells[m] == first[m] else cells[m] for m in METHODS]
         rows.append(["as published" if name == "none" else name, *shown])
-    return markdown(["correction", *METHODS], rows)
+    return markdown(["correction", *METHODS], rows), len(trials)
