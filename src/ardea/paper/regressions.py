@@ -151,7 +151,7 @@ def _regularised(priors: list[Any], problem: Regression, start: Start = "paper")
 
 
 def least_error_bars(problem: Regression, strengths: Iterable[float]) -> Array:
-    """Return what threshold sparse Bayesian regression finds by the recipe of its authors, Zhang & Lin.
+    """Return what threshold sparse Bayesian regression finds by the recipe of its authors, Zhang & Lin, as we know it.
 
     M-STSBL at every threshold; of the models that keep a term, that with the least total error bar Σ_j Σ_jj/μ_j².
     """

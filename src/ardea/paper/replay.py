@@ -1,8 +1,8 @@
 """The authors' published algorithm with its defects, for comparison with their numbers. Use the estimators instead.
 
 What differs from :mod:`ardea.estimators.family`, all of it read off the behaviour of the published code. Points can be
-put right one by one (`right`, given a name in `experiment.CORRECTIONS`); with all of them it is the estimators with
-``start="paper"``.
+put right one by one (`right`, given a name in `experiment.CORRECTIONS`); with all of them it is the algorithm of the
+estimators with ``start="paper"``, up to which optimum of a nonconvex problem is reached.
 
 - σ² starts at 1 and follows :func:`authors_noise`: a misplaced grid where m ≤ d, d in place of k where m > d. On
   the grid the cost is taken at the lasso solution, not at the posterior mean;
