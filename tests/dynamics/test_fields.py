@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from functools import cache
 from itertools import product
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ardea.dynamics import systems
+from ardea.dynamics import AmbiguityWarning, Discovery, MisfitWarning, search, systems
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance
 from ardea.dynamics.field_terms import FieldTerms, noise_weights, weak_form
@@ -24,7 +25,7 @@ from ardea.dynamics.fields import (
     read_fields,
     spectral_radii,
 )
-from ardea.dynamics.search import Tournament, equivalents
+from ardea.dynamics.search import Tournament, equivalents, searched
 from ardea.dynamics.terms import FieldTerm, Jet
 from ardea.methods.task import ard_supports
 
@@ -409,6 +410,7 @@ def found_in(name, noise):
 @pytest.mark.parametrize(
     ("name", "noise"),
     [
+        ("korteweg_de_vries", 0.0),
         ("burgers", 0.001),
         ("burgers", 0.25),
         ("swift_hohenberg", 0.1),
@@ -503,6 +505,84 @@ def test_a_single_wave_has_rivals():
 
 def test_many_waves_have_no_rivals():
     assert equivalents(*found_in("korteweg_de_vries", 0.25)) == []
+
+
+# What does not fit
+
+
+def warned_of(category, *arguments, **more):
+    """Return the model that Discovery finds, and the texts of its warnings of one kind."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        model = Discovery(*arguments).fit(**more)
+    return model, [str(one.message) for one in raised if issubclass(one.category, category)]
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "dense"), [("fisher_kpp", (1, 4), False), ("swift_hohenberg", (2, 4), True)]
+)
+def test_a_library_that_lacks_the_truth_is_told(name, library, dense):
+    system = getattr(systems, name)()
+    t, u = system.noisy(0.01, 5)
+    model, told = warned_of(MisfitWarning, FieldTerms(*library), x=u, t=t, space=system.space)
+    assert model.misfit_[0] > 1.5
+    assert "times the noise of the samples: most likely no candidate fits" in told[0]
+    assert any("candidates: sums of so many" in one for one in told) == dense
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_right_equations_leave_the_noise_of_the_samples(noise):
+    system = systems.burgers()
+    t, u = system.noisy(noise, 5)
+    model = Discovery(system.library).fit(u, t, space=system.space)
+    assert model.misfit_[0] == pytest.approx(1, abs=4 / np.sqrt(2 * model.equations_[0].degrees))
+    assert model.warnings_ == []
+
+
+def test_noise_that_alternates_is_told():
+    """Sums over a window hardly see noise that changes sign from sample to sample; smoothing does."""
+    system = systems.burgers()
+    t, u = system.simulate()
+    sign = (-1.0) ** np.add.outer(*map(np.arange, u.shape))
+    noise = 0.02 * u.std() * sign * (1 + 0.1 * np.random.default_rng(0).normal(size=u.shape))
+    _, told = warned_of(MisfitWarning, system.library, x=u + noise, t=t, space=system.space)
+    assert "leaves only 0" in told[0]
+
+
+def test_what_a_model_misses_is_not_taken_for_noise():
+    """However far a model is from the data, the errors that its passes estimate are no larger than the noise."""
+    system = systems.korteweg_de_vries()
+    for level in (1e-5, 1e-2):
+        data = noisy("korteweg_de_vries", level)
+        errors = FieldEquation(data, system.library).fitted(()).errors[0]
+        assert np.sqrt(np.mean(data.errors[0].derivative(errors, (0,)) ** 2)) < data.noise[0]
+
+
+def test_windows_hold_enough_splines_however_smooth_the_field():
+    """Four splines for every radius; else smoothing takes noise away that the covariance of the rows counts."""
+    for name, noise in product(("swift_hohenberg", "allen_cahn"), (0.01, 0.5)):
+        data = noisy(name, noise)
+        for axis, smoother in zip(data.windows.axes, data.splines[0].smoothers, strict=True):
+            assert axis.radius * smoother.n_basis > 3.9 * axis.n_samples  # radii are rounded
+
+
+# Search
+
+
+@pytest.mark.parametrize("powers", [1, 2])
+def test_no_model_that_was_met_is_better(powers):
+    """Whether the library holds the truth (powers of 2) or not."""
+    result = searched(FieldEquation(noisy("fisher_kpp", 0.01), FieldTerms(powers, 4)), ard_supports)
+    assert not result.unfinished
+    assert all(excess >= 0 for _, excess in result.rivals)
+
+
+def test_a_search_that_is_stopped_is_told(monkeypatch):
+    monkeypatch.setattr(search, "MOST_FITS", 5)
+    system = systems.fisher_kpp()
+    t, u = system.noisy(0.01, 0)
+    _, told = warned_of(AmbiguityWarning, FieldTerms(1, 4), x=u, t=t, space=system.space)
+    assert any("was stopped after 5 fits" in one for one in told)
 
 
 # Bad input

@@ -216,20 +216,27 @@ class SplineSmoother:
 
     @classmethod
     def fit(
-        cls, values: Array, points: Array, axis: int = 0, *, cap: float = TIME_CAP, factor: float = SPLINES_PER_GCV
+        cls,
+        values: Array,
+        points: Array,
+        axis: int = 0,
+        *,
+        cap: float = TIME_CAP,
+        factor: float = SPLINES_PER_GCV,
+        least: int = SPLINE_DEGREE + 1,
     ) -> SplineSmoother:
         """Choose the number of splines for finite values along an axis; all lines along it share one number.
 
-        Of k = 12, then 1.25 times as many each, up to cap·n, generalised cross-validation takes the least
-        ‖u − P_k u‖²/(1 − k/n)²; the smoother has min(cap·n, factor·k), so that what it removes is noise alone. A factor
-        of 1 has the least error in the values but bends the signal.
+        Of k = 8, of 12, then 1.25 times as many each, up to cap·n, generalised cross-validation takes the least
+        ‖u − P_k u‖²/(1 − k/n)²; the smoother has factor·k, so that what it removes is noise alone, but at least `least`
+        and at most cap·n. A factor of 1 has the least error in the values but bends the signal.
         """
         lines = np.moveaxis(values, axis, 0).reshape(len(points), -1)
         largest = max(int(cap * len(points)), SPLINE_DEGREE + 1)
         numbers = (int(FEWEST_SPLINES * SPLINE_GROWTH**i) for i in count())
         candidates = [SPLINE_DEGREE + 1, *takewhile(lambda number: number <= largest, numbers)]
         best = min(candidates, key=lambda number: cls(points, number).cross_validation(lines))
-        return cls(points, min(largest, int(factor * best)))
+        return cls(points, min(largest, max(least, int(factor * best))))
 
     def cross_validation(self, lines: Array) -> float:
         """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed."""

@@ -28,7 +28,7 @@ from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
-from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
+from ardea.dynamics.search import LARGEST_MISFIT, EquationRows, FoundRows, found_rows, regressor_supports
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, input_gaps
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import NOISE_POWERS
@@ -47,8 +47,6 @@ Told = tuple[list[str], list[str]]
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
-# A convention, measured on public systems whose terms are not among the candidates: 26 of 26 are above it.
-LARGEST_MISFIT = 1.5
 
 
 class AmbiguityWarning(UserWarning):
@@ -120,7 +118,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     misfit_ : ndarray of shape (states,) or None
         Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. Where noise
         moves the system itself, what equations without that noise would leave. None for maps, whose samples do not
-        tell their noise.
+        tell their noise, and for series in weak or derivative form.
     noise_kind_ : {"additive", "counts", "proportional"} or None
         How the noise of the samples grows with the state, see `noise`. None: not asked.
     process_noise_ : ndarray of shape (states,)
@@ -351,7 +349,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.misfit_ = self.process_noise_ = self.rows_used_ = self.noise_kind_ = None
         open_still = doubts_about(equations, found.excitation)
         if isinstance(found, FoundRows):
-            return open_still, []
+            self.misfit_ = found.misfit(equations)
+            return [*open_still, *found.unfinished(equations)], found.misfitting(equations)
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
         misfits = [

@@ -8,8 +8,9 @@
    w_f = −Σ_j A_fj ∂^j φ, less ∂_t φ for the equation's own field. What is left in û of white noise is its projection P
    on the splines, so the rows' noise has covariance C = Σ_f s_f² W_f P_f W_fᵀ = RRᵀ.
 5. *Passes* at a fixed support, from ξ = 0 and ê = 0: û_c = û − ê; A = R⁻¹G(û_c), z = R⁻¹(y(û_c) + Σ W_f ê_f); ξ by
-   least squares; ê_f = s_f² P_f W_fᵀ R⁻ᵀ(z − Aξ); until ξ settles. √(‖z − Aξ‖²/N) is then the noise of the fields in
-   units of s: much above 1, the library lacks something.
+   least squares; q = ‖z − Aξ‖²/(N − k); ê_f = s_f² P_f W_fᵀ R⁻ᵀ(z − Aξ)/max(q, 1); until ξ settles. √q is then the
+   noise of the fields in units of s: much above 1, the library lacks something. The rows of such a model have the
+   covariance qC, of which noise is C: were all of the residual taken for noise, û_c would be a field without motion.
 
 The sums over û are taken once on the whole grid. What a pass changes is smooth: ê, W, and the difference of the sums at
 û_c and at û live on the thinned grid of `place_windows`. Sums against unit-norm test functions are √D times smaller
@@ -181,6 +182,7 @@ class FieldEquation(EquationRows):
     MOST_PASSES: ClassVar[int] = 8
     STILL_FALLING: ClassVar[float] = 5.0
     LISTS_EQUIVALENTS: ClassVar[bool] = True
+    KNOWS_NOISE: ClassVar[bool] = True
 
     def __init__(self, data: Fields, library: FieldTerms, field: int = 0) -> None:
         if library.derivatives > HIGHEST_ORDER:
@@ -235,9 +237,10 @@ class FieldEquation(EquationRows):
         residual = z - A @ coefficients
         moved = np.linalg.norm(A @ (coefficients - fit.coefficients))
         settled = bool(fit.errors) and bool(moved <= SETTLED * np.linalg.norm(A @ coefficients))
-        pulled = linalg.solve_triangular(factor, residual, lower=True, trans="T", check_finite=False)
-        errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
         rss, expected = float(residual @ residual), self.n_rows - len(fit.support)
+        pulled = linalg.solve_triangular(factor, residual, lower=True, trans="T", check_finite=False)
+        pulled /= max(rss / expected, 1.0)  # what lies above the noise is misfit
+        errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
         rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
         return RowsFit(fit.support, coefficients, rss, errors, self._floor, settled)
 
