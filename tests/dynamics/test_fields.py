@@ -14,7 +14,7 @@ import xarray as xr
 from ardea.dynamics import AmbiguityWarning, Discovery, MisfitWarning, search, systems
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance
-from ardea.dynamics.field_terms import FieldTerms, noise_weights, weak_form
+from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
 from ardea.dynamics.fields import (
     AxisWindows,
     Fields,
@@ -507,6 +507,186 @@ def test_many_waves_have_no_rivals():
     assert equivalents(*found_in("korteweg_de_vries", 0.25)) == []
 
 
+# Second derivatives in time, conserved quantities, complex fields
+
+
+@cache
+def klein_gordon():
+    """Return x, t and u of u_tt = u_xx − u − u³, periodic, by the leapfrog rule at a fortieth of the step."""
+    n, length, step, every = 96, 10.0, 0.002, 40
+    x, u = length * np.arange(n) / n, np.cos(2 * np.pi * np.arange(n) / n) + 0.6 * np.sin(4 * np.pi * np.arange(n) / n)
+    waves = -((2 * np.pi / length * np.arange(n // 2 + 1)) ** 2)
+
+    def force(u):
+        return np.fft.irfft(waves * np.fft.rfft(u), n) - u - u**3
+
+    speed, states = 0.5 * step * force(u), []
+    for i in range(100 * every):
+        if i % every == 0:
+            states.append(u)
+        u = u + step * speed
+        speed = speed + step * force(u)
+    return x, every * step * np.arange(100), np.array(states).T
+
+
+def test_second_derivatives_in_time():
+    x, t, u = klein_gordon()
+    u = u + 0.02 * u.std() * np.random.default_rng(0).normal(size=u.shape)
+    model = Discovery(derivative_order=2).fit(u, t, space=(x,))
+    (equation,) = model.equations_
+    assert (equation.left.text, equation.left.latex, equation.terms) == ("(u)_tt", "u_{tt}", ("u", "u^3", "u_xx"))
+    assert np.all(np.abs(equation.coefficients - [-1, -1, 1]) < 4 * equation.std)
+    assert model.misfit_[0] == pytest.approx(1, abs=4 / np.sqrt(2 * equation.degrees))
+    assert model.predict(u[:, 0]).shape == (96,)
+    with pytest.raises(NotImplementedError, match="u_t of one field"):
+        model.simulate(u[:, 0], t[:3])
+
+
+@pytest.mark.parametrize("n_axes", [1, 2])
+def test_derivatives_of_powers_are_sums_of_products(n_axes):
+    """By the product rule: their noise is that of the sum, and so are their values; integrated, one sum is left."""
+    library, jet = FieldTerms(3, 2, conservative=True), waves(2, n_axes)
+    windows, jets = windows_and_jets(2, n_axes)
+    derived = [term for term in library.terms(2, n_axes) if term.derived_power]
+    assert len(derived) == 4 * (1 if n_axes == 1 else 3)
+    for term in derived:
+        whole = {}
+        for monomial, number in plain(term).items():
+            for key, weights in noise_weights(monomial).items():
+                for one, c in weights.items():
+                    whole.setdefault(key, {}).setdefault(one, 0.0)
+                    whole[key][one] += number * c
+        left = {key: {one: c for one, c in weights.items() if abs(c) > 1e-12} for key, weights in whole.items()}
+        assert {key: weights for key, weights in left.items() if weights} == noise_weights(term)
+        direct = summed(windows, sum(c * jets.monomial(one) for one, c in plain(term).items()), (0,) * n_axes)
+        (((orders, power), sign),) = weak_form(term, n_axes).items()
+        by_parts = sign * summed(windows, jets.monomial(power), orders)
+        assert np.max(np.abs(direct - by_parts)) < 1e-4 * size_of(windows, jets.monomial(power), orders)
+    points = [np.linspace(0, 1, 5)] * (n_axes + 1)
+    fields = [jet(Jet(i, (0,) * n_axes), points) for i in range(2)]
+    values = library.evaluate(fields, lambda i, orders: jet(Jet(i, orders), points), n_axes=n_axes)
+    first = library.terms(2, n_axes).index(derived[0])
+    expected = sum(
+        c * np.prod([jet(one, points) ** n for one, n in m.factors], axis=0) for m, c in plain(derived[0]).items()
+    )
+    assert values[:, first] == pytest.approx(expected.ravel())
+
+
+@cache
+def porous_medium():
+    """Return x, t and u of u_t = (u²)_xx, periodic, by the midpoint rule."""
+    n, length, step, every = 64, 10.0, 0.001, 20
+    angle = 2 * np.pi * np.arange(n) / n
+    u, states = 1 + 0.5 * np.cos(angle) + 0.3 * np.sin(2 * angle), []
+    waves = -((2 * np.pi / length * np.arange(n // 2 + 1)) ** 2)
+    for i in range(90 * every):
+        if i % every == 0:
+            states.append(u)
+        half = u + 0.5 * step * np.fft.irfft(waves * np.fft.rfft(u**2), n)
+        u = u + step * np.fft.irfft(waves * np.fft.rfft(half**2), n)
+    return length * np.arange(n) / n, every * step * np.arange(90), np.array(states).T
+
+
+def test_a_conserved_quantity():
+    """(u²)_xx is one term; that 2 u u_xx + 2 u_x² is the same is no ambiguity. Without it nothing fits."""
+    x, t, u = porous_medium()
+    u = u + 0.01 * u.std() * np.random.default_rng(2).normal(size=u.shape)
+    model = Discovery(FieldTerms(4, 4, conservative=True)).fit(u, t, space=(x,))
+    (equation,) = model.equations_
+    assert equation.terms == ("(u^2)_xx",)
+    assert ("u u_xx", "u_x^2") not in equation.equivalents
+    assert abs(equation.coefficients[0] - 1) < 4 * equation.std[0]
+    assert equation.latex().endswith("(u^{2})_{xx}")
+    with pytest.raises(NotImplementedError, match="conservative"):
+        model.simulate(u[:, 0], t[:3])
+
+
+def test_complex_fields_are_parted_on_request():
+    x, t, fields = schroedinger()
+    rng = np.random.default_rng(0)
+    psi = fields[..., 0] + 1j * fields[..., 1] + 0.01 * (rng.normal(size=(128, 100)) + 1j * rng.normal(size=(128, 100)))
+    given = {"t": t, "space": (x,), "feature_names": ["p", "q"]}
+    model = Discovery(FieldTerms(3, 2)).fit(psi, **given, split=True)
+    assert [one.terms for one in model.equations_] == [("p^2 q", "q^3", "q_xx"), ("p^3", "p q^2", "p_xx")]
+    with pytest.raises(ValueError, match=r"split=True\) takes its real and its imaginary part"):
+        Discovery().fit(psi, **given)
+    with pytest.raises(ValueError, match="this one is real"):
+        Discovery().fit(psi.real, **given, split=True)
+    with pytest.raises(ValueError, match="one complex field"):
+        Discovery().fit(np.stack([psi, psi], axis=-1), **given, split=True)
+
+
+@cache
+def in_a_potential():
+    """Return x, t, V and ψ of i ψ_t = −½ψ_xx + Vψ, V = 1 + cos(2πx/L), by splitting."""
+    n, length, step, every = 96, 12.0, 0.002, 25
+    angle = 2 * np.pi * np.arange(n) / n
+    V = 1 + np.cos(angle)
+    half = np.exp(-0.25j * (2 * np.pi * np.fft.fftfreq(n, length / n)) ** 2 * step)
+    psi, states = 1 + 0.4 * np.cos(angle) + 0.3j * np.sin(2 * angle) + 0.3 * np.exp(-3j * angle), []
+    for i in range(90 * every):
+        if i % every == 0:
+            states.append(psi)
+        psi = np.fft.ifft(half * np.fft.fft(np.fft.ifft(half * np.fft.fft(psi)) * np.exp(-1j * V * step)))
+    return length * np.arange(n) / n, every * step * np.arange(90), V, np.array(states).T
+
+
+def test_known_fields_and_equations_wanted():
+    """u_t = −½v_xx + V v: V has no noise, no derivative and no equation; given for every time it is the same."""
+    x, t, V, psi = in_a_potential()
+    rng = np.random.default_rng(0)
+    psi = psi + 0.01 * (rng.normal(size=psi.shape) + 1j * rng.normal(size=psi.shape))
+    model = Discovery(FieldTerms(2, 2)).fit(psi, t, space=(x,), split=True, known_fields={"V": V}, equations=["u"])
+    (equation,) = model.equations_
+    assert equation.terms == ("v V", "v_xx")
+    assert np.all(np.abs(equation.coefficients - [1, -0.5]) < 4 * equation.std)
+    assert not any("V_x" in name for name in model.get_feature_names())
+    assert model.misfit_.shape == (1,)
+    fields = np.stack([psi.real, psi.imag, np.broadcast_to(V[:, None], psi.shape)], axis=-1)
+    assert model.predict(fields[:, 0]).shape == (96,)
+    both = {"V": np.broadcast_to(V[:, None], psi.shape)}
+    again = Discovery(FieldTerms(2, 2)).fit(psi, t, space=(x,), split=True, known_fields=both, equations=["u"])
+    assert again.equations_[0].coefficients == pytest.approx(equation.coefficients, rel=1e-9)
+
+
+def test_what_is_said_of_fields_is_checked():
+    x, t = np.linspace(0, 1, 60), np.linspace(0, 1, 50)
+    u = np.sin(9 * x[:, None] + 5 * t)
+    for more, message in [
+        ({"equations": ["w"]}, r"measured \(u\), got \['w'\]"),
+        ({"known_fields": {"V": x[:5]}}, r"known field V must have the shape \(60, 50\), or \(60,\)"),
+        ({"known_fields": {"u": x}}, "different names"),
+        ({"known_fields": {"V": 0 * x}}, "field V is constant"),
+        ({"u": t}, "see known_fields"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Discovery().fit(u, t, space=(x,), **more)
+    with pytest.raises(ValueError, match="are for fields"):
+        Discovery().fit(u.T, t, equations=["x0"])
+
+
+def test_two_candidates_of_one_name_are_refused():
+    x, t = np.linspace(0, 1, 60), np.linspace(0, 1, 50)
+    u = np.stack([np.sin(9 * x[:, None] + 5 * t), np.cos(7 * x[:, None] - 3 * t)], axis=-1)
+    with pytest.raises(ValueError, match="Two candidates would be called 'u_x'"):
+        Discovery().fit(u, t, space=(x,), feature_names=["u", "u_x"])
+
+
+def test_a_field_far_from_zero_is_told():
+    system = systems.advection_diffusion()
+    t, u = system.noisy(0.01, 1)
+    _, told = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=u + 1e6, t=t, space=system.space)
+    assert any("Subtract a reference value, such as 1e+06, from u" in one for one in told)
+
+
+def test_swapped_axes_are_thought_of_where_nothing_fits():
+    system = systems.fisher_kpp()
+    t, u = system.noisy(0.01, 1)
+    square = u[::2][:120, :120]
+    _, told = warned_of(MisfitWarning, FieldTerms(2, 2), x=square.T, t=t[:120], space=(system.space[0][::2][:120],))
+    assert "See that the last axis is time" in told[0]
+
+
 # What does not fit
 
 
@@ -603,7 +783,7 @@ def test_bad_input_is_refused():
     for gap in (np.where(u > 0.99, np.nan, u), np.ma.masked_greater(u, 0.99)):
         with pytest.raises(ValueError, match="field u must be finite"):
             Fields(gap, (x,), t)
-    with pytest.raises(ValueError, match="field is complex: give its parts as two fields"):
+    with pytest.raises(ValueError, match="field is complex"):
         Fields(u + 0j, (x,), t)
     with pytest.raises(ValueError, match=r"2 different names, got \['u', 'u'\]"):
         Fields(np.stack([u, u], axis=-1), (x,), t, ["u", "u"])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +23,7 @@ from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.fields import read_fields
+from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
@@ -80,7 +81,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     order : int, default=6
         Order of finite differences.
     derivative_order : {1, 2}, default=1
-        2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought.
+        2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought; for fields u_tt = Σ ξ u^p ∂^q u.
     false_terms : float, optional
         The expected number of false terms in all equations together, at most (trajectory form). None: 0.02.
     noise : {"additive", "counts", "proportional", "auto"}, default="auto"
@@ -175,6 +176,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         feature_names: Sequence[str] | None = None,
         space: Any = None,
         time_unit: str | None = None,
+        split: bool = False,
+        known_fields: Mapping[str, ArrayLike] | None = None,
+        equations: Sequence[str] | None = None,
     ) -> Discovery:
         """Find the equations.
 
@@ -198,21 +202,35 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         time_unit : {"s", "min", "h", "d"}, optional
             Unit of time for dates; by default the longest that is not longer than their median step. Where times are
             numbers, the unit they are in.
+        split : bool
+            A complex field becomes two real ones, its real and its imaginary part (u and v, or `feature_names`).
+        known_fields : dict of arrays, optional
+            Fields that act on those measured and are known without error, such as a potential {"V": V}, of the same
+            grid, with or without the time axis. They have no equation, and no derivatives among the candidates.
+        equations : list of str, optional
+            The fields whose equations are wanted; all that were measured by default.
 
         Returns
         -------
         self
         """
         self._check_parameters(space)
+        given = FieldWishes(space, split, known_fields, equations)
         # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
         with threadpool_limits(1):
-            found: Found
-            model: Motion
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-                found, model, clock, (gaps, far) = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
-            else:
-                found, model, clock, (gaps, far) = self._found_states(x, t, x_dot, u, feature_names, time_unit)
-            equations = found.equations(model.lefts, model.vocabulary)
+                if x_dot is not None or u is not None:
+                    raise ValueError(
+                        "Fields are found without x_dot and inputs u: see known_fields for what acts on them."
+                    )
+                return self._concluded(*self._found_fields(x, t, feature_names, time_unit, given))
+            if given != FieldWishes():
+                raise ValueError("split, known_fields and equations are for fields (space=…).")
+            return self._concluded(*self._found_states(x, t, x_dot, u, feature_names, time_unit))
+
+    def _concluded(self, found: Found, model: Motion, clock: Clock, told: Told) -> Discovery:
+        """Take over what was found, and warn."""
+        (gaps, far), equations = told, found.equations(model.lefts, model.vocabulary)
         open_still, misfits = self._said(found, equations)
         open_still = [*gaps, *open_still, *(far if open_still else [])]
         self._adopt(model, equations, clock, [])
@@ -230,7 +248,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError(f"form={self.form!r} is not known: choose 'trajectory', 'weak' or 'derivative'.")
         if self.derivative_order not in (1, 2):
             raise ValueError(f"derivative_order={self.derivative_order!r} must be 1 or 2.")
-        if self.derivative_order == 2 and (self.discrete_time or self.form in ("weak", "derivative")):
+        fields = space is not None or isinstance(self.library, FieldTerms)
+        if self.derivative_order == 2 and not fields and (self.discrete_time or self.form in ("weak", "derivative")):
             raise ValueError("derivative_order=2 is for flows in trajectory form: leave form and discrete_time out.")
         if self.noise not in (*NOISE_POWERS, "auto"):
             raise ValueError(
@@ -298,7 +317,10 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
         moving = [ratio >= LEAST_EXCITATION for ratio in found.excitation]
-        far = far_from_zero(series, library.degrees(n_states), all_names, moving)
+        every = np.vstack([one.x for one in series])
+        far = far_from_zero(
+            np.nanmean(every, axis=0), np.nanstd(every, axis=0), library.degrees(n_states), all_names, moving
+        )
         return found, model, clock, (input_gaps(series, all_names), far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
@@ -321,9 +343,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
         if len(set(model.variables)) < len(model.variables):
             raise ValueError(f"With derivative_order=2 the names {model.variables} must differ: rename those with a '.")
-        doubled = [name for name, count in Counter(model.vocabulary.names).items() if count > 1]
-        if doubled:
-            raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")
+        _check_names(model)
 
     def _pursued(self, series: Sequence[Series], library: Library, left_open: LeftOpen | None = None) -> FoundStates:
         n = series[0].x.shape[1]
@@ -375,16 +395,20 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         return [f"Run over its own rows without that noise, {one.message}." for one in caught]
 
     def _found_fields(
-        self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
+        self, x: Any, t: Any, names: Sequence[str] | None, time_unit: str | None, given: FieldWishes
     ) -> tuple[Found, FieldModel, Clock, Told]:
-        if x_dot is not None or u is not None or self.discrete_time or self.form not in (None, "weak"):
-            raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
-        data, clock = read_fields(x, t, space, names, time_unit)
-        library = FieldTerms() if self.library is None else self.library
-        found = self._searched_rows([FieldEquation(data, library, field) for field in range(data.n_fields)])
+        if self.discrete_time or self.form not in (None, "weak"):
+            raise ValueError("Fields are found in weak form, and not in discrete time.")
+        data, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
+        library, order = FieldTerms() if self.library is None else self.library, self.derivative_order
+        chosen = given.chosen(data.names[: data.n_measured])
+        zeros = np.zeros((len(chosen), library.n_terms(data.n_fields, len(data.space), data.n_known)))
+        solved = [data.names[field] for field in chosen]
+        model = FieldModel(library, data.names, data.axes, zeros, data.space, data.reach, solved, data.n_known, order)
+        _check_names(model)
+        found = self._searched_rows([FieldEquation(data, library, field, order) for field in chosen])
         self.form_ = "weak"
-        zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), clock, ([], [])
+        return found, model, clock, ([], data.far_from_zero(library.powers))
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
@@ -457,3 +481,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         if not hasattr(self, "searched_"):
             raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
         return self.searched_
+
+
+def _check_names(model: Motion) -> None:
+    doubled = [name for name, count in Counter(model.vocabulary.names).items() if count > 1]
+    if doubled:
+        raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")

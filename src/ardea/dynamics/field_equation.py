@@ -1,11 +1,11 @@
-"""Equations of fields, ∂_t u_g = Σ ξ_i θ_i with θ_i = m(u) ∂^β u_f, in weak form, whitened, for a given support.
+"""Equations of fields, ∂_t^m u_g = Σ ξ_i θ_i, m = 1 or 2, in weak form, whitened, for a given support.
 
 1. *Smooth.* Least-squares splines along every axis give û and the noise level s of every field.
 2. *Windows.* Test functions φ on a lattice of centres; both are the business of `fields`.
-3. *Columns* ⟨φ, θ_i(û)⟩ and target y = −⟨∂_t φ, û_g⟩, by parts (`field_terms`). All come from the same û, for which
-   integration by parts is an identity, so no term is favoured by how it is written.
+3. *Columns* ⟨φ, θ_i(û)⟩ and target y = −⟨ψ, û_g⟩, ψ = (−1)^(m+1) ∂_t^m φ, by parts (`field_terms`). All come
+   from the same û, for which integration by parts is an identity, so no term is favoured by how it is written.
 4. *Noise.* To first order an error e of the fields changes a row, y − Σ ξ_i column_i, by Σ_f ⟨w_f, e_f⟩ with
-   w_f = −Σ_j A_fj ∂^j φ, less ∂_t φ for the equation's own field. What is left in û of white noise is its projection P
+   w_f = −Σ_j A_fj ∂^j φ, less ψ for the equation's own field. What is left in û of white noise is its projection P
    on the splines, so the rows' noise has covariance C = Σ_f s_f² W_f P_f W_fᵀ = RRᵀ.
 5. *Passes* at a fixed support, from ξ = 0 and ê = 0: û_c = û − ê; A = R⁻¹G(û_c), z = R⁻¹(y(û_c) + Σ W_f ê_f); ξ by
    least squares; q = ‖z − Aξ‖²/(N − k); ê_f = s_f² P_f W_fᵀ R⁻ᵀ(z − Aξ)/max(q, 1); until ξ settles. √q is then the
@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, weak_form
+from ardea.core.subsets import Support
+from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
 from ardea.dynamics.search import EquationRows, RowsFit
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
@@ -70,9 +71,10 @@ class NoiseCovariance:
     """Covariance W P Wᵀ of the rows for errors of one field that lie in a space of splines.
 
     With a the centre of a test function in space and c that in time, the weight of an error in a row is
-    w = −(B_a φ_c + F_a φ_c'): B_a = Σ_j A_j ∂^j φ_a, and F_a = φ_a where the rows hold the time derivative of this
-    field, else 0. Projected on the splines along space, B_a becomes Z_a(t) and F_a a constant. So space is summed
-    first, M_aa*(t) = Z_aᵀZ_a* of all pairs, and then time, by products with φ_cφ_c*, φ_cφ'_c*, φ'_cφ_c* and φ'_cφ'_c*.
+    w = −(B_a φ_c + F_a ψ_c): B_a = Σ_j A_j ∂^j φ_a, ψ_c = (−1)^(m+1) φ_c^(m), and F_a = φ_a where the rows hold the
+    m-th time derivative of this field, else 0. Projected on the splines along space, B_a becomes Z_a(t) and F_a a
+    constant. So space is summed first, M_aa*(t) = Z_aᵀZ_a* of all pairs, and then time, by products with φ_cφ_c*,
+    φ_cψ_c*, ψ_cφ_c* and ψ_cψ_c*.
     The projection along time is left out: it would cost the product form, and takes little (rows of true models lose
     less than 1 % of their noise, those of the roughest ones 3 %).
 
@@ -80,8 +82,8 @@ class NoiseCovariance:
     Those errors are not there, since smoothing has taken them out.
     """
 
-    def __init__(self, windows: Windows, splines: TensorSplines) -> None:
-        self.windows = windows
+    def __init__(self, windows: Windows, splines: TensorSplines, order: int = 1) -> None:
+        self.windows, self.order = windows, order
         # The splines at the samples of every window, shape (windows, splines, width), per space axis.
         self._bases = [
             smoother.basis[axis.starts[:, None] + np.arange(axis.width)].transpose(0, 2, 1)
@@ -148,19 +150,20 @@ class NoiseCovariance:
 
     @cached_property
     def _time_pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], dict[tuple[int, int], Array]]:
-        """Pairs c ≤ c* of time windows that overlap, and φ_c^(p) φ_c*^(q), p, q ≤ 1, as matrices (pairs, times)."""
+        """Pairs c ≤ c* of time windows that overlap, and products of φ (0) and ψ (1) as matrices (pairs, times)."""
         axis = self.windows.axes[-1]
         gaps = np.subtract.outer(axis.starts, axis.starts)
         first, second = np.nonzero((gaps <= 0) & (-gaps < axis.width))
-        products = {(p, q): axis.matrices[p][first] * axis.matrices[q][second] for p in (0, 1) for q in (0, 1)}
+        both = axis.matrices[0], (-1) ** (self.order + 1) * axis.matrices[self.order]
+        products = {(p, q): both[p][first] * both[q][second] for p in (0, 1) for q in (0, 1)}
         return first, second, products
 
 
 class FieldEquation(EquationRows):
-    """The equation of ∂_t u_g over all test functions.
+    """The equation of ∂_t^m u_g over all test functions.
 
-    `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g. There are
-    `n_terms` candidates and `n_rows` test functions.
+    `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g, and `order` is
+    m. There are `n_terms` candidates and `n_rows` test functions.
 
     Examples
     --------
@@ -184,22 +187,23 @@ class FieldEquation(EquationRows):
     LISTS_EQUIVALENTS: ClassVar[bool] = True
     KNOWS_NOISE: ClassVar[bool] = True
 
-    def __init__(self, data: Fields, library: FieldTerms, field: int = 0) -> None:
+    def __init__(self, data: Fields, library: FieldTerms, field: int = 0, order: int = 1) -> None:
         if library.derivatives > HIGHEST_ORDER:
             raise ValueError(
                 f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
             )
-        self.data, self.library, self.field = data, library, field
-        terms = library.terms(data.n_fields, len(data.space))
+        self.data, self.library, self.field, self.order = data, library, field, order
+        self._terms = terms = library.terms(data.n_fields, len(data.space), data.n_known)
         self.n_terms, self.n_rows = len(terms), data.windows.n_functions
         self.noise_unit, self.excitation = float(data.noise[field]), float(data.excitation[field])
+        self.hint = data.hint
         self._forms = [weak_form(term, len(data.space)) for term in terms]
         self._weights = [noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
         jets = data.jets()
         self._columns = columns_of(data.windows, self._forms, jets)
-        in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order=1)
-        self._target = -data.windows.tested_in_space(in_time, self._plain)
+        in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
+        self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
 
     @cached_property
     def _thinned_columns(self) -> Array:
@@ -209,7 +213,14 @@ class FieldEquation(EquationRows):
     @cached_property
     def _covariances(self) -> list[NoiseCovariance]:
         """One per field."""
-        return [NoiseCovariance(self.data.thinned, splines) for splines in self.data.errors]
+        return [NoiseCovariance(self.data.thinned, splines, self.order) for splines in self.data.errors]
+
+    def same(self, support: Support, other: Support) -> bool:
+        """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
+        sums = [plain(self._terms[j]) for j in (*support, *other)]
+        monomials = list(dict.fromkeys(monomial for one in sums for monomial in one))
+        rows = np.array([[one.get(monomial, 0.0) for monomial in monomials] for one in sums])
+        return bool(np.linalg.matrix_rank(rows) == np.linalg.matrix_rank(rows[len(support) :]))
 
     def system(self, fit: RowsFit) -> tuple[Array, Array]:
         """Return A and z of all candidate terms, whitened at a fit."""
@@ -277,6 +288,8 @@ class FieldEquation(EquationRows):
         grid = self.data.thinned.grid
         weights: dict[int, Weights] = {self.field: {}}
         for (index, orders), sums in total.items():
+            if index >= self.data.n_measured:
+                continue  # known without error
             weight = sum(c * jets.monomial(monomial) for monomial, c in sums.items())
             weights.setdefault(index, {})[orders] = np.broadcast_to(weight, grid)
         return weights
@@ -288,11 +301,11 @@ class FieldEquation(EquationRows):
         for orders, weight in weights.items():
             error -= weight * data.thinned.spread(pulled, (*orders, 0))
         if index == self.field:
-            error -= data.thinned.spread(pulled, (*self._plain, 1))
+            error += (-1) ** self.order * data.thinned.spread(pulled, (*self._plain, self.order))
         return data.errors[index].coefficients(error * (data.noise[index] ** 2 / self._scale))
 
     def _error_in_target(self, errors: Errors, weights: dict[int, Weights]) -> Array:
-        """Return y(û_c) − y(û) + Σ_f W_f ê_f on the thinned grid; the parts with ∂_t φ cancel."""
+        """Return y(û_c) − y(û) + Σ_f W_f ê_f on the thinned grid; the parts with ψ cancel."""
         thinned = self.data.thinned
         total = np.zeros(self.n_rows)
         for index, coefficients in errors.items():

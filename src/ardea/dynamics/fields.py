@@ -12,7 +12,7 @@ thinned to every d-th sample of each axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, bend_of
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
-from ardea.dynamics.series import Clock, as_numbers
+from ardea.dynamics.series import Clock, as_numbers, far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
 from ardea.names import counted
 
@@ -244,7 +244,8 @@ class Jets:
 class Fields:
     """Fields on a uniform grid: checked, smoothed, with test functions; shared by the equations of all fields.
 
-    `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Per field, `noise`, `reach` and
+    `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Fields in `known` follow; they have no
+    noise, and their shape may lack the time axis. Per field, `noise`, `reach` and
     `excitation` are the standard deviation s of its noise, the largest |u|, and how much u varies in units of s;
     `splines` are those of û on the grid, `errors` those of its errors on the thinned grid. `windows` and `thinned` are
     the test functions on both; the thinned grid has every d-th sample, d in `factors`.
@@ -264,6 +265,7 @@ class Fields:
         t: ArrayLike,
         names: Sequence[str] | None = None,
         axes: Sequence[str] | None = None,
+        known: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self.axes = _different(default_axis_names(len(space)) if axes is None else axes, len(space), "space axes")
         points = [
@@ -271,11 +273,15 @@ class Fields:
         ]
         fields = _one_per_field(values, tuple(map(len, points)))
         self.names = _different(default_field_names(len(fields)) if names is None else names, len(fields), "fields")
+        self.n_measured, self.n_known = len(fields), len(known or {})
+        fields += [_known_field(name, one, tuple(map(len, points))) for name, one in (known or {}).items()]
+        self.names = _different([*self.names, *(known or {})], len(fields), "fields, the known ones too,")
         _check_values(fields, self.names)
         self.space, self.n_fields = tuple(points[:-1]), len(fields)
-        self.reach = np.array([np.abs(u).max() for u in fields])
+        self.reach, self.middle = np.array([np.abs(u).max() for u in fields]), np.array([u.mean() for u in fields])
+        self.spread = np.array([u.std() for u in fields])
         self._smooth(fields, points)
-        self.excitation = np.array([u.std() for u in fields]) / self.noise
+        self.excitation = self.spread[: self.n_measured] / self.noise[: self.n_measured]
 
     def _smooth(self, fields: Sequence[Array], points: Sequence[Array]) -> None:
         self.splines = [TensorSplines.fit(u, points) for u in fields]
@@ -284,11 +290,23 @@ class Fields:
         smooth = [plain(Jet(i, (0,) * len(self.space))) for i in range(self.n_fields)]
         levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, smooth, strict=True)]
         self.noise = np.maximum(levels, [LEAST_NOISE * u.std() for u in fields])
+        self.noise[self.n_measured :] = 0.0
+        measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
-        numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in self.splines), strict=True)
-        radii = spectral_radii(smooth, [min(of_axis) for of_axis in numbers])
+        numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
+        radii = spectral_radii(smooth[: self.n_measured], [min(of_axis) for of_axis in numbers])
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
+
+    def far_from_zero(self, degree: int) -> list[str]:
+        """Return what is to be said where models tie: the fields so far from zero that their powers look alike."""
+        return far_from_zero(self.middle, self.spread, [degree + 1], self.names, [True] * self.n_measured)
+
+    @property
+    def hint(self) -> str:
+        """What else may be wrong where nothing fits: axes that were swapped show nowhere else."""
+        *space, times = self.windows.grid
+        return "" if times not in space else " See that the last axis is time: a space axis has as many points."
 
     def jets(self, factors: Sequence[int] | None = None) -> Jets:
         """Return the derivatives of û on the grid, or at every d-th sample; they live as long as what is returned."""
@@ -309,10 +327,35 @@ class Fields:
         return Jets(corrected)
 
 
+@dataclass(frozen=True)
+class FieldWishes:
+    """What users say of fields: coordinates, whether complex ones are split, known fields, and equations wanted."""
+
+    space: Any = None
+    split: bool = False
+    known: Mapping[str, ArrayLike] | None = None
+    equations: Sequence[str] | None = None
+
+    def chosen(self, names: Sequence[str]) -> list[int]:
+        """Return which of the fields measured have an equation to find."""
+        if self.equations is None:
+            return list(range(len(names)))
+        wanted = [self.equations] if isinstance(self.equations, str) else list(self.equations)
+        if not wanted or not set(wanted) <= set(names):
+            raise ValueError(f"equations must name fields that were measured ({', '.join(names)}), got {wanted}.")
+        return [number for number, name in enumerate(names) if name in wanted]
+
+
 def read_fields(
-    x: Any, t: Any, space: Any, names: Sequence[str] | None = None, time_unit: str | None = None
+    x: Any,
+    t: Any,
+    space: Any,
+    names: Sequence[str] | None = None,
+    time_unit: str | None = None,
+    split: bool = False,
+    known: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[Fields, Clock]:
-    """Return arrays or xarray objects as fields, and how times are counted.
+    """Return arrays or xarray objects as fields, and how times are counted; `split` parts complex ones.
 
     xarray objects (a DataArray, or a Dataset of several fields) bring coordinates and names, where these are not given.
     Times may be numbers, dates, or the step between them.
@@ -321,19 +364,25 @@ def read_fields(
     if hasattr(x, "coords"):
         arrays = xarray_fields(x)
         *axes, time = arrays[0].dims
-        known = arrays[0].coords
-        t = known[time] if t is None and time in known else t
-        space = [known[axis] for axis in axes] if space is None and all(axis in known for axis in axes) else space
+        coordinates = arrays[0].coords
+        t = coordinates[time] if t is None and time in coordinates else t
+        space = (
+            [coordinates[axis] for axis in axes]
+            if space is None and all(axis in coordinates for axis in axes)
+            else space
+        )
         own = [array.name for array in arrays]
         names = own if names is None and None not in own else names
         x = np.stack([np.ma.filled(array.to_masked_array(), np.nan) for array in arrays], axis=-1)
     if space is None or t is None:
         raise ValueError("Fields need space=(x₁, …), the coordinates of the space axes, and t, the times.")
     space = [space] if isinstance(space, np.ndarray) and space.ndim == 1 else list(space)
+    if split:
+        x, names = _parts(x, len(space) + 1), names if names is None or len(names) != 1 else None
     (times,), clock = as_numbers([t], time_unit)
     if np.ndim(times) == 0 and np.ndim(x) > len(space):
         times = times * np.arange(np.shape(x)[len(space)])
-    return Fields(x, space, times, names, axes), clock
+    return Fields(x, space, times, names, axes, known), clock
 
 
 def xarray_fields(data: Any, time: str | None = None) -> list[Any]:
@@ -376,7 +425,10 @@ def _uniform_points(points: ArrayLike, name: str, cap: float) -> Array:
 
 def _one_per_field(values: Any, grid: tuple[int, ...]) -> list[Array]:
     if np.iscomplexobj(values):
-        raise ValueError("The field is complex: give its parts as two fields, np.stack([u.real, u.imag], axis=-1).")
+        raise ValueError(
+            "The field is complex, and equations are found for real ones: fit(…, split=True) takes its real and its "
+            "imaginary part as two fields."
+        )
     fields: Array = np.asarray(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan))
     if fields.shape == grid:
         return [fields]
@@ -386,6 +438,24 @@ def _one_per_field(values: Any, grid: tuple[int, ...]) -> list[Array]:
         f"space and t say the grid is {grid}: give fields of this shape (space axes first, then time), or with a last "
         f"axis of fields; got {fields.shape}."
     )
+
+
+def _known_field(name: str, values: ArrayLike, grid: tuple[int, ...]) -> Array:
+    array = np.asarray(values, dtype=float)
+    if array.shape not in (grid, grid[:-1]):
+        raise ValueError(f"The known field {name} must have the shape {grid}, or {grid[:-1]}, got {array.shape}.")
+    return np.ascontiguousarray(np.broadcast_to(array if array.shape == grid else array[..., None], grid))
+
+
+def _parts(values: Any, n_axes: int) -> Any:
+    """Return a complex field as real part and imaginary part, along a last axis."""
+    if not np.iscomplexobj(values):
+        raise ValueError("split=True is for complex fields, and this one is real: leave it out.")
+    field = np.ma.asarray(values)
+    if field.ndim > n_axes + 1 or (field.ndim == n_axes + 1 and field.shape[-1] != 1):
+        raise ValueError("split=True is for one complex field: give the parts of several as real fields.")
+    field = field.reshape(field.shape[:n_axes])
+    return np.ma.stack([field.real, field.imag], axis=-1)
 
 
 def _check_values(fields: Sequence[Array], names: Sequence[str]) -> None:

@@ -91,6 +91,7 @@ class EquationRows(ABC):
     # units of its noise.
     noise_unit: float = 1.0
     excitation: float = np.inf
+    hint: str = ""  # what else may be wrong where nothing fits
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
     # same 54 supports.
     MOST_PASSES: ClassVar[int] = 12
@@ -108,6 +109,10 @@ class EquationRows(ABC):
     @abstractmethod
     def passed(self, fit: RowsFit) -> RowsFit:
         """Return the fit after one more pass."""
+
+    def same(self, support: Support, other: Support) -> bool:
+        """Whether the terms of one support are sums of those of another, whatever the data."""
+        return False
 
     def fitted(self, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
         """Return the fit at a support, its passes repeated from `start` (default ξ = 0, ê = 0) until ξ settles.
@@ -352,6 +357,8 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
         models = select(problem, tournament.propose(problem, unit))
         for one in [one for one in models if len(one.support) <= len(best.support) + 1][:TRIED_WITHOUT]:
             support = tuple(others[j] for j in one.support)
+            if equation.same(best.support, support):
+                continue
             found[support] = tournament.settled(support, tournament.looked_at(support).fit)
     limit = EQUALLY_GOOD * np.sqrt(equation.n_rows)
     close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
@@ -422,6 +429,7 @@ class FoundRows:
                 told.append(
                     f"The equation of {left} leaves {ratio:.1f} times the noise of the samples: most likely no "
                     "candidate fits. Try other or more terms, or a field that was not measured (docs/warnings/misfit)."
+                    + result.rows.hint
                 )
             elif ratio < 1 / LARGEST_MISFIT:
                 told.append(
