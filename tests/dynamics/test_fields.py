@@ -10,16 +10,16 @@ from itertools import product
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.interpolate import make_interp_spline
 
 from ardea.dynamics import AmbiguityWarning, Discovery, MisfitWarning, search, systems
-from ardea.dynamics.differences import SplineSmoother
+from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance
 from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
 from ardea.dynamics.fields import (
     AxisWindows,
     Fields,
     Jets,
-    TensorSplines,
     Windows,
     place_windows,
     read_fields,
@@ -240,7 +240,7 @@ def test_noise_of_a_field_is_estimated_without_bias():
         return splines.derivative(splines.coefficients(u), (0,))
 
     draws = [signal + 0.3 * rng.normal(size=(60, 50)) for _ in range(40)]
-    estimates = [splines.noise(u, smoothed(u)) ** 2 for u in draws]
+    estimates = [splines.noise(u, splines.coefficients(u)) ** 2 for u in draws]
     error = 0.09 * np.sqrt(2 / (60 * 50 - 300) / 40)
     assert np.mean(estimates) == pytest.approx(0.09, abs=4 * error)
     np.testing.assert_allclose(smoothed(signal), signal, atol=1e-11)
@@ -685,6 +685,38 @@ def test_swapped_axes_are_thought_of_where_nothing_fits():
     square = u[::2][:120, :120]
     _, told = warned_of(MisfitWarning, FieldTerms(2, 2), x=square.T, t=t[:120], space=(system.space[0][::2][:120],))
     assert "See that the last axis is time" in told[0]
+
+
+# Grids
+
+
+def test_uneven_points_in_space_and_time():
+    system, rng = systems.fisher_kpp(), np.random.default_rng(0)
+    t, u = system.simulate()
+    (x,) = system.space
+    times = np.sort(rng.uniform(t[0], t[-1], t.size))
+    places = x.copy()
+    places[1:-1] += 0.3 * (x[1] - x[0]) * rng.uniform(-1, 1, x.size - 2)
+    between = make_interp_spline(x, make_interp_spline(t, u, k=7, axis=1)(times), k=7)(places)
+    noisy_field = between + 0.02 * u.std() * rng.normal(size=u.shape)
+    model = Discovery(system.library).fit(noisy_field, times, space=(places,))
+    (equation,) = model.equations_
+    assert equation.terms == ("u", "u^2", "u_xx")
+    assert np.all(np.abs(equation.coefficients - [1, -1, 1]) < 4 * equation.std)
+    assert model.misfit_[0] < 1.5
+
+
+def test_points_that_were_rounded_are_even():
+    """To the last bit: a grid written with few digits gives what the even one does."""
+    system = systems.fisher_kpp()
+    t, u = system.noisy(0.02, 0)
+    even, rounded = (
+        Fields(u, system.space, times) for times in (np.linspace(0, 1, t.size), np.linspace(0, 1, t.size).round(4))
+    )
+    assert rounded.noise == even.noise
+    assert rounded.windows.axes[1].step == even.windows.axes[1].step
+    shifted = Fields(u, system.space, np.linspace(0, 1, t.size) + 0.1 / t.size * np.sin(np.arange(t.size)))
+    assert shifted.noise != even.noise
 
 
 # What does not fit

@@ -31,8 +31,9 @@ from scipy import linalg
 
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
+from ardea.dynamics.differences import TensorSplines, outer
 from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
-from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
+from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, Windows
 from ardea.dynamics.search import EquationRows, RowsFit
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
 

@@ -1,4 +1,4 @@
-"""Fields on a uniform grid: checked, smoothed by splines, and covered by test functions.
+"""Fields on a grid: checked, smoothed by splines, and covered by test functions.
 
 One test function is a product φ(x₁)…φ(t) with φ(i) = (1 − (i/r)²)⁸, |i| ≤ r, of unit norm, and one radius per axis.
 Radii follow the data: r = 3√16/ω*, ω* the corner of the cumulated spectrum of the smoothed field along the axis, at
@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, bend_of
+from ardea.dynamics.differences import SPLINE_DEGREE, TensorSplines, along_axis, bend_of, outer, spline_caps
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.series import Clock, as_numbers, far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
-from ardea.names import counted
 
 # Convention: the test function that trajectories have too.
 POWER = 8
@@ -49,6 +48,11 @@ FUNCTIONS = 500
 ENOUGH_SAMPLES = 10
 # Convention: steps of a uniform grid differ by less than this share.
 UNIFORM = 1e-6
+# Convention: so many digits below the step are tried for points that were rounded.
+DIGITS = 6
+# Conventions: how dense points are is seen over so many blocks of an axis. The noise of rows is taken to be that of an
+# even grid; with this ratio it is off by up to a factor of two.
+BLOCKS, LARGEST_THINNING = 10, 4.0
 # Derived from rounding, 2e-16 summed over a field: what varies by less is constant, and less noise is rounding error.
 LEAST_NOISE = 1e-12
 
@@ -180,46 +184,6 @@ def place_windows(
     return Windows(tuple(full)), Windows(tuple(thinned)), tuple(factors)
 
 
-@dataclass(frozen=True, eq=False)
-class TensorSplines:
-    """Products of splines along every axis, space first, then time: one smoother per axis."""
-
-    smoothers: list[SplineSmoother]
-
-    @classmethod
-    def fit(cls, values: Array, points: Sequence[Array]) -> TensorSplines:
-        """Choose the number of splines along every axis."""
-        axes = enumerate(zip(points, _caps(len(points)), strict=True))
-        return cls(
-            [SplineSmoother.fit(values, where, axis, cap=cap, least=FEWEST_SPLINES) for axis, (where, cap) in axes]
-        )
-
-    def noise(self, values: Array, smooth: Array) -> float:
-        """Return s, s² = ‖u − û‖²/(N − Π k): what the splines leave, per degree of freedom."""
-        left = values.size - prod(smoother.n_basis for smoother in self.smoothers)
-        return float(np.linalg.norm(values - smooth) / np.sqrt(left))
-
-    def coefficients(self, values: Array) -> Array:
-        """Return the projection of values on the splines as coefficients."""
-        return _on_axes([smoother.basis.T for smoother in self.smoothers], values)
-
-    def derivative(self, coefficients: Array, orders: Orders, factors: Sequence[int] | None = None) -> Array:
-        """Return a space derivative, at every d-th point where factors are given."""
-        bases = [smoother.derivative_basis(order) for smoother, order in zip(self.smoothers, (*orders, 0), strict=True)]
-        thinned = bases if factors is None else [basis[::d] for basis, d in zip(bases, factors, strict=True)]
-        return _on_axes(thinned, coefficients)
-
-    def thinned(self, factors: Sequence[int]) -> TensorSplines:
-        """Return splines at every d-th point: at most as many as here, and as those points carry."""
-        points = [smoother.points[::factor] for smoother, factor in zip(self.smoothers, factors, strict=True)]
-        return TensorSplines(
-            [
-                SplineSmoother(where, min(smoother.n_basis, int(cap * len(where))))
-                for smoother, where, cap in zip(self.smoothers, points, _caps(len(points)), strict=True)
-            ]
-        )
-
-
 class Jets:
     """Derivatives of fields on a grid, and products of their powers, each computed once."""
 
@@ -242,7 +206,9 @@ class Jets:
 
 
 class Fields:
-    """Fields on a uniform grid: checked, smoothed, with test functions; shared by the equations of all fields.
+    """Fields on a grid: checked, smoothed, with test functions; shared by the equations of all fields.
+
+    Axes whose points are uneven get an even grid of as many points, on which the splines are evaluated.
 
     `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Fields in `known` follow; they have no
     noise, and their shape may lack the time axis. Per field, `noise`, `reach` and
@@ -268,9 +234,9 @@ class Fields:
         known: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self.axes = _different(default_axis_names(len(space)) if axes is None else axes, len(space), "space axes")
-        points = [
-            _uniform_points(*axis) for axis in zip([*space, t], [*self.axes, "t"], _caps(len(space) + 1), strict=True)
-        ]
+        named = zip([*space, t], [*self.axes, "t"], spline_caps(len(space) + 1), strict=True)
+        points = [_axis_points(*axis) for axis in named]
+        self._even = [_even_grid(*axis) for axis in zip(points, [*self.axes, "t"], strict=True)]
         fields = _one_per_field(values, tuple(map(len, points)))
         self.names = _different(default_field_names(len(fields)) if names is None else names, len(fields), "fields")
         self.n_measured, self.n_known = len(fields), len(known or {})
@@ -284,11 +250,11 @@ class Fields:
         self.excitation = self.spread[: self.n_measured] / self.noise[: self.n_measured]
 
     def _smooth(self, fields: Sequence[Array], points: Sequence[Array]) -> None:
-        self.splines = [TensorSplines.fit(u, points) for u in fields]
+        self.splines = [TensorSplines.fit(u, points, self._even, FEWEST_SPLINES) for u in fields]
         self._coefficients = [splines.coefficients(u) for splines, u in zip(self.splines, fields, strict=True)]
         plain = self.jets()
         smooth = [plain(Jet(i, (0,) * len(self.space))) for i in range(self.n_fields)]
-        levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, smooth, strict=True)]
+        levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, self._coefficients, strict=True)]
         self.noise = np.maximum(levels, [LEAST_NOISE * u.std() for u in fields])
         self.noise[self.n_measured :] = 0.0
         measured = self.splines[: self.n_measured]
@@ -403,24 +369,35 @@ def xarray_fields(data: Any, time: str | None = None) -> list[Any]:
 # Checks
 
 
-def _caps(n_axes: int) -> list[float]:
-    """Return the largest number of splines along every axis as a share of its points."""
-    return [SPACE_CAP] * (n_axes - 1) + [TIME_CAP]
-
-
-def _uniform_points(points: ArrayLike, name: str, cap: float) -> Array:
+def _axis_points(points: ArrayLike, name: str, cap: float) -> Array:
+    """Return the points of an axis; those that rounding alone keeps from being even are made so."""
     array = np.asarray(points, dtype=float)
     if array.ndim != 1 or len(array) < 2 or not np.all(np.diff(array) > 0):
         raise ValueError(f"{name} must be one-dimensional and strictly ascending.")
-    steps = np.diff(array)
-    if np.ptp(steps) > UNIFORM * np.mean(steps):
-        raise ValueError(f"{name} is not uniform; interpolate the fields to a uniform grid first.")
     least = max(ceil((SPLINE_DEGREE + 1) / cap), 2 * SMALLEST_RADIUS + 1)
     if len(array) < least:
-        raise ValueError(
-            f"{name} has {counted(len(array), 'point')}, too few for splines and test functions: at least {least}."
-        )
+        raise ValueError(f"{name} has {len(array)} points, too few for splines and test functions: at least {least}.")
+    even = np.linspace(array[0], array[-1], len(array))
+    for digit in 10.0 ** (np.floor(np.log10(even[1] - even[0])) - np.arange(DIGITS)):
+        written = np.abs(array / digit - np.round(array / digit)).max() < UNIFORM
+        if written and np.abs(array - even).max() <= digit:
+            return even
     return array
+
+
+def _even_grid(points: Array, name: str) -> Array | None:
+    """Return the even grid on which splines are evaluated; None where the points are even."""
+    even = np.linspace(points[0], points[-1], len(points))
+    if np.ptp(np.diff(points)) <= UNIFORM * (even[1] - even[0]):
+        return None
+    block = max(len(points) // BLOCKS, 1)
+    spans = points[block:] - points[:-block]
+    if spans.max() > LARGEST_THINNING * spans.min():
+        raise ValueError(
+            f"{name} is {spans.max() / spans.min():.1f} times as dense in some places as in others; up to "
+            f"{LARGEST_THINNING:g} times is allowed. Interpolate the fields to a uniform grid first, or cut the domain."
+        )
+    return even
 
 
 def _one_per_field(values: Any, grid: tuple[int, ...]) -> list[Array]:
@@ -471,30 +448,3 @@ def _different(names: Sequence[Any], n: int, what: str) -> list[str]:
     if len(listed) != n or len(set(listed)) != n:
         raise ValueError(f"The {what} need {n} different names, got {listed}.")
     return listed
-
-
-# Products along axes
-
-
-def outer(vectors: Sequence[Array]) -> Array:
-    """Return the product of one vector per axis."""
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total = np.multiply.outer(total, vector)
-    return total
-
-
-def along_axis(matrix: Array, values: Array, axis: int) -> Array:
-    """Return the values multiplied by a matrix along one axis."""
-    if axis == values.ndim - 1:
-        return values @ matrix.T
-    shape = values.shape
-    flat = values.reshape(prod(shape[:axis]), shape[axis], -1)
-    return (matrix @ flat).reshape(*shape[:axis], len(matrix), *shape[axis + 1 :])
-
-
-def _on_axes(matrices: Sequence[Array], values: Array) -> Array:
-    """Return the values multiplied by one matrix along every axis, the last axis first."""
-    for axis in reversed(range(len(matrices))):
-        values = along_axis(matrices[axis], values, axis)
-    return values
