@@ -198,7 +198,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             Names of states, then of inputs; a DataFrame brings its own.
         space : tuple of arrays, optional
             Coordinates of the space axes: x is then a field of shape (len(x₁), …, len(t)), with an optional last axis
-            of fields.
+            of fields, or a list of such fields, several runs on one grid in space.
         time_unit : {"s", "min", "h", "d"}, optional
             Unit of time for dates; by default the longest that is not longer than their median step. Where times are
             numbers, the unit they are in.
@@ -399,14 +399,15 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     ) -> tuple[Found, FieldModel, Clock, Told]:
         if self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, and not in discrete time.")
-        data, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
+        runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
+        data, reach = runs[0], np.max([one.reach for one in runs], axis=0)
         library, order = FieldTerms() if self.library is None else self.library, self.derivative_order
         chosen = given.chosen(data.names[: data.n_measured])
         zeros = np.zeros((len(chosen), library.n_terms(data.n_fields, len(data.space), data.n_known)))
         solved = [data.names[field] for field in chosen]
-        model = FieldModel(library, data.names, data.axes, zeros, data.space, data.reach, solved, data.n_known, order)
+        model = FieldModel(library, data.names, data.axes, zeros, data.space, reach, solved, data.n_known, order)
         _check_names(model)
-        found = self._searched_rows([FieldEquation(data, library, field, order) for field in chosen])
+        found = self._searched_rows([FieldEquation(runs, library, field, order) for field in chosen])
         self.form_ = "weak"
         return found, model, clock, ([], data.far_from_zero(library.powers))
 

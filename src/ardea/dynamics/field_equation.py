@@ -20,10 +20,10 @@ there (D the product of the thinning factors).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,15 @@ JITTER = 1e-6
 BELOW_NOISE = 0.25
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
 TRUNCATION = 1e-5
+
+
+class WhitenedRun(NamedTuple):
+    """Rows of a run, whitened: A of some terms, z, the factor R of their covariance, weights of the noise by field."""
+
+    A: Array
+    z: Array
+    factor: Array
+    weights: dict[int, Weights]
 
 
 def columns_of(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> Array:
@@ -160,44 +169,11 @@ class NoiseCovariance:
         return first, second, products
 
 
-class FieldEquation(EquationRows):
-    """The equation of ∂_t^m u_g over all test functions.
+class FieldRun:
+    """The rows of ∂_t^m u_g over all test functions of one run, `n_rows` of them, whitened at a fit."""
 
-    `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g, and `order` is
-    m. There are `n_terms` candidates and `n_rows` test functions.
-
-    Examples
-    --------
-    A wave that moves and decays, u_t = −u_x + .1 u_xx, with 1 % noise:
-
-    >>> from ardea.dynamics import FieldTerms
-    >>> x, t = np.linspace(0, 20, 120), np.linspace(0, 4, 100)
-    >>> u = sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
-    >>> u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
-    >>> library = FieldTerms(2, 2)
-    >>> equation = FieldEquation(Fields(u, (x,), t), library)
-    >>> fit = equation.fitted((library.names().index("u_x"), library.names().index("u_xx")))
-    >>> fit.coefficients.round(2).tolist()
-    [-1.0, 0.1]
-    """
-
-    # Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and
-    # where N ln RSS still falls by more than this in a pass, it goes on falling.
-    MOST_PASSES: ClassVar[int] = 8
-    STILL_FALLING: ClassVar[float] = 5.0
-    LISTS_EQUIVALENTS: ClassVar[bool] = True
-    KNOWS_NOISE: ClassVar[bool] = True
-
-    def __init__(self, data: Fields, library: FieldTerms, field: int = 0, order: int = 1) -> None:
-        if library.derivatives > HIGHEST_ORDER:
-            raise ValueError(
-                f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
-            )
-        self.data, self.library, self.field, self.order = data, library, field, order
-        self._terms = terms = library.terms(data.n_fields, len(data.space), data.n_known)
-        self.n_terms, self.n_rows = len(terms), data.windows.n_functions
-        self.noise_unit, self.excitation = float(data.noise[field]), float(data.excitation[field])
-        self.hint = data.hint
+    def __init__(self, data: Fields, terms: Sequence[FieldTerm], field: int, order: int) -> None:
+        self.data, self.field, self.order, self.n_rows = data, field, order, data.windows.n_functions
         self._forms = [weak_form(term, len(data.space)) for term in terms]
         self._weights = [noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
@@ -216,59 +192,31 @@ class FieldEquation(EquationRows):
         """One per field."""
         return [NoiseCovariance(self.data.thinned, splines, self.order) for splines in self.data.errors]
 
-    def same(self, support: Support, other: Support) -> bool:
-        """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
-        sums = [plain(self._terms[j]) for j in (*support, *other)]
-        monomials = list(dict.fromkeys(monomial for one in sums for monomial in one))
-        rows = np.array([[one.get(monomial, 0.0) for monomial in monomials] for one in sums])
-        return bool(np.linalg.matrix_rank(rows) == np.linalg.matrix_rank(rows[len(support) :]))
-
-    def system(self, fit: RowsFit) -> tuple[Array, Array]:
-        """Return A and z of all candidate terms, whitened at a fit."""
-        A, z, _, _ = self._whitened(fit, range(self.n_terms))
-        return A, z
-
     @cached_property
-    def _floor(self) -> float:
+    def floor(self) -> float:
         """Truncation error of the target in units of its noise, the same for all supports."""
         factor = self._factor({self.field: {}})
         whitened = linalg.solve_triangular(factor, self._target, lower=True, check_finite=False)
         return TRUNCATION**2 * float(whitened @ whitened)
 
-    def passed(self, fit: RowsFit) -> RowsFit:
-        """Return the fit after one more pass; it has settled where the fitted values moved by less than `SETTLED`.
-
-        RSS above its expectation N − k at the noise level s that smoothing found counts as it is. Below, it counts on
-        the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms that
-        amplify noise (C grows with their coefficients), not better ones.
-        """
-        A, z, factor, weights = self._whitened(fit, fit.support)
-        norms = np.linalg.norm(A, axis=0)
-        norms = np.where(norms > 0, norms, 1.0)
-        coefficients = np.linalg.lstsq(A / norms, z, rcond=None)[0] / norms
-        residual = z - A @ coefficients
-        moved = np.linalg.norm(A @ (coefficients - fit.coefficients))
-        settled = bool(fit.errors) and bool(moved <= SETTLED * np.linalg.norm(A @ coefficients))
-        rss, expected = float(residual @ residual), self.n_rows - len(fit.support)
-        pulled = linalg.solve_triangular(factor, residual, lower=True, trans="T", check_finite=False)
-        pulled /= max(rss / expected, 1.0)  # what lies above the noise is misfit
-        errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
-        rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
-        return RowsFit(fit.support, coefficients, rss, errors, self._floor, settled)
-
-    def _whitened(self, fit: RowsFit, terms: Iterable[int]) -> tuple[Array, Array, Array, dict[int, Weights]]:
-        """Return A of some terms, z, R, and the weights of the noise in every field."""
+    def whitened(self, fit: RowsFit, errors: Errors, terms: Sequence[int]) -> WhitenedRun:
+        """Return A of some terms, z, R, and the weights of the noise in every field, at a fit and its errors here."""
         data, chosen = self.data, list(terms)
-        jets = data.corrected_jets(fit.errors)
+        jets = data.corrected_jets(errors)
         weights = self._noise_weights(fit, jets)
         factor = self._factor(weights)
         columns, target = self._columns[:, chosen], self._target
-        if fit.errors:
+        if errors:
             forms = [self._forms[i] for i in chosen]
             columns = columns + self._scale * (columns_of(data.thinned, forms, jets) - self._thinned_columns[:, chosen])
-            target = target + self._scale * self._error_in_target(fit.errors, weights)
+            target = target + self._scale * self._error_in_target(errors, weights)
         rows = linalg.solve_triangular(factor, np.column_stack([columns, target]), lower=True, check_finite=False)
-        return rows[:, :-1], rows[:, -1], factor, weights
+        return WhitenedRun(rows[:, :-1], rows[:, -1], factor, weights)
+
+    def errors(self, at: WhitenedRun, residual: Array) -> Errors:
+        """Return ê of every field."""
+        pulled = linalg.solve_triangular(at.factor, residual, lower=True, trans="T", check_finite=False)
+        return {index: self._estimated_error(index, loads, pulled) for index, loads in at.weights.items()}
 
     def _factor(self, weights: dict[int, Weights]) -> Array:
         """Return R, lower triangular."""
@@ -314,6 +262,84 @@ class FieldEquation(EquationRows):
             for orders, weight in weights.get(index, {}).items():
                 total -= thinned.tested_in_space(thinned.tested_in_time(weight * error), orders)
         return total
+
+
+class FieldEquation(EquationRows):
+    """The equation of ∂_t^m u_g over all test functions of one run or of several.
+
+    `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g, and `order` is
+    m. There are `n_terms` candidates and `n_rows` test functions.
+
+    Examples
+    --------
+    A wave that moves and decays, u_t = −u_x + .1 u_xx, with 1 % noise:
+
+    >>> from ardea.dynamics import FieldTerms
+    >>> x, t = np.linspace(0, 20, 120), np.linspace(0, 4, 100)
+    >>> u = sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
+    >>> u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
+    >>> library = FieldTerms(2, 2)
+    >>> equation = FieldEquation([Fields(u, (x,), t)], library)
+    >>> fit = equation.fitted((library.names().index("u_x"), library.names().index("u_xx")))
+    >>> fit.coefficients.round(2).tolist()
+    [-1.0, 0.1]
+    """
+
+    # Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and
+    # where N ln RSS still falls by more than this in a pass, it goes on falling.
+    MOST_PASSES: ClassVar[int] = 8
+    STILL_FALLING: ClassVar[float] = 5.0
+    LISTS_EQUIVALENTS: ClassVar[bool] = True
+    KNOWS_NOISE: ClassVar[bool] = True
+
+    def __init__(self, runs: Sequence[Fields], library: FieldTerms, field: int = 0, order: int = 1) -> None:
+        if library.derivatives > HIGHEST_ORDER:
+            raise ValueError(
+                f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
+            )
+        self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
+        self.runs = [FieldRun(data, self._terms, field, order) for data in runs]
+        self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
+        self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
+        self.excitation, self.hint = float(max(data.excitation[field] for data in runs)), runs[0].hint
+
+    def same(self, support: Support, other: Support) -> bool:
+        """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
+        sums = [plain(self._terms[j]) for j in (*support, *other)]
+        monomials = list(dict.fromkeys(monomial for one in sums for monomial in one))
+        rows = np.array([[one.get(monomial, 0.0) for monomial in monomials] for one in sums])
+        return bool(np.linalg.matrix_rank(rows) == np.linalg.matrix_rank(rows[len(support) :]))
+
+    def system(self, fit: RowsFit) -> tuple[Array, Array]:
+        """Return A and z of all candidate terms, whitened at a fit."""
+        parts = self._whitened(fit, range(self.n_terms))
+        return np.vstack([one.A for one in parts]), np.concatenate([one.z for one in parts])
+
+    def passed(self, fit: RowsFit) -> RowsFit:
+        """Return the fit after one more pass; it has settled where the fitted values moved by less than `SETTLED`.
+
+        RSS above its expectation N − k at the noise level s that smoothing found counts as it is. Below, it counts on
+        the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms that
+        amplify noise (C grows with their coefficients), not better ones.
+        """
+        parts = self._whitened(fit, fit.support)
+        A, z = np.vstack([one.A for one in parts]), np.concatenate([one.z for one in parts])
+        norms = np.linalg.norm(A, axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
+        coefficients = np.linalg.lstsq(A / norms, z, rcond=None)[0] / norms
+        residual = z - A @ coefficients
+        moved = np.linalg.norm(A @ (coefficients - fit.coefficients))
+        settled = bool(fit.errors) and bool(moved <= SETTLED * np.linalg.norm(A @ coefficients))
+        rss, expected = float(residual @ residual), self.n_rows - len(fit.support)
+        noise = residual / max(rss / expected, 1.0)  # what lies above the noise is misfit
+        own = np.split(noise, np.cumsum([run.n_rows for run in self.runs])[:-1])
+        errors = [run.errors(part, left) for run, part, left in zip(self.runs, parts, own, strict=True)]
+        rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
+        return RowsFit(fit.support, coefficients, rss, errors, sum(run.floor for run in self.runs), settled)
+
+    def _whitened(self, fit: RowsFit, terms: Sequence[int]) -> list[WhitenedRun]:
+        errors = fit.errors or [{}] * len(self.runs)
+        return [run.whitened(fit, own, terms) for run, own in zip(self.runs, errors, strict=True)]
 
 
 def _flat(matrices: Array) -> Array:

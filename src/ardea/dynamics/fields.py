@@ -320,11 +320,12 @@ def read_fields(
     time_unit: str | None = None,
     split: bool = False,
     known: Mapping[str, ArrayLike] | None = None,
-) -> tuple[Fields, Clock]:
-    """Return arrays or xarray objects as fields, and how times are counted; `split` parts complex ones.
+) -> tuple[list[Fields], Clock]:
+    """Return arrays, a list of them, or xarray objects as fields, one for every run, and how times are counted.
 
     xarray objects (a DataArray, or a Dataset of several fields) bring coordinates and names, where these are not given.
-    Times may be numbers, dates, or the step between them.
+    Times may be numbers, dates, or the step between them, the same for all runs or a list. `split` parts complex
+    fields.
     """
     axes = None
     if hasattr(x, "coords"):
@@ -343,12 +344,21 @@ def read_fields(
     if space is None or t is None:
         raise ValueError("Fields need space=(x₁, …), the coordinates of the space axes, and t, the times.")
     space = [space] if isinstance(space, np.ndarray) and space.ndim == 1 else list(space)
+    runs = list(x) if isinstance(x, list | tuple) and np.ndim(x[0]) > len(space) else [x]
     if split:
-        x, names = _parts(x, len(space) + 1), names if names is None or len(names) != 1 else None
-    (times,), clock = as_numbers([t], time_unit)
-    if np.ndim(times) == 0 and np.ndim(x) > len(space):
-        times = times * np.arange(np.shape(x)[len(space)])
-    return Fields(x, space, times, names, axes, known), clock
+        runs = [_parts(one, len(space) + 1) for one in runs]
+        names = names if names is None or len(names) != 1 else None
+    several = isinstance(t, list | tuple) and len(t) == len(runs) and np.ndim(t[0]) == 1
+    times, clock = as_numbers(t if several else [t] * len(runs), time_unit)
+    data = []
+    for one, when in zip(runs, times, strict=True):
+        stepped = np.ndim(when) == 0 and np.ndim(one) > len(space)
+        data.append(
+            Fields(one, space, when * np.arange(np.shape(one)[len(space)]) if stepped else when, names, axes, known)
+        )
+    if len({one.n_measured for one in data}) > 1:
+        raise ValueError("All runs must have the same fields, in the same order.")
+    return data, clock
 
 
 def xarray_fields(data: Any, time: str | None = None) -> list[Any]:

@@ -343,7 +343,7 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
     >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
     >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
     >>> library = FieldTerms(1, 3)
-    >>> tournament = Tournament(FieldEquation(Fields(u, (x,), t), library), ard_supports)
+    >>> tournament = Tournament(FieldEquation([Fields(u, (x,), t)], library), ard_supports)
     >>> best = tournament.run()[0]
     >>> [[library.names()[j] for j in model.support] for model in [best, *equivalents(tournament, best)]]
     [['u_x'], ['u u_x', 'u_xxx']]
