@@ -755,16 +755,13 @@ def warned_of(category, *arguments, **more):
     return model, [str(one.message) for one in raised if issubclass(one.category, category)]
 
 
-@pytest.mark.parametrize(
-    ("name", "library", "dense"), [("fisher_kpp", (1, 4), False), ("swift_hohenberg", (2, 4), True)]
-)
-def test_a_library_that_lacks_the_truth_is_told(name, library, dense):
+@pytest.mark.parametrize(("name", "library"), [("fisher_kpp", (1, 4)), ("swift_hohenberg", (2, 4))])
+def test_a_library_that_lacks_the_truth_is_told(name, library):
     system = getattr(systems, name)()
     t, u = system.noisy(0.01, 5)
     model, told = warned_of(MisfitWarning, FieldTerms(*library), x=u, t=t, space=system.space)
     assert model.misfit_[0] > 1.5
     assert "times the noise of the samples: most likely no candidate fits" in told[0]
-    assert any("candidates: sums of so many" in one for one in told) == dense
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])

@@ -824,6 +824,36 @@ def test_states_far_from_zero_keep_their_digits():
         assert truth in [set(equation.terms), *(set(rival.terms) for rival in equation.rivals)]
 
 
+def test_products_do_not_stand_in_for_straight_lines():
+    """A ring of six states, cubic candidates."""
+    t, k = np.linspace(0, 20, 300), np.linspace(0.3, 1.5, 6)
+    flow = np.diag(k[:5], -1) - np.diag(k)
+    flow[0, 5] = 0.5
+    x = solve_ivp(lambda _, x: flow @ x, (0, 20), [5.0, 0, 0, 3, 0, 0], t_eval=t, rtol=1e-9, atol=1e-9).y.T
+    model = Discovery().fit(x + 0.02 * RNG(1).normal(size=x.shape), t, feature_names=list("abcdef"))
+    assert terms_of(model) == [{"a", "f"}, {"a", "b"}, {"b", "c"}, {"c", "d"}, {"d", "e"}, {"e", "f"}]
+
+
+def test_equations_that_say_nothing_or_expand_something_else_are_told():
+    """A state that follows another a hundred times faster than the samples; a fraction among cubic candidates."""
+    t, rng = np.linspace(0, 20, 400), RNG(0)
+    flow = lambda _, x: [-0.2 * x[0] + 0.1 * x[1], 500 * (x[0] ** 2 - x[1])]  # noqa: E731
+    x = solve_ivp(flow, (0, 20), [1.5, 0.0], t_eval=t, rtol=1e-9, atol=1e-10, method="Radau").y.T
+    with warnings.catch_warnings(action="ignore"):
+        fast = Discovery().fit(x + 0.01 * rng.normal(size=x.shape), t, feature_names=["x", "y"])
+    assert any("No coefficient of (y)' is known" in text for text in fast.warnings_)
+    t = np.linspace(0, 30, 300)
+
+    def holling(_, x):
+        eaten = x[0] * x[1] / (1 + 0.8 * x[0])
+        return [x[0] * (1 - x[0] / 5) - eaten, -0.3 * x[1] + 0.6 * eaten]
+
+    x = solve_ivp(holling, (0, 30), [2.0, 0.5], t_eval=t, rtol=1e-9, atol=1e-10).y.T
+    with warnings.catch_warnings(action="ignore"):
+        fraction = Discovery().fit(x * (1 + 0.03 * RNG(1).normal(size=x.shape)), t, feature_names=["x", "y"])
+    assert any("(x)' has 9 of 10 candidates" in text for text in fraction.warnings_)
+
+
 def test_a_chain_of_reactions_is_told_from_its_stand_ins():
     t, rates = np.linspace(0, 12, 300), np.array([0.5, 0.4, 0.6, 0.3, 0.5, 0.2])
     flow = np.diag(rates[:5], -1) - np.diag(rates)

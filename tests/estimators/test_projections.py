@@ -196,7 +196,7 @@ def test_a_matrix_of_ones_own(data, as_matrix):
         np.testing.assert_allclose(getattr(model, name), getattr(reference, name), rtol=1e-7, atol=1e-12)
     with pytest.raises(ValueError, match="300 columns, but there are more rows"):
         project([(X, Y)], OwnMatrix(as_matrix(Q)))
-    with pytest.raises(ValueError, match="300 columns, but there are only 299 rows"):
+    with pytest.raises(ValueError, match="300 columns, but X has 299 rows"):
         project([(X[:299], Y[:299])], OwnMatrix(as_matrix(Q)))
 
 

@@ -21,7 +21,7 @@ from ardea.cli import main
 from ardea.paper import experiment, runner
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import Experiment
-from ardea.paper.runner import Trial, TrialStore, figure_files, run, store_of, write, write_outputs
+from ardea.paper.runner import Trial, TrialStore, figure_file, run, store_of, write, write_outputs
 
 STUDIES = [f"orthogonal-{method}" for method in ("vi", "r", "r-scaled", "m", "l", "map")]
 NAMES = [*STUDIES, "fpfn-curve", "rho", "kappa", "merits", "linear", "fourier", "lorenz63", "lorenz96", "ks"]
@@ -42,6 +42,7 @@ def stopped_at_three(settings, number):
 
 def draw_dots(rows, figure):
     figure.subplots().plot(rows["value"], "o")
+    return "Dots"
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_names_and_labels_are_those_of_the_paper():
     for e in EXPERIMENTS:
         assert "trials" in e.sizes
         assert "corrected" in e.core_seconds
-        assert set(e.core_seconds) <= set(experiment.VARIANTS)
+        assert set(e.core_seconds) <= {*experiment.VARIANTS, *experiment.BEYOND.values()}
 
 
 # Records.
@@ -121,8 +122,8 @@ def test_records_keep_numbers_and_words(toy, tmp_path):
         [{"method": "M-STSBL", "value": 1 / 3, "added": 2}, {"method": "ARD", "strength": float("inf")}]
     )
     write_outputs(tmp_path, toy, toy.settings("quick", "corrected"), rows, {})
-    back = pd.read_csv(tmp_path / "records.csv")
-    assert back["value"][0] == pytest.approx(1 / 3, rel=1e-9)
+    back = pd.read_csv(tmp_path / "records.csv.gz")
+    assert back["value"][0] == pytest.approx(1 / 3, rel=1e-5)
     assert back["added"][0] == 2
     assert back["strength"][1] == float("inf")
     assert np.isnan(back["strength"][0])
@@ -151,14 +152,13 @@ def test_outputs_and_resumption(toy, tmp_path):
     settings = toy.settings("quick", "corrected")
     folder = run(toy, settings, tmp_path, command="the command")
     assert {path.name for path in folder.iterdir() if path.is_file()} == {
-        "records.csv",
+        "records.csv.gz",
         "table.md",
-        "figure.png",
         "figure.svg",
         "environment.json",
     }
     assert CALLS == [0, 1, 2, 3, 4]
-    rows = pd.read_csv(folder / "records.csv")
+    rows = pd.read_csv(folder / "records.csv.gz")
     assert list(rows[rows["method"] == "a"]["trial"]) == [0, 1, 2, 3, 4]
     environment = json.loads((folder / "environment.json").read_text())
     assert environment["command"] == "the command"
@@ -169,6 +169,8 @@ def test_outputs_and_resumption(toy, tmp_path):
     store_of(tmp_path, toy, settings).path(2).unlink()
     run(toy, settings, tmp_path)
     assert CALLS == [0, 1, 2, 3, 4, 2]
+    run(toy, replace(settings, sizes={**settings.sizes, "trials": 6}), tmp_path)
+    assert CALLS == [0, 1, 2, 3, 4, 2, 5]  # more trials are added to those that are there
 
 
 def test_changed_settings_start_afresh_and_keep_the_old(toy, tmp_path):
@@ -176,7 +178,7 @@ def test_changed_settings_start_afresh_and_keep_the_old(toy, tmp_path):
     run(toy, settings, tmp_path)
     changed = replace(settings, sizes=dict(settings.sizes) | {"factor": 10})
     folder = run(toy, changed, tmp_path)
-    assert list(pd.read_csv(folder / "records.csv")["value"])[2] == 10
+    assert list(pd.read_csv(folder / "records.csv.gz")["value"])[2] == 10
     assert store_of(tmp_path, toy, settings).finished(5)[1].rows[0]["value"] == 2
 
 
@@ -223,14 +225,14 @@ def test_damaged_records_are_named_kept_and_run_again(toy, tmp_path, capsys):
 
 def comparable(folder):
     """Return the records without the times in them."""
-    rows = pd.read_csv(folder / "records.csv")
+    rows = pd.read_csv(folder / "records.csv.gz")
     return rows[[name for name in rows if "seconds" not in name]]
 
 
 @pytest.fixture
 def no_figures(monkeypatch):
     """They cost a second each."""
-    monkeypatch.setattr(runner, "figure_files", lambda *_: {})
+    monkeypatch.setattr(runner, "figure_file", lambda *_: b"")
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -270,11 +272,10 @@ def test_killed_and_run_twice_at_once_the_records_are_the_same(tmp_path):
 def test_figures_come_from_records_alone_and_are_the_same_again(toy, tmp_path):
     settings = toy.settings("quick", "corrected")
     folder = run(toy, settings, tmp_path)
-    rows = pd.read_csv(folder / "records.csv")
-    again = figure_files(toy, rows, "fig:toy (corrected)")
-    assert again["figure.png"].startswith(b"\x89PNG")
-    assert b"<svg" in again["figure.svg"]
-    assert again == {name: (folder / name).read_bytes() for name in ("figure.svg", "figure.png")}
+    rows = pd.read_csv(folder / "records.csv.gz")
+    again = figure_file(toy, rows)
+    assert b"<svg" in again
+    assert again == (folder / "figure.svg").read_bytes()
     write_outputs(folder, toy, settings, rows[:4], {})
     assert "4 rows" in (folder / "table.md").read_text()
     assert CALLS == [0, 1, 2, 3, 4]

@@ -197,7 +197,7 @@ def without_figures():
     """They cost a second each."""
     models.figure_bytes = lambda draw, kind: WHOLE[f".{kind}"]
     report.svg = lambda *_: ""
-    runner.figure_files = lambda *_: {}
+    runner.figure_file = lambda *_: b"<svg/>"
 
 
 def child(arguments, out, err, fault, detail, figures):
@@ -281,7 +281,7 @@ def content(folder):
         elif path.suffix == ".json":
             body = json.loads(path.read_text().split("\n")[1])
             found[name] = {"trial": body["trial"], "rows": timeless(body["rows"])}
-        elif path.name == "records.csv":
+        elif path.name == "records.csv.gz":
             found[name] = timeless(pd.read_csv(path).fillna("").to_dict("records"))
         elif path.suffix in WHOLE:  # figures tell dates and times
             found[name] = found[name].rstrip().endswith(WHOLE[path.suffix])
@@ -428,7 +428,7 @@ def test_outputs_of_an_experiment_are_there_once_its_records_are(run, fresh, dat
         shutil.rmtree(out)
         if run(arguments_of("reproduce", data, out), killed_after_rename, number).code == 0:
             break
-        finished = list(out.rglob("records.csv"))
+        finished = list(out.rglob("records.csv.gz"))
         told = run(["reproduce", "report", "--scale", "quick", "--out", out])
         if finished:
             assert told.code == 0, told.err
@@ -698,7 +698,7 @@ def test_a_worker_of_reproduce_is_killed(tmp_path):
         runner.run(mortal, settings, tmp_path, jobs=2)
     assert "\n" not in str(caught.value)
     folder = runner.run(mortal, settings, tmp_path, jobs=2)
-    assert list(pd.read_csv(folder / "records.csv")["value"]) == [0, 1, 4, 9, 16]
+    assert list(pd.read_csv(folder / "records.csv.gz")["value"]) == [0, 1, 4, 9, 16]
 
 
 def test_no_more_processes_than_trials(tmp_path, monkeypatch):
@@ -753,7 +753,7 @@ def test_clock_jumps(jump, tmp_path, monkeypatch, capsys):
     settings = one.settings("quick", "corrected")
     folder = runner.run(one, settings, tmp_path)
     shown = capsys.readouterr().err
-    assert list(pd.read_csv(folder / "records.csv")["value"]) == [0, 1, 4, 9, 16]
+    assert list(pd.read_csv(folder / "records.csv.gz")["value"]) == [0, 1, 4, 9, 16]
     environment = json.loads((folder / "environment.json").read_text())
     assert datetime.fromisoformat(environment["written"]).replace(tzinfo=UTC).timestamp() == JUMPS[jump]
     assert 0 <= environment["core_seconds"] < 60

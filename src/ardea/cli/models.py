@@ -46,12 +46,11 @@ FIGURE_FORMATS, OF_ROWS = ("png", "svg"), ("effective_rows", "error_correlation"
 NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# What is said of noise that grows with the state.
 GROWING = {
     "counts": " (as of counts; here at the mean)",
     "proportional": " (proportional to the state; here at the mean)",
 }
-# Attributes of a discovery that its record holds.
+# What is said of noise that grows with the state, above; attributes of a discovery that its record holds.
 SAID = ("form", "rows_used", "misfit", "noise_kind", "process_noise")
 
 
@@ -180,7 +179,8 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
         elif target in error.columns:
             advice = f"The target {target!r} must hold numbers."
         elif target is None:
-            advice = f"Try: {_command_with(options, states=[joined_names(error.others) or 'A,B'])}"
+            states = [name for name in error.others if name not in (getattr(options, "inputs", None) or [])]
+            advice = f"Try: {_command_with(options, states=[joined_names(states) or 'A,B'])}"
         else:
             advice = f"Try: {_command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
         raise Failure(f"{error}\n  {advice}") from error

@@ -263,6 +263,10 @@ class FlatRows:
         self.basis: Array = u[:, :rank]
         self.unload: Array = half @ self.basis.T
         self.inverse_gram: Array = half @ half.T
+        if np.any(self.inverse_gram.diagonal()[columns] == 0):
+            raise ValueError(
+                "Columns in always_keep are so large that their squares overflow: give them in another unit."
+            )
 
     def projected(self, rows: Array) -> Array:
         """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""

@@ -7,7 +7,6 @@ data (`series`, `fields`) → rows (`rows`) → whitening and search for every e
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
-from ardea.dynamics.field_equation import FieldEquation
+from ardea.dynamics.field_equation import field_equations
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
@@ -38,6 +37,7 @@ from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
+from ardea.names import check_candidates
 
 # What a search came to: equations, excitation, residuals, inclusion.
 Found = FoundRows | FoundStates
@@ -48,6 +48,8 @@ Told = tuple[list[str], list[str]]
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
+# An equation with more terms than these, and than this share of its candidates, expands something else (conventions).
+FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 
 
 class AmbiguityWarning(UserWarning):
@@ -220,9 +222,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         with threadpool_limits(1):
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
                 if x_dot is not None or u is not None:
-                    raise ValueError(
-                        "Fields are found without x_dot and inputs u: see known_fields for what acts on them."
-                    )
+                    raise ValueError("Fields have no x_dot and no inputs u: see known_fields for what acts on them.")
                 return self._concluded(*self._found_fields(x, t, feature_names, time_unit, given))
             if given != FieldWishes():
                 raise ValueError("split, known_fields and equations are for fields (space=…).")
@@ -343,7 +343,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
         if len(set(model.variables)) < len(model.variables):
             raise ValueError(f"With derivative_order=2 the names {model.variables} must differ: rename those with a '.")
-        _check_names(model)
+        check_candidates(model.vocabulary.names)
 
     def _pursued(self, series: Sequence[Series], library: Library, left_open: LeftOpen | None = None) -> FoundStates:
         n = series[0].x.shape[1]
@@ -367,19 +367,38 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _said(self, found: Found, equations: Sequence[Equation]) -> tuple[list[str], list[str]]:
         """Set what is known of rows, noise and misfit; return what is to be warned of: what is open, what misfits."""
         self.misfit_ = self.process_noise_ = self.rows_used_ = self.noise_kind_ = None
-        open_still = doubts_about(equations, found.excitation)
+        dense = [
+            f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
+            "stand in for a term that is not among them, such as a fraction or a sine (docs/warnings/misfit)."
+            for one in equations
+            if len(one.terms) > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
+        ]
+        unknown = [
+            f"No coefficient of {one.left.text} is known: every interval holds zero. Its terms can hardly be told "
+            "apart in these data, or it moves faster than the samples show (docs/warnings/ambiguity)."
+            for one in equations
+            if one.terms and np.all(np.prod(one.interval(0.95), axis=1) <= 0)
+        ]
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)
-            return [*open_still, *found.unfinished(equations)], found.misfitting(equations)
+            open_still = [*doubts_about(equations, found.excitation), *unknown, *found.unfinished(equations)]
+            return open_still, [*found.misfitting(equations), *dense]
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
+        large = found.remaining > np.maximum(found.largest_misfit, LARGEST_MISFIT)
+        alone = " One state alone cannot oscillate: try derivative_order=2." * (
+            len(equations) == self.derivative_order == 1
+        )
         misfits = [
             f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
-            "candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit)."
-            for equation, ratio, largest in zip(equations, found.remaining, found.largest_misfit, strict=True)
-            if ratio > max(largest, LARGEST_MISFIT)
+            f"candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit).{alone}"
+            for equation, ratio, misfits in zip(equations, found.remaining, large, strict=True)
+            if misfits
         ]
-        return [*open_still, *found.tied(equations), *found.at_rest()], [*found.driven(equations), *misfits]
+        # What does not fit is no noise of a state that hardly moves.
+        open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
+        open_still = [*open_still, *unknown, *found.tied(equations), *found.at_rest()]
+        return open_still, [*found.driven(equations), *misfits, *dense]
 
     def _blow_up(self) -> list[str]:
         """Return what is to be warned of where noise moves the states: a model that cannot be run without it."""
@@ -400,16 +419,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         if self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, and not in discrete time.")
         runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
-        data, reach = runs[0], np.max([one.reach for one in runs], axis=0)
-        library, order = FieldTerms() if self.library is None else self.library, self.derivative_order
-        chosen = given.chosen(data.names[: data.n_measured])
-        zeros = np.zeros((len(chosen), library.n_terms(data.n_fields, len(data.space), data.n_known)))
-        solved = [data.names[field] for field in chosen]
-        model = FieldModel(library, data.names, data.axes, zeros, data.space, reach, solved, data.n_known, order)
-        _check_names(model)
-        found = self._searched_rows([FieldEquation(runs, library, field, order) for field in chosen])
-        self.form_ = "weak"
-        return found, model, clock, ([], data.far_from_zero(library.powers))
+        library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
+        model, equations = field_equations(runs, library, given.equations, self.derivative_order)
+        return self._searched_rows(equations), model, clock, ([], runs[0].far_from_zero(library.powers))
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
@@ -482,9 +494,3 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         if not hasattr(self, "searched_"):
             raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
         return self.searched_
-
-
-def _check_names(model: Motion) -> None:
-    doubled = [name for name, count in Counter(model.vocabulary.names).items() if count > 1]
-    if doubled:
-        raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")

@@ -34,8 +34,10 @@ from ardea.core.subsets import Support
 from ardea.dynamics.differences import TensorSplines, outer
 from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, Windows
+from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.names import check_candidates
 
 # From orders j of the test function to A_j on the thinned grid.
 Weights = dict[Orders, Array]
@@ -340,6 +342,23 @@ class FieldEquation(EquationRows):
     def _whitened(self, fit: RowsFit, terms: Sequence[int]) -> list[WhitenedRun]:
         errors = fit.errors or [{}] * len(self.runs)
         return [run.whitened(fit, own, terms) for run, own in zip(self.runs, errors, strict=True)]
+
+
+def field_equations(
+    runs: Sequence[Fields], library: FieldTerms, wanted: Sequence[str] | None = None, order: int = 1
+) -> tuple[FieldModel, list[FieldEquation]]:
+    """Return the model of some runs, without numbers yet, and the equations to be found, all or those wanted."""
+    data, reach = runs[0], np.max([one.reach for one in runs], axis=0)
+    measured = data.names[: data.n_measured]
+    listed = measured if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
+    if not listed or not set(listed) <= set(measured):
+        raise ValueError(f"equations must name fields that were measured ({', '.join(measured)}), got {listed}.")
+    chosen = [number for number, name in enumerate(measured) if name in listed]
+    zeros = np.zeros((len(chosen), library.n_terms(data.n_fields, len(data.space), data.n_known)))
+    solved = [measured[field] for field in chosen]
+    model = FieldModel(library, data.names, data.axes, zeros, data.space, reach, solved, data.n_known, order)
+    check_candidates(model.vocabulary.names)
+    return model, [FieldEquation(runs, library, field, order) for field in chosen]
 
 
 def _flat(matrices: Array) -> Array:

@@ -302,15 +302,6 @@ class FieldWishes:
     known: Mapping[str, ArrayLike] | None = None
     equations: Sequence[str] | None = None
 
-    def chosen(self, names: Sequence[str]) -> list[int]:
-        """Return which of the fields measured have an equation to find."""
-        if self.equations is None:
-            return list(range(len(names)))
-        wanted = [self.equations] if isinstance(self.equations, str) else list(self.equations)
-        if not wanted or not set(wanted) <= set(names):
-            raise ValueError(f"equations must name fields that were measured ({', '.join(names)}), got {wanted}.")
-        return [number for number, name in enumerate(names) if name in wanted]
-
 
 def read_fields(
     x: Any,

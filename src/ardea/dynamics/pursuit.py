@@ -41,6 +41,8 @@ MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED, FIRST_LEVELS, MOST_LOOSENED = 
 # the process at once, and how much worse what they find must be without it to stay there; so much worse than the best a
 # fit may become before it is given up.
 MOST_RELEARNED, LARGE_GAIN, HOPELESS = 3, 50.0, 200.0
+# Without noise, so many times the noise of the best (a convention).
+LARGE_FACTOR = 10.0
 # Of every equation so many small models are fitted, where they look as good as what is there.
 SMALL_MODELS = 2
 # Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
@@ -119,8 +121,19 @@ class Pursuit:
                     found.setdefault(other, replace(start, coefficients=values))
                 point, linear = self.of.descended(replace(point, coefficients=coefficients), support)
                 ranked = self.ranked(linear)
+        # Products of noisy states stand in for straight lines: models of lower degrees are tried, too.
+        linear = self.of.linearised(replace(start, process=self.levels[min(1, len(self.levels) - 1)]), ())
+        for fewer in self._lower_degrees(candidates):
+            for support, coefficients, _ in self.alone(linear, fewer):
+                found.setdefault(support, replace(start, coefficients=coefficients))
         for support, at in found.items() or [((), start)]:
             self.fit(support, at, self.levels)
+
+    def _lower_degrees(self, candidates: Support) -> list[Support]:
+        """Return the candidates up to every degree below the largest."""
+        degrees = np.array(self.of.degrees)[np.array(candidates, dtype=np.intp) % self.of.d]
+        most = int(degrees.max(initial=0))
+        return [tuple(np.array(candidates)[degrees <= degree].tolist()) for degree in range(1, most)]
 
     def alone(self, linear: Linearised, candidates: Support) -> list[tuple[Support, Array, float]]:
         """Return the supports that are best for every equation alone, of states that do not yet depend on each other.
@@ -237,11 +250,13 @@ class Pursuit:
 
     def _limit(self, n_terms: int) -> float:
         """Return the rough deviance from which on a support of some terms is not worth a fit."""
-        if not self.met or self.of.noiseless(self.best.point):  # without noise J is what iterations leave
+        if not self.met:
             return np.inf
         best = self.best
         price = self.price * (len(best.support) - n_terms)
-        return self.of.roughly(self.of.weights(best.point)) + price + HOPELESS
+        # Without noise J is what iterations leave, up to a factor.
+        loss = 2 * self.of.n_samples * np.log(LARGE_FACTOR) if self.of.noiseless(best.point) else HOPELESS
+        return self.of.roughly(self.of.weights(best.point)) + price + loss
 
     def posed(
         self, linear: Linearised, candidates: Support | None = None, states: Sequence[int] | None = None
@@ -359,13 +374,14 @@ def with_growing_noise(pursuit: Pursuit) -> Pursuit:
     fit, of = pursuit.best, pursuit.of
     tried = [] if of.noiseless(fit.point) else [of.with_power(power) for power in NOISE_POWERS.values() if power]
     worth = of.misfit_of(fit.point.states) + WORTH_A_FIT
-    found = [_again(pursuit, new, [fit]) for new in tried if new.misfit_of(fit.point.states) < worth]
-    after = min(found, key=lambda one: one.best.deviance, default=pursuit)
-    if after.best.deviance > fit.deviance - CLEAR_GAIN:
+    first = [_again(pursuit, new, [fit]) for new in tried if new.misfit_of(fit.point.states) < worth]
+    if not any(one.best.deviance < fit.deviance - CLEAR_GAIN for one in first):
         return pursuit
-    after = _again(pursuit, after.of, pursuit.ranking[:MOST_REFINED])
-    after.search()
-    return after
+    # Which of them is right may depend on terms that only it shows: each is searched.
+    found = [_again(pursuit, new, pursuit.ranking[:MOST_REFINED]) for new in tried]
+    for one in found:
+        one.search()
+    return min(found, key=lambda one: one.score(one.best))
 
 
 def _again(pursuit: Pursuit, new: Likelihood, fits: Sequence[Fit]) -> Pursuit:

@@ -62,9 +62,6 @@ SMALL_TRIED = 3
 # A convention, measured on public systems whose terms are not among the candidates: 26 of 26 leave more than this times
 # the noise of their samples. What leaves as many times less is no better.
 LARGEST_MISFIT = 1.5
-# Conventions: an equation is dense where it has more than so many terms, and more than this share of the candidates.
-# Equations of physics have up to nine, of a hundred.
-MOST_TERMS, DENSE_SHARE = 8, 1 / 4
 
 
 # 0) Rows of one equation
@@ -418,13 +415,13 @@ class FoundRows:
         )
 
     def misfitting(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of: equations that do not fit, that fit too well, or have too many terms."""
+        """Return what is to be warned of: equations that do not fit, or fit too well."""
         ratios = self.misfit(equations)
         if ratios is None:
             return []
         told = []
         for result, equation, ratio in zip(self.results, equations, ratios, strict=True):
-            left, k, d = equation.left.text, len(result.support), result.rows.n_terms
+            left = equation.left.text
             if ratio > LARGEST_MISFIT:
                 told.append(
                     f"The equation of {left} leaves {ratio:.1f} times the noise of the samples: most likely no "
@@ -436,11 +433,6 @@ class FoundRows:
                     f"The equation of {left} leaves only {ratio:.2f} times the noise of the samples: its terms amplify "
                     "noise and so explain it away, or the noise of neighbouring samples is not independent. Do not "
                     "trust its intervals (docs/warnings/misfit)."
-                )
-            if k > max(MOST_TERMS, DENSE_SHARE * d):
-                told.append(
-                    f"The equation of {left} has {k} of {d} candidates: sums of so many follow almost anything. Most "
-                    "likely the right term is not among them (docs/warnings/misfit)."
                 )
         return told
 

@@ -1,4 +1,4 @@
-"""Warnings that say what to do: each has a page under docs/warnings.
+"""Warnings and refusals of data that say what to do; each warning has a page under docs/warnings.
 
 A fit is looked at once it has ended, on what it computed anyway. With ρ the squared norms of the columns (flat ones
 projected out) and r_ij their correlations:
@@ -39,7 +39,7 @@ ALTERNATIVE, HARDLY_WORSE = 0.95, 2.0
 # Beyond this many terms no one asks which of them could be exchanged, and the answer would cost as much as the fit.
 MOST_TERMS = 100
 # Pairs and columns named in one message: a convention.
-NAMED = 3
+NAMED, MOST_NAMED = 3, 5
 
 
 class CollapseWarning(ConvergenceWarning):
@@ -300,4 +300,88 @@ def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str
     return (
         f"Prediction far outside the rows fitted: {'; '.join(said[:NAMED])}{more}. The standard deviation says nothing "
         "of whether the model holds there (docs/warnings/extrapolation)."
+    )
+
+
+# Data that cannot be fitted
+
+
+def not_numbers(what: str, data: Any) -> str | None:
+    """Name the columns of a data frame that hold text or dates."""
+    if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
+        return None
+    kinds = enumerate(zip(data.columns, data.dtypes, strict=True))
+    strange = [str(name) for j, (name, kind) in kinds if not _is_numeric(_column(data, j), kind)]
+    if not strange:
+        return None
+    columns = "columns=" * hasattr(data, "iloc")
+    return (
+        f"Not numbers: column{'s' * (len(strange) > 1)} {listed(strange)} of {what}. Turn text and dates into numbers "
+        f"first, or drop them ({what}.drop({columns}[…]))."
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of some names for a message."""
+    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+
+
+def _column(data: Any, j: int) -> Any:
+    """Return a column of a pandas or polars frame by its place."""
+    return data.iloc[:, j] if hasattr(data, "iloc") else data[:, j]
+
+
+def _is_numeric(column: Any, kind: Any) -> bool:
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric() or str(kind) == "Boolean")
+    if getattr(kind, "kind", "O") in "biuf":
+        return True
+    return as_numbers(column) is not None and getattr(kind, "kind", "O") == "O"
+
+
+def as_numbers(data: Any) -> Array | None:
+    """Return data as numbers, what is missing as NaN; None where they hold something else."""
+    try:
+        return np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        if not hasattr(data, "iloc"):
+            return None
+    try:  # pandas.NA is no number for NumPy
+        return np.asarray(data.astype(object).where(data.notna(), np.nan), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def words(what: str, data: Any) -> str | None:
+    """Say where the first text is that is not a number."""
+    for place, cell in np.ndenumerate(np.asarray(data, dtype=object)):
+        if isinstance(cell, str) and as_numbers(cell) is None:
+            return (
+                f"{what} holds text: {str(cell)!r} in row {place[0]}. Turn it into numbers first; for two kinds of "
+                "rows these may be 0 and 1."
+            )
+    return None
+
+
+def not_finite(what: str, data: Any) -> str | None:
+    """Say where the first NaN or infinity is, and in how many rows there are any."""
+    if np.iscomplexobj(data):
+        return None
+    values = as_numbers(data)
+    if values is None or values.ndim not in (1, 2) or values.size == 0:
+        return None
+    unsound = ~np.isfinite(values.reshape(len(values), -1))
+    if not unsound.any():
+        return None
+    row, column = np.argwhere(unsound)[0]
+    names = getattr(data, "columns", None)
+    name = "" if values.ndim == 1 else f", column {str(names[column]) if names is not None else int(column)!r}"
+    kind = "NaN" if np.isnan(values.reshape(len(values), -1)[row, column]) else "infinity"
+    count = int(unsound.any(axis=1).sum())
+    rows = "in this row only" if count == 1 else f"{count} rows have such cells"
+    package = type(data).__module__.partition(".")[0]
+    how = {"pandas": ".dropna()", "polars": ".drop_nans().drop_nulls()"}.get(package)
+    return (
+        f"Input {what} contains NaN or infinity: {kind} in row {row}{name}; {rows}. Leave those rows out of X and of "
+        f"y{f' (with {how} on the table that holds both)' if how else ''}, or fill the cells."
     )

@@ -152,9 +152,8 @@ class OwnMatrix(Projection):
         """Return the whitened rows."""
         rows, count = part
         if count != self.matrix.shape[1]:
-            raise ValueError(
-                f"The matrix has {counted(self.matrix.shape[1], 'column')}, but the number of rows is {count}."
-            )
+            columns, rows_met = counted(self.matrix.shape[1], "column"), counted(int(count), "row")
+            raise ValueError(f"The matrix has {columns}, but X has {rows_met}.")
         return np.asarray(self._factors[0] @ rows)
 
     @cached_property

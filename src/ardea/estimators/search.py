@@ -43,7 +43,7 @@ from ardea.core.subsets import Criterion, misfit, penalty
 from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD, predicted
-from ardea.estimators.grids import grid_of, is_number, name_of_strength
+from ardea.estimators.family import grid_of, is_number, name_of_strength
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
 from ardea.names import counted

@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy import optimize
 
 from ardea import rates
-from ardea.core.problem import Array
+from ardea.core.evidence import posterior, slopes_and_scores
+from ardea.core.problem import Array, Problem
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi
 from ardea.paper.experiment import Row, Settings
 from ardea.paper.regressions import LINEAR_NOISE, METHODS, Regression, linear, scores
-from ardea.paper.replay import cheap_to_remove, fit_at_known_noise, posed, threshold
+from ardea.paper.replay import Outcome, cheap_to_remove, fit_at_known_noise, improbable, posed, threshold
 
 ESTIMATORS: dict[rates.Method, Callable[..., Any]] = {"vi": ARDvi, "r": ARDr, "m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}
 NAMES = dict(zip(ESTIMATORS, METHODS[1:], strict=True))
+PAPER: Any = {"fit_intercept": False, "start": "paper"}
+
+
+def rounds(model: Any) -> int:
+    """Return the last round of the recursion in which a threshold dropped a column."""
+    return max((column.round for column in model.trace_.dropped), default=0)
 
 
 # Orthogonal columns with ρ ~ U[1, 3], the first coefficients N(0, 1), the rest zero, σ known.
 
 
 def orthogonal_data(settings: Settings, number: int) -> tuple[Array, Array, Array, Array]:
-    """Return Θ, ρ, ξ and noise of unit variance: one noise vector for all levels of a trial, one Θ for all studies."""
+    """Return Θ, ρ, ξ and noise of unit variance, a column for every level; the same for all studies.
+
+    The authors scaled one noise vector by every σ, so that their points lie on smooth curves.
+    """
     n, n_terms = settings.sizes["columns"], settings.sizes["terms"]
     generator = np.random.default_rng([settings.seed, number])
     rho = generator.uniform(1, 3, n)
     basis = np.linalg.qr(generator.standard_normal((n, n)))[0]
     coef = np.zeros(n)
     coef[:n_terms] = generator.standard_normal(n_terms)
-    return basis * np.sqrt(rho), rho, coef, generator.standard_normal(n)
+    return basis * np.sqrt(rho), rho, coef, generator.standard_normal((n, settings.sizes["levels"]))
 
 
 def orthogonal(
@@ -41,15 +52,16 @@ def orthogonal(
     theta, rho, coef, noise = orthogonal_data(settings, number)
     true = coef != 0
     rows: list[Row] = []
-    for sigma in np.logspace(-3, 0, settings.sizes["levels"]).tolist():
-        y = theta @ coef + sigma * noise
+    for sigma, column in zip(np.logspace(-3, 0, settings.sizes["levels"]).tolist(), noise.T, strict=True):
+        y = theta @ coef + sigma * column
         for strength in strengths:
             plain = strength / sigma**2 if over_noise else strength
-            model = ESTIMATORS[method](plain, noise_variance=sigma**2, fit_intercept=False).fit(theta, y)
+            model = ESTIMATORS[method](plain, noise_variance=sigma**2, **PAPER).fit(theta, y)
             added = rates.false_positive_rate(method, plain, rho=rho[~true], sigma=sigma)
             missed = rates.false_negative_rate(method, plain, coef[true], rho=rho[true], sigma=sigma)
             expected = {"expected_added": float(added.sum()), "expected_missed": float(missed.sum())}
-            rows.append({"sigma": sigma, "strength": float(strength)} | scores(model.coef_, coef) | expected)
+            names = {"sigma": sigma, "strength": float(strength), "rounds": rounds(model)}
+            rows.append(names | scores(model.coef_, coef) | expected)
     return rows
 
 
@@ -64,14 +76,17 @@ def fpfn_curve(settings: Settings, index: int) -> list[Row]:
     for z in np.linspace(0, 8, 81).tolist():
         fp, fn = rates.false_positive_rate("vi", z**2), rates.false_negative_rate("vi", z**2, xi)
         rows.append({"xi": xi, "kind": "theory", "z": z, "fp": float(fp), "fn": float(fn)})
-    for alpha in (1.0, 2.0, 4.0, 8.0, 16.0):
-        kept = []
-        for value in (0.0, xi):  # the share of orthonormal columns with this coefficient, over several problems of 100
+    for alpha, method in product((1.0, 2.0, 4.0, 8.0, 16.0), rates.METHODS):
+        # The share of orthonormal columns with coefficient 0 or ξ that are kept, over several problems of 100 columns,
+        # at the strength of this method that is worth α.
+        strength, kept = float(rates.equivalent("vi", alpha, method)), []
+        for value in (0.0, xi):
             generator = np.random.default_rng([settings.seed, index, int(alpha), int(value)])
             y: Array = value + generator.standard_normal((100, settings.sizes["draws"]))
-            model = ARDvi(alpha, noise_variance=1.0, fit_intercept=False).fit(np.eye(100), y)
+            model = ESTIMATORS[method](strength, noise_variance=1.0, **PAPER).fit(np.eye(100), y)
             kept.append(float(model.support_.mean()))
-        rows.append({"xi": xi, "kind": "simulated", "z": float(np.sqrt(alpha)), "fp": kept[0], "fn": 1 - kept[1]})
+        point = {"z": float(np.sqrt(alpha)), "fp": kept[0], "fn": 1 - kept[1], "draws": 100 * settings.sizes["draws"]}
+        rows.append({"xi": xi, "kind": "simulated", "method": NAMES[method]} | point)
     return rows
 
 
@@ -102,15 +117,17 @@ def rho_rates(settings: Settings, index: int) -> list[Row]:
 
 
 # ARDvi and MAP-STSBL, equal on orthogonal columns, against the condition number κ: singular values evenly spaced in
-# [1/κ, 1], σ known.
+# [1/κ, 1], σ known. Beyond the paper the other methods, at strengths that are worth the same at κ = 1, and MAP-STSBL
+# with the marginal variance, as App. C prints its rule.
 
 ALPHA = 5.0
 TAU = float(rates.equivalent("vi", ALPHA, "map"))
 KAPPA_SIGMAS = (0.01, 0.1)
+MARGINAL = "MAP-STSBL, 1/Σ_jj"
 
 
 def kappa(settings: Settings, number: int) -> list[Row]:
-    """Return one row per condition number, noise level and method."""
+    """Return one row per condition number, noise level and method, with what the theory of correlated columns says."""
     n, n_terms = settings.sizes["columns"], settings.sizes["terms"]
     rows: list[Row] = []
     for i, condition in enumerate(np.logspace(0, 8, settings.sizes["levels"]).tolist()):
@@ -120,23 +137,54 @@ def kappa(settings: Settings, number: int) -> list[Row]:
         coef = np.zeros(n)
         coef[:n_terms] = generator.standard_normal(n_terms)
         for sigma in KAPPA_SIGMAS:
-            y = theta @ coef + sigma * generator.standard_normal(n)
-            for method, estimate in _kappa_fits(settings.published, theta, y, sigma**2).items():
-                found = scores(estimate, coef)
-                shares = {"fp": found["added"] / (n - n_terms), "fn": found["missed"] / n_terms}
-                rows.append({"kappa": condition, "sigma": sigma, "method": method} | shares)
+            problem = posed(theta, theta @ coef + sigma * generator.standard_normal(n))
+            fits = _kappa_fits(settings, theta, problem, sigma)
+            for method, fit in fits.items():
+                found = scores(fit.xi, coef)
+                row = {"kappa": condition, "sigma": sigma, "method": method}
+                row |= {"added": found["added"], "missed": found["missed"]}
+                if "ARDvi" in fits:  # in how many columns the pattern is not that of ARDvi
+                    row["differ"] = int(((fit.xi != 0) != (fits["ARDvi"].xi != 0)).sum())
+                rows.append(row | correlated_rates(method, fit, coef, sigma))
     return rows
 
 
-def _kappa_fits(published: bool, theta: Array, y: Array, noise: float) -> dict[str, Array]:
-    """Return the coefficients of both methods."""
-    if published:
-        problem = posed(theta, y)
+def _kappa_fits(settings: Settings, theta: Array, problem: Problem, sigma: float) -> dict[str, Outcome]:
+    """Return the fits of both methods, or of the others."""
+    noise, y = sigma**2, problem.target
+    if settings.published:
         last = threshold(fit_at_known_noise(problem, noise), cheap_to_remove, TAU, fit_at_known_noise)
-        return {"ARDvi": fit_at_known_noise(problem, noise, ALPHA).xi, "MAP-STSBL": last.xi}
-    known: Any = {"noise_variance": noise, "fit_intercept": False}
-    models = {"ARDvi": ARDvi(ALPHA, **known), "MAP-STSBL": MAPSTSBL(TAU, **known)}
-    return {method: model.fit(theta, y).coef_ for method, model in models.items()}
+        return {"ARDvi": fit_at_known_noise(problem, noise, ALPHA), "MAP-STSBL": last}
+    fits: dict[str, Outcome] = {}
+    for method in ("vi", "map") if settings.variant == "corrected" else ("r", "m", "l"):
+        strength = float(rates.equivalent("vi", ALPHA, method, sigma=sigma))
+        model = ESTIMATORS[method](strength, noise_variance=noise, **PAPER).fit(theta, y)
+        fits[NAMES[method]] = Outcome(problem, model.coef_, model.prior_variance_, noise)
+    if settings.variant == "beyond":
+        fits[MARGINAL] = threshold(fit_at_known_noise(problem, noise), improbable, TAU, fit_at_known_noise)
+    return fits
+
+
+def correlated_rates(method: str, fit: Outcome, coef: Array, sigma: float) -> Row:
+    """Return the numbers of false and missed terms that the closed forms expect with every column's own precision.
+
+    Off-orthogonal, s_j = θ_jᵀ(Σ_y − γ_jθ_jθ_jᵀ)⁻¹θ_j = M_j/(1 − γ_jM_j), what the data say of ξ_j beside the other
+    columns of the fit, takes the place of ρ_j/σ². A column of t-value t beside them has, at a fixed point of ARD,
+    γ = (t² − 1)/s and μ²/Σ_jj = t² − 1. The diagonal rule multiplies by (Σ⁻¹)_jj instead of 1/Σ_jj; with r = ρ_j/σ² and
+    u = t² − 1 it drops where u(ru + s)/(u + 1) < 2τs, that is, below the positive root of ru² − (2τ − 1)su − 2τs.
+    """
+    post = posterior(fit.problem, fit.gamma, fit.noise)
+    slopes = slopes_and_scores(fit.problem, post)[0]
+    own = slopes / np.maximum(1 - fit.gamma * slopes, np.finfo(float).eps)
+    kind: rates.Method = next(key for key, name in NAMES.items() if method.startswith(name))
+    strength: Array = np.full(coef.size, float(rates.equivalent("vi", ALPHA, kind, sigma=sigma)))
+    if method == "MAP-STSBL":
+        r, half = fit.problem.square_norms / fit.noise, (TAU - 0.5) * own
+        strength = (half + np.sqrt(half**2 + 2 * TAU * r * own)) / (2 * r)
+    true = coef != 0
+    added = rates.false_positive_rate(kind, strength[~true], rho=own[~true])
+    missed = rates.false_negative_rate(kind, strength[true], coef[true], rho=own[true])
+    return {"expected_added": float(added.sum()), "expected_missed": float(missed.sum())}
 
 
 # Relative merits, measured where the paper gives an opinion: every method at the strength whose closed form lets one
@@ -147,12 +195,12 @@ def _calibrated(problem: Regression) -> dict[str, Any]:
     """Return plain ARD and every method at one expected false term, column by column where ρ matters."""
     sigma = LINEAR_NOISE * float(np.std(problem.theta @ problem.coef))
     rho = (problem.theta**2).sum(axis=0)
-    models = {"ARD": ARD(fit_intercept=False)}
+    models = {"ARD": ARD(**PAPER)}
     for method, estimator in ESTIMATORS.items():
         # Uncapped, this λ shrinks every term until nothing is left; η as in Sec. 6.
         capped = {"eta": 0.1} if method == "r" else {}
         strength = rates.strength_for(method, 1 / rho.size, rho=rho, sigma=sigma)
-        models[NAMES[method]] = estimator(strength, fit_intercept=False, **capped)
+        models[NAMES[method]] = estimator(strength, **PAPER, **capped)
     return models
 
 
@@ -169,12 +217,11 @@ def merits(settings: Settings, number: int) -> list[Row]:
             start = time.process_time()
             model.fit(problem.theta, problem.y)
             seconds.append(time.process_time() - start)
-        dropped = model.trace_.dropped
         extra = {
             "kept": int(model.support_.sum()),
             "steps": int(model.n_iter_),
-            "named": len(dropped),
-            "rounds": max((column.round for column in dropped), default=0),
+            "named": len(model.trace_.dropped),
+            "rounds": rounds(model),
         }
         names = {"method": method, "milliseconds": 1e3 * min(seconds)}
         rows.append(names | scores(model.coef_, problem.coef) | extra)

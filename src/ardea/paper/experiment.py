@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,13 +15,30 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Scale = Literal["quick", "paper"]
-# Whose methods a trial runs: those of the paper, done right or as its authors did, or ours on the same data.
-Variant = Literal["corrected", "published", "beyond"]
+# Whose methods a trial runs: the paper's algorithms done right, or as their authors did; and beyond the paper, what is
+# ours on the same data, or the published code with one point after the other put right.
+Variant = Literal["corrected", "published", "beyond", "ablation"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
-VARIANTS: tuple[Variant, ...] = ("corrected", "published")  # of an experiment; ours are rows of the corrected one
+VARIANTS: tuple[Variant, ...] = ("corrected", "published")
+BEYOND: dict[Variant, Variant] = {"corrected": "beyond", "published": "ablation"}
 Row = dict[str, Any]
-# Convention: records are written to ten digits.
-FLOAT_FORMAT = "%.10g"
+# Convention: records are written to six digits.
+FLOAT_FORMAT = "%.6g"
+# What the published code does otherwise than the paper says, or than it should: name and what is put right.
+CORRECTIONS = {
+    "noise grid": "σ² = rss/(m − k + Σ Σ_jj/γ_j) instead of a grid with mixed logarithms, where m ≤ d",
+    "noise count": "the k active columns instead of all d in the rule for σ², where m > d",
+    "noise start": "σ² starts at the mean square of y instead of 1",
+    "MAP recursion": "the paper's diagonal rule in every round, instead of a greedy search from the second on",
+    "tolerance": "a fit stops on a change of γ that does not depend on units",
+    "estimate": "posterior means at σ² instead of the last lasso at the inflated noise",
+    "choice": "of equal scores the sparsest; AICc only where terms are fewer than a quarter of the rows",
+    "differences": "differences at the ends (KS: periodic) as accurate as inside",
+    "integration": "the trajectory integrated to 1e-12",
+    "unit of λ": "λ in units of ‖y‖² of the rows fitted instead of all rows",
+    "signs": "errors against u_t = −uu_x − u_xx − u_xxxx",
+    "grids": "strengths extended and refined, λ × η for ARDr",
+}
 
 
 @dataclass(frozen=True)
@@ -32,15 +49,33 @@ class Settings:
     variant: Variant
     seed: int  # of the data
     sizes: Mapping[str, Any]  # numbers of trials, rows, columns, terms, … at this scale
+    corrections: tuple[str, ...] = ()  # of the published code, in an ablation
 
     @property
     def published(self) -> bool:
-        """Whether the authors' code is replayed."""
-        return self.variant == "published"
+        """Whether the authors' code is run, with or without corrections."""
+        return self.variant in ("published", "ablation")
+
+    @property
+    def n_trials(self) -> int:
+        """How many trials there are; a variant may have fewer than the rest."""
+        return int(self.sizes.get(f"{self.variant}_trials", self.sizes["trials"]))
+
+    def right(self, name: str) -> bool:
+        """Whether one of CORRECTIONS is made."""
+        return not self.published or name in self.corrections
+
+    def correcting(self, *names: str) -> Settings:
+        """Return the same with these corrections and no others."""
+        return replace(self, corrections=names)
 
     def fingerprint(self, name: str) -> str:
-        """Return a short hash of everything that the records of experiment `name` depend on, the version included."""
-        content = [name, __version__, self.scale, self.variant, self.seed, dict(self.sizes)]
+        """Return a short hash of everything that a record of experiment `name` depends on, the version included.
+
+        How many trials there are is not among it, so that more can be added.
+        """
+        sizes = {key: value for key, value in self.sizes.items() if not key.endswith("trials")}
+        content = [name, __version__, self.scale, self.variant, self.seed, sizes]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -58,10 +93,9 @@ class Experiment:
     sizes: Mapping[str, tuple[Any, Any]]  # at quick and at paper scale; "trials" is one of them
     trial: Callable[[Settings, int], list[Row]]  # pure function of (settings, trial number): flat dicts
     table: Callable[[DataFrame], str]  # records → Markdown
-    draw: Callable[[DataFrame, Any], None]  # draws the records shown into a Matplotlib figure
+    draw: Callable[[DataFrame, Any], str]  # draws the records shown into a Matplotlib figure, returns its title
     core_seconds: Mapping[Variant, tuple[float, float]]  # measured, of all trials at quick and at paper scale
     figure_size: tuple[float, float] = (7.2, 3.2)  # in inches
-    beyond: bool = False  # whether our methods can be run on the same data
     shown: Callable[[DataFrame], DataFrame] = lambda records: records  # those that the paper's figure shows
 
     def settings(self, scale: Scale, variant: Variant, seed: int = 0) -> Settings:

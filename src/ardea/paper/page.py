@@ -1,24 +1,25 @@
-"""The report page: printed, replayed and corrected numbers side by side, figures, every claim, the misprints.
+"""The report page: what was claimed, what we found, numbers with their errors, every sentence, the misprints.
 
-The words are in page.md.jinja. authors.csv holds numbers of the paper and of its authors, to set beside ours: Table 1
-as printed, and the means of the per-trial results that the authors published with their code (snagcliffs/SparseARD,
-MIT, saved_results/), another run of theirs; for Lorenz 63 summed over the three equations; for ks ℓ² and ℓ¹ are
-against coefficients of the wrong sign.
+The words are in page.md.jinja. authors.csv holds Table 1 as printed and the per-trial results that the authors
+published with their code (snagcliffs/SparseARD, MIT, saved_results/), another run of theirs; of lorenz96 the trial is
+the equation; for ks ℓ² and ℓ¹ are against coefficients of the wrong sign.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ardea.paper import claims
-from ardea.paper.catalogue import EXPERIMENTS, comparison, experiment_named, markdown, method_means
-from ardea.paper.experiment import FLOAT_FORMAT, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.regressions import METHODS, METRICS, OURS
+import numpy as np
+
+from ardea.paper import claims, tables
+from ardea.paper.catalogue import EXPERIMENTS, experiment_named
+from ardea.paper.experiment import CORRECTIONS, VARIANTS, Experiment, Scale, Settings, duration
+from ardea.paper.findings import Finding, steadiness, verdict
+from ardea.paper.regressions import METHODS, METRICS
 from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # Convention: ℓ² errors closer than this are called equal; the authors' numbers have about seven digits.
 L2_TOLERANCE = 1e-3
+COPIED = ("table.md", "figure.svg", "environment.json", "records.csv.gz")
 
 
 class Output(NamedTuple):
@@ -39,11 +41,16 @@ class Output(NamedTuple):
 
     @property
     def shown(self) -> DataFrame:
-        """The rows that the paper's figure shows."""
-        return self.experiment.shown(self.records)
+        """The rows that the paper's figure shows: of the published code those without a correction."""
+        return uncorrected(self.experiment.shown(self.records))
 
 
 Outputs = dict[tuple[str, str], Output]
+
+
+def uncorrected(records: DataFrame) -> DataFrame:
+    """Return the rows of the published code as it is."""
+    return records[records["correction"] == "none"] if "correction" in records else records
 
 
 def read_outputs(out: Path, scale: Scale) -> Outputs:
@@ -52,55 +59,61 @@ def read_outputs(out: Path, scale: Scale) -> Outputs:
 
     found: Outputs = {}
     for experiment in EXPERIMENTS:
-        for variant in experiment.core_seconds:
+        for variant in VARIANTS:
             settings = experiment.settings(scale, variant)
             folder = experiment.folder(out, settings)
-            for path in folder.glob("records.csv*"):  # packed where it is a copy
-                records = pd.read_csv(path)
+            if (folder / "records.csv.gz").exists():
+                records = pd.read_csv(folder / "records.csv.gz")
                 environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
                 found[experiment.name, variant] = Output(experiment, settings, folder, records, environment)
     return found
 
 
-def write_page(out: Path, to: Path, scale: Scale, authors: Path | None = None) -> Path:
-    """Write README.md from the results in `out` to a folder, and copies where that is another, to make it again from.
-
-    `authors` are the authors' per-trial results (CSV), to count how many rows of the replay equal theirs.
-    """
+def write_page(out: Path, to: Path, scale: Scale) -> Path:
+    """Write README.md from the results in `out` to a folder, with copies where that is another one."""
     outputs = read_outputs(out, scale)
     if not outputs:
         raise ValueError(f"{out} holds no results at {scale} scale: run `ardea reproduce all --scale {scale}`.")
     for output in outputs.values() if to.resolve() != out.resolve() else ():
         target = to / output.folder.relative_to(out)
         target.mkdir(parents=True, exist_ok=True)
-        for name in ("table.md", "figure.png", "environment.json"):
+        for name in COPIED:
             write_whole(target / name, (output.folder / name).read_bytes())
-        text = output.records.to_csv(index=False, lineterminator="\n", float_format=FLOAT_FORMAT)
-        write_whole(target / "records.csv.gz", gzip.compress(text.encode(), mtime=0))
-    return write_whole(to / "README.md", page_text(outputs, out, scale, authors))
+    return write_whole(to / "README.md", page_text(outputs, out, scale))
 
 
-def page_text(outputs: Outputs, out: Path, scale: Scale, authors: Path | None = None) -> str:
-    """Return the whole page as Markdown."""
-    import pandas as pd
+def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
+    """Return the whole page as Markdown. At quick scale nothing is compared with the paper: its data are others."""
     from jinja2 import Environment, StrictUndefined
 
     form = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|"), "means": method_means}
-    theirs = {} if authors is None else dict(iter(pd.read_csv(authors).groupby("experiment")))
-    replayed = [(name, one.records) for (name, variant), one in outputs.items() if variant == "published"]
-    saved_runs = stored("authors.csv")["experiment"].unique()
-    judged = [(claim, *_verdict(outputs, claim)) for claim in stored("claims.csv").itertuples()]
+    form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|")}
+    compared = scale == "paper"
+    theirs = dict(iter(stored("authors.csv").groupby("experiment"))) if compared else {}
+    judged = [(claim, *judgement(outputs, theirs, claim)) for claim in stored("claims.csv").itertuples()]
+    names = [one.name for one in EXPERIMENTS if one.name in set(stored("authors.csv")["experiment"])]
     return form.from_string((files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")).render(
         out=out,
-        scale=scale,
+        compared=compared,
         outputs=outputs,
-        methods=list(METHODS),
-        numbers=[(experiment_named(name), _numbers(outputs, name)) for name in saved_runs],
-        comparison=comparison,
-        replay={name: agreement(records, theirs[name]) for name, records in replayed if name in theirs},
-        claims=judged,
-        tally=Counter(verdict for _, verdict, _ in judged),
+        corrections=CORRECTIONS,
+        tables=tables,
+        numbers={name: (experiment_named(name), _numbers(outputs, theirs, name)) for name in names},
+        ablations={name: _ablation(outputs, name) for name in names},
+        bound={n: _as_in_the_paper(outputs[n, "corrected"].records) for n in names if (n, "corrected") in outputs},
+        replay={
+            n: agreement(outputs[n, "published"].records, theirs[n]) for n in theirs if (n, "published") in outputs
+        },
+        claims=judged if compared else [],
+        tally=Counter(word for _, word, _, _ in judged),
+        misprints=list(stored("misprints.csv").itertuples(index=False)),
+        mean=lambda name, variant, method, metric: (
+            outputs[name, variant].shown.groupby("method")[metric].mean()[method]
+        ),
+        beside=lambda name, one, other: tables.by_trial(outputs[name, "corrected"].shown, "added")[
+            [one, other]
+        ].dropna(),
+        known=lambda *names: all((name, variant) in outputs for name in names for variant in VARIANTS),
     )
 
 
@@ -111,26 +124,69 @@ def stored(name: str) -> DataFrame:
     return pd.read_csv(files("ardea.paper") / name, dtype={"section": str})
 
 
-def _verdict(outputs: Outputs, claim: Any) -> tuple[str, str]:
-    """Return verdict and evidence of a row of claims.csv; its column `check` names a function in claims.py."""
-    found = [outputs[claim.experiment, v] for v in VARIANTS[::-1] if (claim.experiment, v) in outputs]
-    check = getattr(claims, claim.check)
-    return claims.verdict([check(output.records if claim.rows == "all" else output.shown) for output in found])
+def _authors(theirs: dict[str, DataFrame], experiment: Experiment) -> DataFrame | None:
+    """Return the authors' own records of an experiment as its figure shows them."""
+    if experiment.name not in theirs:
+        return None
+    records = theirs[experiment.name]
+    return experiment.shown(records[records["source"] == "authors"])
 
 
-def _numbers(outputs: Outputs, name: str) -> str:
-    """Return a table: the means of every source side by side, one row per method."""
-    import pandas as pd
+def judgement(outputs: Outputs, theirs: dict[str, DataFrame], claim: Any) -> tuple[str, str, str]:
+    """Return verdict, evidence and margin of a row of claims.csv; its column `check` names a function in claims.py.
 
-    theirs = stored("authors.csv").query("experiment == @name").groupby("source", sort=False)
-    sources = {source: part.set_index("method")[list(METRICS)] for source, part in theirs}
+    The authors' own records count; where they lack what the sentence is about, the replay of their code.
+    """
+    check, experiment = getattr(claims, claim.check), experiment_named(claim.experiment)
+    sources: dict[str, DataFrame | None] = {"authors": _authors(theirs, experiment) if claim.rows == "shown" else None}
+    for variant, title in (("published", "replay"), ("corrected", "corrected")):
+        run = outputs.get((claim.experiment, variant))
+        sources[title] = None if run is None else run.shown if claim.rows == "shown" else uncorrected(run.records)
+    found: list[tuple[str, Finding]] = []
+    for title, records in sources.items():
+        finding = None if records is None or (title == "replay" and found) else check(records)
+        if finding is not None:
+            steady = steadiness(check, records) if claim.rows == "shown" and claim.section.startswith("6") else np.nan
+            told = "" if np.isnan(steady) else f"the same in {100 * steady:.0f} % of resamples"
+            margin = ", ".join(text for text in (finding.margin, told) if text)
+            found.append((title, finding._replace(margin=margin)))
+    return verdict(found)
+
+
+def _as_in_the_paper(records: DataFrame) -> DataFrame:
+    """Return the rows of the paper's data and choice, before metrics are summed over equations."""
+    for column, value in (("criterion", "oracle"), ("rows", "sample")):
+        records = records[records[column] == value] if column in records else records
+    return records
+
+
+def _numbers(outputs: Outputs, theirs: dict[str, DataFrame], name: str) -> str:
+    """Return a table: for every method of the paper the means of every source, with standard errors."""
+    experiment, sources = experiment_named(name), {}
+    if name in theirs:
+        for source, part in theirs[name].groupby("source", sort=False):
+            sources[str(source)] = experiment.shown(part)
     for variant, title in zip(VARIANTS[::-1], ("replayed", "corrected"), strict=True):
         if (name, variant) in outputs:
-            sources[title] = method_means(outputs[name, variant].shown)
-    cells = {source: means.map("{:.3g}".format).agg(" / ".join, axis=1) for source, means in sources.items()}
-    table = pd.DataFrame(cells).reindex([*METHODS, *OURS]).dropna(how="all").fillna("–")
-    rows = [[f"{method} (ours)" if method in OURS else method, *row] for method, *row in table.itertuples()]
-    return markdown(["method", *sources], rows)
+            sources[title] = outputs[name, variant].shown
+    cells = {source: tables.mean_cells(records) for source, records in sources.items()}
+    trials = {source: records["trial"].nunique() for source, records in sources.items()}
+    rows = [
+        [method, source, *cells[source].loc[method, list(METRICS)], "–" if "printed" in source else str(trials[source])]
+        for method in METHODS
+        for source in sources
+        if method in cells[source].index
+    ]
+    return tables.markdown(["method", "source", *tables.METRIC_NAMES.values(), "trials"], rows)
+
+
+def _ablation(outputs: Outputs, name: str) -> tuple[str, int]:
+    """Return what each correction alone does, and the number of trials; nothing where it was not run."""
+    runs = [outputs[name, variant] for variant in VARIANTS[::-1] if (name, variant) in outputs]
+    if len(runs) < 2 or "all" not in set(runs[0].records["correction"]):
+        return "", 0
+    published, corrected = (run.experiment.shown(run.records) for run in runs)
+    return tables.ablation_table(published, corrected)
 
 
 def agreement(replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[str]]:
@@ -139,7 +195,8 @@ def agreement(replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[st
     `theirs` has the columns trial, dimension, method, l2, l1, added, missed.
     """
     keys = [key for key in ("trial", "dimension", "method") if key in replayed]
-    both = replayed.merge(theirs, on=keys, suffixes=("", "_theirs"))
+    theirs = theirs[theirs["source"] == "authors"] if "source" in theirs else theirs
+    both = uncorrected(replayed).merge(theirs, on=keys, suffixes=("", "_theirs"))
     same = (both["l2"] - both["l2_theirs"]).abs() <= L2_TOLERANCE
     same &= (both["added"] == both["added_theirs"]) & (both["missed"] == both["missed_theirs"])
     different = [f"trial {row.trial}, {row.method}" for row in both[~same].itertuples()]

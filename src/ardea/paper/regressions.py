@@ -1,7 +1,8 @@
-"""Trials that compare the methods on one regression problem after another, strengths chosen from the authors' grids.
+"""Trials that compare the methods on one regression problem after another, strengths chosen from grids.
 
-The metrics are those of the paper: ℓ² and ℓ¹ distance of the coefficients from the truth, terms added and missed.
-First the comparison, then the data of the five examples. Seed 0 is the authors' stream of random numbers.
+The metrics are those of the paper: ℓ² and ℓ¹ distance of the coefficients from the truth, terms added and missed; and
+the ℓ¹ norm of the coefficients that were added. First the comparison, then the data of the five examples. Seed 0 is
+the authors' stream of random numbers.
 """
 
 from __future__ import annotations
@@ -15,21 +16,49 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.integrate import odeint
 
 from ardea.core.problem import Array
 from ardea.dynamics import Discovery, FieldTerms, Polynomials, systems
 from ardea.dynamics.differences import finite_difference
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
+from ardea.estimators.projections import OwnMatrix, Projection, SparseSigns
+from ardea.methods.task import Start
 from ardea.paper.experiment import Row, Settings
 from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed
-from ardea.priors import CappedLinear
+from ardea.priors import CappedLinear, Gamma, Log, Prior, Tanh
 
 METRICS = ("l2", "l1", "added", "missed")
 METHODS = ("ARD", "ARDvi", "ARDr", "M-STSBL", "L-STSBL", "MAP-STSBL")
-OURS = ("SparseARD", "Discovery")
+# Rows of their own: the paper's methods with what is not the paper's, and methods that are not.
+WIDE, SECOND = "wide grid", "second start"
+PRIORS = ("ARDr, tanh", "ARDr, log", "ARDr, gamma")
+OURS = (
+    *(f"{method}, {how}" for how in (WIDE, SECOND) for method in METHODS),
+    *PRIORS,
+    "TSBR",
+    "SparseARD",
+    "ARDSearch",
+    "Discovery",
+)
 # Coefficients of a method, and what else its row says (strength, seconds, whether a fit warned).
 Fit = tuple[Array, Row]
+# Half octaves, half decades and decades, far beyond the authors' ends: no choice is at an end of these.
+WIDE_GRIDS = Grids(
+    alpha=(*2.0 ** np.arange(0, 16.5, 0.5),),
+    lam=(0, *10.0 ** np.arange(-4, 7)),
+    tau_l=(np.inf, *10.0 ** np.arange(-12, 2.5, 0.5)),
+    tau_m=(0, *10.0 ** np.arange(-6, 2.5, 0.5)),
+    tau_map=(0, *10.0 ** np.arange(-2, 6.5, 0.5)),
+    eta=(*10.0 ** np.arange(-4, 3),),
+)
+# Other priors of the hierarchy (Sec. 3.2), the strongest first: a price of up to `lam` per term, or a gamma density.
+PRIOR_GRIDS: dict[str, list[Prior]] = {
+    "ARDr, tanh": [Tanh(lam, eta) for lam in (100.0, 30.0, 10.0, 3.0, 1.0) for eta in (1e-3, 1e-2, 1e-1, 1.0)],
+    "ARDr, log": [Log(lam, eta) for lam in (10.0, 3.0, 1.0, 0.3) for eta in (1e-4, 1e-3, 1e-2, 1e-1, 1.0)],
+    "ARDr, gamma": [Gamma(shape, rate) for shape in (0.1, 0.25, 0.5, 0.75, 1.0) for rate in (100.0, 10.0, 1.0, 0.1)],
+}
 
 
 class Regression(NamedTuple):
@@ -42,6 +71,12 @@ class Regression(NamedTuple):
     names: Mapping[str, Any] = {}  # which problem of its trial it is
     unit: float | None = None  # of λ; None: ‖y‖²
     found: Callable[[], Array] | None = None  # what Discovery, without derivatives and oracle, makes of the same data
+    theirs: bool = False  # whether data are not the paper's, so that its methods are run on them beyond it
+
+    @property
+    def truth(self) -> Any:
+        """What the oracle knows."""
+        return self.coef != 0 if self.criterion == "oracle" else None
 
 
 @dataclass(frozen=True)
@@ -50,48 +85,84 @@ class Study:
 
     data: Callable[[Settings, int], Iterable[Regression]]  # the problems of a trial
     grids: Grids  # the authors' strengths, λ in the unit of the problem
+    touched: tuple[str, ...]  # corrections of the published code that change something here
     replay_tol: float = FINE  # on γ of plain ARD in the published variant
     replay_sign: float = 1.0  # −1 where the authors scored against coefficients of the wrong sign
+    priors: bool = False  # whether other priors are tried
 
     def trial(self, settings: Settings, number: int) -> list[Row]:
-        """Return one row per problem and method."""
-        sign = self.replay_sign if settings.published else 1.0
+        """Return one row per problem and method; of an ablation, for every correction alone and all together."""
+        if settings.variant != "ablation":
+            return self._rows(settings, number, {"correction": "none"} if settings.published else {})
+        cases = {name: (name,) for name in self.touched} | {"all": tuple(n for n in self.touched if n != "grids")}
+        rows = (self._rows(settings.correcting(*names), number, {"correction": n}) for n, names in cases.items())
+        return [row for part in rows for row in part]
+
+    def _rows(self, settings: Settings, number: int, names: Row) -> list[Row]:
+        sign = 1.0 if settings.right("signs") else self.replay_sign
         return [
-            {**problem.names, "method": method} | scores(coef, sign * problem.coef) | details
+            {**problem.names, **names, "method": method} | scores(coef, sign * problem.coef) | details
             for problem in self.data(settings, number)
             for method, (coef, details) in self._fits(settings, problem).items()
         ]
 
     def _fits(self, settings: Settings, problem: Regression) -> dict[str, Fit]:
-        """Return the fit of every method: ours, those of the published code, or those of the estimators."""
-        if settings.variant == "beyond":
-            found: dict[str, Fit] = {} if problem.found is None else {"Discovery": (problem.found(), {})}
-            return {"SparseARD": _timed(SparseARD(fit_intercept=False), problem)} | found
-        truth = problem.coef != 0 if problem.criterion == "oracle" else None
+        """Return the fit of every method: of the published code, of the estimators, or ours."""
         unit = float(problem.y @ problem.y) if problem.unit is None else problem.unit
-        grids = replace(self.grids, lam=[unit * factor for factor in self.grids.lam])
+        own, wide = (replace(g, lam=[unit * factor for factor in g.lam]) for g in (self.grids, WIDE_GRIDS))
         if settings.published:
-            coefficients = replayed(problem.theta, problem.y, grids, truth, self.replay_tol)
-            return {method: (coef, {"warned": 0}) for method, coef in coefficients.items()}
-        return {
-            method: _timed(ARDSearch(estimator, strengths, problem.criterion, truth), problem)
-            for method, (estimator, strengths) in searches(grids).items()
-        }
+            grids = wide if "grids" in settings.corrections else own
+            found = replayed(problem.theta, problem.y, grids, problem.truth, self.replay_tol, settings.right)
+            return {method: (coef, {}) for method, coef in found.items()}
+        paper = searches(own, problem)
+        if settings.variant == "corrected":
+            return {method: _timed(model, problem) for method, model in paper.items()}
+        models: dict[str, Any] = {f"{method}, {WIDE}": one for method, one in searches(wide, problem).items()}
+        models |= {f"{method}, {SECOND}": one for method, one in searches(own, problem, "safe").items()}
+        models |= paper if problem.theirs else {}
+        if self.priors:
+            models |= {name: _regularised(PRIOR_GRIDS[name], problem) for name in PRIORS}
+        models |= {"SparseARD": SparseARD(fit_intercept=False), "ARDSearch": ARDSearch(ARDvi(fit_intercept=False))}
+        fits = {method: _timed(model, problem) for method, model in models.items()}
+        fits["TSBR"] = (least_error_bars(problem, WIDE_GRIDS.tau_m[1:]), {})
+        return fits if problem.found is None else fits | {"Discovery": (problem.found(), {})}
 
 
-def searches(grids: Grids) -> dict[str, tuple[Any, Any]]:
-    """Return estimator(s) and strengths for every method, the strongest first: of equal scores the sparsest wins."""
-    priors = [CappedLinear(lam, grids.eta, over_noise=True) for lam in sorted(grids.lam, reverse=True) if lam > 0]
-    regularised = [ARDr(prior=prior, fit_intercept=False) for prior in priors]
-    return {
-        "ARD": (ARD(fit_intercept=False), None),
-        "ARDvi": (ARDvi(fit_intercept=False), grids.alpha),
-        # A prior is not a number to sort, so every λ is an estimator of its own, and ARD stands for λ = 0.
-        "ARDr": ([*regularised, ARD(fit_intercept=False)], [{"eta": [np.inf]}] * len(priors) + [None]),
-        "M-STSBL": (MSTSBL(fit_intercept=False), grids.tau_m),
-        "L-STSBL": (LSTSBL(fit_intercept=False), grids.tau_l),
-        "MAP-STSBL": (MAPSTSBL(fit_intercept=False), grids.tau_map),
+def searches(grids: Grids, problem: Regression, start: Start = "paper") -> dict[str, ARDSearch]:
+    """Return the search of every method, the strongest first: of equal scores the sparsest wins."""
+    priors = [CappedLinear(*pair, over_noise=True) for pair in product(sorted(grids.lam, reverse=True)[:-1], grids.eta)]
+    plain: Any = {"fit_intercept": False, "start": start}
+    strengths = {
+        "ARDvi": (ARDvi(**plain), grids.alpha),
+        "M-STSBL": (MSTSBL(**plain), grids.tau_m),
+        "L-STSBL": (LSTSBL(**plain), grids.tau_l),
+        "MAP-STSBL": (MAPSTSBL(**plain), grids.tau_map),
     }
+    found = {name: ARDSearch(*pair, problem.criterion, problem.truth) for name, pair in strengths.items()}
+    found["ARD"] = ARDSearch(ARD(**plain), None, problem.criterion, problem.truth)
+    found["ARDr"] = _regularised(priors, problem, start)
+    return {method: found[method] for method in METHODS}
+
+
+def _regularised(priors: list[Any], problem: Regression, start: Start = "paper") -> ARDSearch:
+    """Return a search over priors on γ; ARD stands for none."""
+    models = [ARDr(fit_intercept=False, start=start), ARD(fit_intercept=False, start=start)]
+    return ARDSearch(models, [{"prior": priors}, None], problem.criterion, problem.truth)
+
+
+def least_error_bars(problem: Regression, strengths: Iterable[float]) -> Array:
+    """Return what threshold sparse Bayesian regression finds by the recipe of its authors, Zhang & Lin, as we know it.
+
+    M-STSBL at every threshold; of the models that keep a term, that with the least total error bar Σ_j Σ_jj/μ_j².
+    """
+    best, least = np.zeros(problem.coef.size), np.inf
+    for tau in strengths:
+        model = MSTSBL(float(tau), fit_intercept=False, start="paper").fit(problem.theta, problem.y)
+        kept = model.support_
+        bars = float(np.sum((model.coef_std_[kept] / model.coef_[kept]) ** 2))
+        if kept.any() and bars < least:
+            best, least = model.coef_, bars
+    return best
 
 
 def _timed(model: Any, problem: Regression) -> Fit:
@@ -100,20 +171,45 @@ def _timed(model: Any, problem: Regression) -> Fit:
         warnings.simplefilter("always")
         start = time.process_time()
         model.fit(problem.theta, problem.y)
-        details: Row = {"seconds": time.process_time() - start, "warned": int(bool(caught))}
-    best = getattr(model, "best_estimator_", model)
-    prior = getattr(best, "prior", None)
-    strength: Any = prior.lam if isinstance(prior, CappedLinear) else getattr(model, "best_strength_", np.nan)
-    return best.coef_, details if np.isnan(strength) else {"strength": float(strength)} | details
+        details: Row = {"seconds": round(time.process_time() - start, 4), "warned": int(bool(caught))}
+    if not isinstance(model, ARDSearch):
+        return model.coef_, details
+    return model.coef_, details | _chosen(model)
+
+
+def _chosen(search: ARDSearch) -> Row:
+    """Return the strength chosen, and whether its grid binds.
+
+    It does where the strongest value, or the least or largest η, was chosen and no model with another scores as well.
+    The weakest strength is plain ARD, which is no end.
+    """
+    path, best = search.path_, search.best_index_
+    listed = [params.get("prior") for params in search.cv_results_["params"]]
+    priors = [prior for prior in listed if isinstance(prior, CappedLinear)]
+    columns = {"strength": [*(prior.lam for prior in priors), 0.0], "eta": [*(prior.eta for prior in priors), np.nan]}
+    if not priors:
+        columns = {"strength": path["strength"].tolist()}
+    score = np.where(path["eligible"], path["score"], np.inf) if path["eligible"].any() else path["k"]
+    if len(listed) == 1 or len(columns["strength"]) != len(listed):
+        return {}
+    row: Row = {"bound": 0}
+    for name, column in columns.items():
+        values = np.array(column, dtype=float)
+        ends = {values[0]} if name == "strength" else {np.nanmin(values), np.nanmax(values)}
+        row[name] = float(values[best])
+        if values[best] in ends and len(set(column[:-1])) > 1:
+            row["bound"] |= int(score[best] < score[values != values[best]].min())
+    return row
 
 
 def scores(coef: Array, truth: Array) -> Row:
-    """Return the paper's four metrics."""
+    """Return the paper's four metrics, and the ℓ¹ norm of what was added."""
     return {
         "l2": float(np.linalg.norm(coef - truth)),
         "l1": float(np.abs(coef - truth).sum()),
         "added": int(((coef != 0) & (truth == 0)).sum()),
         "missed": int(((coef == 0) & (truth != 0)).sum()),
+        "added_l1": float(np.abs(coef[truth == 0]).sum()),
     }
 
 
@@ -152,6 +248,8 @@ LINEAR = Study(
         lam=(0, 1e-3, 1e-2, 1e-1, 1, 1e1, 1e2),
         tau_l=(np.inf, 1e-4, 1e-3, 1e-2, 1e-1, 1, 2, 5, 10),
     ),
+    ("noise grid", "noise count", "noise start", "MAP recursion", "tolerance", "estimate", "choice", "grids"),
+    priors=True,
 )
 
 
@@ -174,7 +272,9 @@ def fourier(settings: Settings, number: int) -> Iterator[Regression]:
     yield _noisy(cosine_modes(points, n_modes), support, coefficients, noise, 0.1, unit=1.0)
 
 
-FOURIER = Study(fourier, replace(LINEAR.grids, lam=(0, 1e-2, 1e-1, 1, 1e1, 1e2)), replay_tol=COARSE)
+FOURIER = replace(
+    LINEAR, data=fourier, grids=replace(LINEAR.grids, lam=(0, 1e-2, 1e-1, 1, 1e1, 1e2)), replay_tol=COARSE
+)
 
 
 # Lorenz 63: 251 rows, noise of 1 % of the standard deviation of all states and times together (as the authors ran it),
@@ -183,22 +283,32 @@ FOURIER = Study(fourier, replace(LINEAR.grids, lam=(0, 1e-2, 1e-1, 1, 1e1, 1e2))
 QUINTIC = Polynomials(5)
 
 
-def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
-    """Yield the three equations of trial `number`: start and noise are drawn.
+# How strengths are chosen for the three equations of a trial: as the authors did; by AICc, as the paper could not; and
+# by the oracle on a y whose errors are Gaussian and independent, with the variance that those of the differences have.
+CHOICES: tuple[tuple[str, Any], ...] = (("oracle", "oracle"), ("aicc", "aicc"), ("oracle, Gaussian errors", "oracle"))
 
-    The corrected variant also chooses by AICc, as the paper could not.
-    """
+
+def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
+    """Yield the three equations of trial `number`: start and noise are drawn. In the corrected variant three times."""
     system, stream = systems.lorenz63(), np.random.RandomState(settings.seed)
     for _ in range(number + 1):
         start, noise = np.array([0.0, 0.0, 15.0]) + 5 * stream.randn(3), stream.randn(system.n_rows, 3)
     clean = system.simulate(start)[1]
     x = clean + 0.01 * np.std(clean) * noise
     theta, found = QUINTIC.evaluate(x), cache(lambda: Discovery(QUINTIC).fit(x, system.dt).coef_)
-    slopes = (published_difference if settings.published else finite_difference)(x, system.dt)
-    choices: tuple[Any, ...] = ("oracle", "aicc") if settings.variant == "corrected" else ("oracle",)
-    for criterion, (i, coef) in product(choices, enumerate(system.true_coefficients(QUINTIC))):
-        names = {"criterion": criterion, "dimension": i}
-        yield Regression(theta, slopes[:, i], coef, criterion, names, found=partial(lambda i: found()[i], i))
+    slopes = _difference(settings)(x, system.dt)
+    errors = np.random.default_rng([settings.seed, number]).standard_normal(slopes.shape)
+    cases = CHOICES if settings.variant == "corrected" else CHOICES[:1]
+    for (title, criterion), (i, coef) in product(cases, enumerate(system.true_coefficients(QUINTIC))):
+        fitted, y = theta @ coef, slopes[:, i]
+        if "Gaussian" in title:
+            y = fitted + np.std(y - fitted) * errors[:, i]
+        names = {"criterion": title, "dimension": i}
+        yield Regression(theta, y, coef, criterion, names, found=partial(lambda i: found()[i], i))
+
+
+def _difference(settings: Settings) -> Callable[..., Array]:
+    return finite_difference if settings.right("differences") else published_difference
 
 
 LORENZ63 = Study(
@@ -208,41 +318,44 @@ LORENZ63 = Study(
         lam=(0, 1e-1, 1, 1e1, 1e2, 1e3, 1e4),
         tau_l=(np.inf, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1, 2, 5, 10),
     ),
+    ("noise count", "noise start", "MAP recursion", "tolerance", "estimate", "choice", "differences", "grids"),
 )
 
 
 # Lorenz 96: 200 rows (the text says 201 in two places, the authors ran 200), 1 % noise, quadratic library, choice by
-# oracle. A trial is one equation.
+# oracle. A trial is one equation of one trajectory: the authors' (start 0), then others from standard normal starts.
 
 QUADRATIC = Polynomials(2)
 
 
-def lorenz96_states(states: int, seed: int, published: bool) -> Array:
+@lru_cache(maxsize=2)
+def lorenz96_states(states: int, seed: int, start: int, accurate: bool) -> Array:
     """Return the noisy states; in chaos the solver and its tolerance (the authors': loose) decide the end."""
-    system = systems.lorenz96(states)
-    if published:
-        clean = odeint(lambda x, _: np.array(system.flow(*x)), system.x0, system.t)
+    system, stream = systems.lorenz96(states), np.random.RandomState(seed + start)
+    x0 = system.x0 if start == 0 else stream.randn(states)
+    if accurate:
+        _, clean = system.simulate(x0)
     else:
-        _, clean = system.simulate()
-    noise = np.random.RandomState(seed).randn(*clean.shape)
-    return np.asarray(clean + 0.01 * np.std(clean) * noise)
+        clean = odeint(lambda x, _: np.array(system.flow(*x)), x0, system.t)
+    return np.asarray(clean + 0.01 * np.std(clean) * stream.randn(*clean.shape))
 
 
 @lru_cache(maxsize=2)
-def _lorenz96_found(states: int, seed: int) -> Array:
+def _lorenz96_found(states: int, seed: int, start: int) -> Array:
     """Return what Discovery finds for all equations: once, not in every trial of a process."""
-    x = lorenz96_states(states, seed, published=False)
+    x = lorenz96_states(states, seed, start, accurate=True)
     return Discovery(QUADRATIC).fit(x, systems.lorenz96(states).dt).coef_
 
 
 def lorenz96(settings: Settings, number: int) -> Iterator[Regression]:
-    """Yield equation `number`."""
+    """Yield equation `number`, counted through all trajectories."""
     n, seed = settings.sizes["states"], settings.seed
-    system, x = systems.lorenz96(n), lorenz96_states(n, seed, settings.published)
-    slopes = (published_difference if settings.published else finite_difference)(x, system.dt)
-    coef = system.true_coefficients(QUADRATIC)[number]
-    theta = QUADRATIC.evaluate(x)
-    yield Regression(theta, slopes[:, number], coef, "oracle", found=lambda: _lorenz96_found(n, seed)[number])
+    start, i = divmod(number, n)
+    system, x = systems.lorenz96(n), lorenz96_states(n, seed, start, settings.right("integration"))
+    slopes = _difference(settings)(x, system.dt)
+    coef, theta = system.true_coefficients(QUADRATIC)[i], QUADRATIC.evaluate(x)
+    found: Callable[[], Array] = lambda: _lorenz96_found(n, seed, start)[i]  # noqa: E731
+    yield Regression(theta, slopes[:, i], coef, "oracle", {"start": start}, found=found)
 
 
 LORENZ96 = Study(
@@ -253,13 +366,16 @@ LORENZ96 = Study(
         tau_l=(np.inf, 1e-8, 1e-6, 1e-4, 1e-2, 1e-1, 1, 2, 5, 10),
         tau_map=(0, 1e-2, 1e-1, 1, 1e1, 1e2, 1e3, 1e4),
     ),
+    ("noise grid", *LORENZ63.touched[:-1], "integration", "grids"),
 )
 
 
 # Kuramoto–Sivashinsky: 0.1 % noise, 25 terms, sixth-order differences, choice by oracle. Samples of the rows as in the
-# paper; then all rows at once, which compression makes as cheap as a sample.
+# paper; beyond it projections of all rows by other matrices C, and all rows at once, which compression makes as cheap.
 
 FIELD_TERMS = FieldTerms(powers=4, derivatives=4)
+# Rows of the field that each row of the Gaussian C combines.
+COMBINED = 20
 
 
 def ks_field(seed: int, n_x: int, n_t: int) -> Array:
@@ -270,37 +386,49 @@ def ks_field(seed: int, n_x: int, n_t: int) -> Array:
 
 
 @lru_cache(maxsize=2)
-def _ks_rows(seed: int, published: bool, n_x: int, n_t: int) -> tuple[Array, Array]:
+def _ks_rows(seed: int, accurate: bool, n_x: int, n_t: int) -> tuple[Array, Array]:
     """Return Θ and y at every point of the grid, time slowest: row = t·n_x + x."""
     system, u = systems.kuramoto_sivashinsky(n_x), ks_field(seed, n_x, n_t)
-    in_time: Callable[..., Array] = published_difference if published else finite_difference
-    in_space = published_difference if published else partial(finite_difference, periodic=True)
+    in_time: Callable[..., Array] = finite_difference if accurate else published_difference
+    in_space = partial(finite_difference, periodic=True) if accurate else published_difference
     slopes = in_time(u.T, system.dt)
     along = [np.ones_like(u)] + [in_space(u, system.length / n_x, derivative=order) for order in range(1, 5)]
     return FIELD_TERMS.evaluate([u.T], lambda field, orders: along[orders[0]].T), slopes.ravel()
 
 
 def ks(settings: Settings, number: int) -> Iterator[Regression]:
-    """Yield sample `number` of the rows; the trial after the last sample has all rows."""
-    n_x, n_t = settings.sizes["n_x"], settings.sizes["n_t"]
-    theta, y = _ks_rows(settings.seed, settings.published, n_x, n_t)
+    """Yield sample `number` of the rows; beyond the paper also projections, and in trial 0 all rows."""
+    n_x, n_t, size = (settings.sizes[name] for name in ("n_x", "n_t", "sample"))
+    theta, y = _ks_rows(settings.seed, settings.right("differences"), n_x, n_t)
     system = systems.kuramoto_sivashinsky(n_x)
     coef = system.true_coefficients(FIELD_TERMS)[0]
-    if number == settings.sizes["trials"] - 1:
+    stream = np.random.RandomState(settings.seed)
+    stream.randn(n_x, n_t)  # the noise of the field
+    for _ in range(number + 1):
+        sample = stream.choice(y.size, size, replace=False)
+    # The published code scales λ by ‖y‖² of all rows, the corrected one by that of the sample.
+    unit = None if settings.right("unit of λ") else float(y @ y)
+    yield Regression(theta[sample], y[sample], coef, "oracle", {"rows": "sample"}, unit)
+    if settings.variant != "beyond":
+        return
+    for title, C in {"signs": SparseSigns(size, number), "Gaussian": _combined(size, y.size, number)}.items():
+        rows = C.finish(C.apply(0, np.column_stack([theta, y])))
+        yield Regression(rows[:, :-1], rows[:, -1], coef, "oracle", {"rows": title}, theirs=True)
+    if number == 0:
 
         def found() -> Array:
             return Discovery(FIELD_TERMS).fit(ks_field(settings.seed, n_x, n_t), system.dt, space=system.space).coef_[0]
 
-        if not settings.published:
-            yield Regression(theta, y, coef, "oracle", {"rows": "all"}, found=found)
-        return
-    stream = np.random.RandomState(settings.seed)
-    stream.randn(n_x, n_t)  # the noise of the field
-    for _ in range(number + 1):
-        sample = stream.choice(y.size, settings.sizes["sample"], replace=False)
-    # The published code scales λ by ‖y‖² of all rows, the corrected one by that of the sample.
-    unit = float(y @ y) if settings.published else None
-    yield Regression(theta[sample], y[sample], coef, "oracle", {"rows": "sample"}, unit)
+        yield Regression(theta, y, coef, "oracle", {"rows": "all"}, found=found, theirs=True)
 
 
-KS = Study(ks, LORENZ63.grids, replay_sign=-1.0)
+def _combined(n: int, n_rows: int, seed: int) -> Projection:
+    """Return a C of n rows with a few normal entries each, at random places."""
+    generator = np.random.default_rng(seed)
+    places = generator.choice(n_rows, (n, COMBINED))
+    entries = generator.standard_normal(places.size)
+    row = np.repeat(np.arange(n), COMBINED)
+    return OwnMatrix(sparse.csr_array((entries, (row, places.ravel())), shape=(n, n_rows)))
+
+
+KS = Study(ks, LORENZ63.grids, (*LORENZ63.touched[:-1], "unit of λ", "signs", "grids"), replay_sign=-1.0)

@@ -10,6 +10,7 @@ so whatever takes long to import is imported where it is used.
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import io
 import json
@@ -28,29 +29,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ardea import __version__
-from ardea.paper.experiment import FLOAT_FORMAT, SCALES, VARIANTS, Experiment, Row, Settings, duration
+from ardea.paper.experiment import BEYOND, FLOAT_FORMAT, SCALES, VARIANTS, Experiment, Row, Settings, duration
 from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
-# Convention: a figure of 7 inches is legible on a page and stays below 60 kB.
-DPI = 110
 DESCRIPTION = """\
 Make the tables and figures of Rudy & Sapsis, 'Sparse Methods for Automatic
 Relevance Determination', from seeds. May be stopped at any moment: the same
 command goes on where it was."""
 EPILOG = """\
 Every experiment gets a folder under --out: records of all trials, table,
-figure, and what it was made with.
+figure, and what it was made with. The records are all that report needs.
 
 examples:
   ardea reproduce list                         what there is, how long it takes
   ardea reproduce linear --scale quick         Table 1 in seconds, few trials
   ardea reproduce linear --variant published   Table 1 as the authors made it
-  ardea reproduce linear --beyond              our methods on the same data
-  ardea reproduce all --jobs 2                 all 15: 15 minutes of one core
+  ardea reproduce linear --beyond              ours, too, and wider grids
+  ardea reproduce all --jobs 2                 all 15 experiments
   ardea reproduce report --to page             one page from all results
 """
 
@@ -129,14 +128,15 @@ def run(
 ) -> Path:
     """Run what is missing of an experiment, write its outputs into a folder under `out`, and return that folder.
 
-    `jobs` None leaves the number to joblib (one, or what `parallel_config` says); `beyond` adds our own methods where
-    they are defined; `command` is noted in environment.json.
+    `jobs` None leaves the number to joblib (one, or what `parallel_config` says); `beyond` adds what is not in the
+    paper: to the corrected variant our own methods and wider grids, to the published one the corrections one by one.
+    `command` is noted in environment.json.
     """
     import pandas as pd
 
-    folder, parts = experiment.folder(out, settings), [settings]
-    if beyond and experiment.beyond and not settings.published:
-        parts.append(replace(settings, variant="beyond"))
+    folder, parts, more = experiment.folder(out, settings), [settings], BEYOND[settings.variant]
+    if beyond and more in experiment.core_seconds:
+        parts.append(replace(settings, variant=more))
     try:
         trials = [trial for part in parts for trial in _trials(experiment, part, out, jobs)]
         records = pd.DataFrame([{"trial": trial.number} | row for trial in trials for row in trial.rows])
@@ -156,7 +156,7 @@ def _trials(experiment: Experiment, settings: Settings, out: Path, jobs: int | N
     from joblib import Parallel, delayed
     from tqdm import tqdm
 
-    store, n_trials = store_of(out, experiment, settings), settings.sizes["trials"]
+    store, n_trials = store_of(out, experiment, settings), settings.n_trials
     done = store.finished(n_trials)
     missing = [number for number in range(n_trials) if number not in done]
     few = jobs if jobs is None else min(jobs, max(1, len(missing)))
@@ -188,7 +188,7 @@ def timed_trial(trial: Callable[[Settings, int], list[Row]], settings: Settings,
 def write_outputs(
     folder: Path, experiment: Experiment, settings: Settings, records: DataFrame, environment: dict[str, Any]
 ) -> None:
-    """Write environment.json, table.md, the figure and records.csv; the last says that all the rest is there."""
+    """Write environment.json, table.md, the figure and the records; the last say that all the rest is there."""
     import pandas as pd
 
     text = records.to_csv(index=False, lineterminator="\n", float_format=FLOAT_FORMAT)
@@ -196,26 +196,22 @@ def write_outputs(
     write(folder / "environment.json", json.dumps(environment, indent=2) + "\n")
     heading = f"# {experiment.name} ({settings.variant}, {settings.scale} scale)\n\n{experiment.label}: "
     write(folder / "table.md", f"{heading}{experiment.what}\n\n{experiment.table(records)}\n")
-    for name, content in figure_files(experiment, records, f"{experiment.label} ({settings.variant})").items():
-        write(folder / name, content)
-    write(folder / "records.csv", text)
+    write(folder / "figure.svg", figure_file(experiment, records))
+    write(folder / "records.csv.gz", gzip.compress(text.encode(), mtime=0))
 
 
-def figure_files(experiment: Experiment, records: DataFrame, title: str) -> dict[str, bytes]:
-    """Return the figure as PNG and SVG, the same bytes for the same records."""
+def figure_file(experiment: Experiment, records: DataFrame) -> bytes:
+    """Return the figure as SVG, the same bytes for the same records."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
-    from PIL import Image  # comes with matplotlib
 
     with rc_context({"svg.hashsalt": experiment.name, "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=experiment.figure_size, layout="constrained")
-        figure.suptitle(title, fontsize="small", color="0.4")
-        experiment.draw(experiment.shown(records), figure)
-        vector, pixels, grey = io.BytesIO(), io.BytesIO(), io.BytesIO()
+        title = experiment.draw(experiment.shown(records), figure)
+        figure.suptitle(title, fontsize="medium", wrap=True)
+        vector = io.BytesIO()
         figure.savefig(vector, format="svg", metadata={"Date": None})
-        figure.savefig(pixels, format="png", dpi=DPI)
-    Image.open(pixels).convert("L").save(grey, format="png", optimize=True)  # nothing is drawn in colour
-    return {"figure.svg": vector.getvalue(), "figure.png": grey.getvalue()}
+    return vector.getvalue()
 
 
 def _environment(experiment: Experiment, settings: Settings, seconds: float, command: str) -> dict[str, Any]:
@@ -247,11 +243,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("name", help="an experiment, or: all, list (what there is), report (page from all results)")
     add("--scale", choices=SCALES, default="paper", help="quick: seconds (default: paper)")
     add("--variant", choices=VARIANTS, default="corrected", help="which algorithm (default: corrected)")
-    add("--beyond", action="store_true", help="add our own methods on the same data")
+    add("--beyond", action="store_true", help="add what is not in the paper: ours; corrections one by one")
     add("--jobs", type=int, metavar="N", help="parallel jobs (default: joblib's, one)")
     add("--out", type=Path, default="reproduction", metavar="DIR", help="results (default: reproduction)")
     add("--to", type=Path, metavar="DIR", help="report: where to write it (default: --out)")
-    add("--authors", type=Path, metavar="CSV", help="report: the authors' per-trial results, to compare")
     add("--seed", type=int, default=0, help="seed of the data (default 0, the authors'); corrected only")
     parser.set_defaults(run=reproduce)
 
@@ -261,7 +256,7 @@ def reproduce(options: argparse.Namespace) -> int:
     if options.name == "report":
         from ardea.paper.page import write_page
 
-        print(write_page(options.out, options.to or options.out, options.scale, options.authors))
+        print(write_page(options.out, options.to or options.out, options.scale))
         return 0
     try:
         (_list if options.name == "list" else _run_experiments)(options)
@@ -310,7 +305,7 @@ def _list(options: argparse.Namespace) -> None:
         if options.variant not in experiment.core_seconds:
             continue
         settings = experiment.settings(options.scale, options.variant, options.seed)
-        total, store = settings.sizes["trials"], store_of(options.out, experiment, settings)
+        total, store = settings.n_trials, store_of(options.out, experiment, settings)
         seconds = [trial.seconds for trial in store.finished(total).values()]
         state = "done" if len(seconds) == total else f"{len(seconds)} of {total}" if seconds else "not run"
         guess = experiment.core_seconds[options.variant][SCALES.index(options.scale)]

@@ -1,0 +1,181 @@
+"""The figures, one style for all: a sentence that the records bear out above each, and an error bar on every mean.
+
+Colours are those of Okabe and Ito, which colour-blind readers tell apart; what differs in colour differs in dashes and
+markers too, so that nothing is lost in grey. Every function draws into a figure and returns its title.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ardea.core.problem import Array
+from ardea.paper.regressions import METHODS, METRICS
+from ardea.paper.tables import methods_in, relative_costs
+from ardea.show.canvas import DASHES
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINES = (*DASHES, (0, (1, 3)))
+# Ours that are drawn beside the paper's methods; the others are in the tables.
+DRAWN = ("SparseARD", "ARDSearch", "Discovery")
+# Convention: counts beyond the first of these are shown on a logarithmic axis that keeps zero.
+WIDE_COUNTS = 30
+COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
+BOX_STYLE: dict[str, Any] = {
+    "boxprops": {"facecolor": "#dbe9f4", "edgecolor": "0.2"},
+    "medianprops": {"color": "#0072b2", "linewidth": 1.6},
+    "whiskerprops": {"color": "0.2"},
+    "capprops": {"color": "0.2"},
+}
+METRIC_LABELS = {
+    "l2": "ℓ² error of the coefficients",
+    "l1": "ℓ¹ error of the coefficients",
+    "added": "terms added",
+    "missed": "terms missed",
+}
+MEASURED = "markers: measured, mean ± standard error; dashes: theory"
+RATE_LABELS = {"fp": "false positive rate", "fn": "false negative rate"}
+
+
+def style(i: int, *, theory: bool = False) -> dict[str, Any]:
+    """Return how the i-th of several lines looks; theory has dashes and no markers, measurements markers only."""
+    look = {"color": COLOURS[i], "linewidth": 1.2}
+    return look | ({"linestyle": "--"} if theory else {"marker": MARKERS[i], "markersize": 4, "capsize": 2})
+
+
+def _grid(ax: Any, axis: str = "both") -> None:
+    """Draw a faint grid behind everything else."""
+    ax.grid(color="0.92", axis=axis)
+    ax.set_axisbelow(True)
+
+
+def draw_boxes(records: DataFrame, figure: Any) -> str:
+    """Draw the four metrics of every method: quartiles, median and range; the mean with its standard error."""
+    records = records[records["correction"] == "none"] if "correction" in records else records
+    methods = [method for method in methods_in(records) if method in (*METHODS, *DRAWN)]
+    for ax, metric in zip(figure.subplots(1, len(METRICS)), METRICS, strict=True):
+        values = [records.loc[records["method"] == method, metric].to_numpy() for method in methods]
+        ax.boxplot(values, whis=(0, 100), widths=0.6, patch_artist=True, **BOX_STYLE)
+        places = np.arange(1, len(methods) + 1)
+        errors = [value.std(ddof=1) / np.sqrt(value.size) if value.size > 1 else 0.0 for value in values]
+        means = [value.mean() for value in values]
+        ax.errorbar(places, means, errors, fmt="D", color="#d55e00", markersize=3.5, capsize=2.5)
+        ax.set_xticks(places, methods, rotation=60, ha="right", rotation_mode="anchor")
+        ax.set_ylabel(METRIC_LABELS[metric] + _spread_axis(ax, np.concatenate(values), metric in ("added", "missed")))
+        _grid(ax, "y")
+    means = records[records["method"].isin(METHODS)].groupby("method")[list(METRICS)].mean()
+    nearest, right = means["l2"].idxmin(), (means["added"] + means["missed"]).idxmin()
+    title = f"Of the paper's methods {nearest} has the least ℓ² error{' and' if nearest == right else f', {right}'}"
+    return f"{title} the fewest wrong terms (box: quartiles, whiskers: range, diamond: mean ± standard error)"
+
+
+def _spread_axis(ax: Any, values: Array, counts: bool) -> str:
+    """Use a logarithmic axis where the values span decades; counts keep their zero. Return what to say of it."""
+    largest, positive = values.max(initial=0.0), values[values > 0]
+    if counts and largest > WIDE_COUNTS:
+        ax.set_yscale("symlog", linthresh=5)
+        ax.set_yticks([tick for tick in COUNT_TICKS if tick <= 1.3 * largest])
+        ax.minorticks_off()
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.set_ylim(-0.4, 1.3 * largest)
+        return " (linear to 5, then log)"
+    if counts:
+        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylim(-0.03 * max(largest, 1), 1.05 * max(largest, 1))
+    elif positive.size and largest > 30 * positive.min():
+        ax.set_yscale("log")
+        return " (log scale)"
+    return ""
+
+
+def draw_levels(records: DataFrame, figure: Any, symbol: str, title: str) -> str:
+    """Draw mean added and missed terms against σ: markers measured, dashed lines predicted."""
+    panels = figure.subplots(1, 2)
+    for ax, name in zip(panels, ("added", "missed"), strict=True):
+        for i, (strength, part) in enumerate(records.groupby("strength", sort=False)):
+            groups = part.groupby("sigma")[[name, f"expected_{name}"]]
+            means, errors = groups.mean(), groups.sem()
+            label = f"{symbol} = {'∞' if np.isinf(strength) else f'{strength:g}'}"
+            ax.errorbar(means.index, means[name], errors[name], linestyle="none", label=label, **style(i))
+            ax.plot(means.index, means[f"expected_{name}"], **style(i, theory=True))
+        ax.set(xscale="log", xlabel="noise σ (log scale)", ylabel=f"mean number of {METRIC_LABELS[name]}")
+        _grid(ax)
+    panels[0].set_ylim(bottom=min(-1.0, panels[0].get_ylim()[0]))
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, title=MEASURED)
+    return title
+
+
+def draw_curve(records: DataFrame, figure: Any) -> str:
+    """Draw FN against FP: the curves and the simulated points of all methods, which coincide."""
+    ax = figure.subplots()
+    for i, (xi, part) in enumerate(records.groupby("xi")):
+        theory, points = (part[part["kind"] == kind] for kind in ("theory", "simulated"))
+        look = {"color": COLOURS[i], "linestyle": LINES[i]}
+        ax.plot(theory["fp"], theory["fn"], **look)
+        ax.plot([], [], label=f"ξ = {xi:g} σ", marker=MARKERS[i], markersize=4, **look)
+        one = points.groupby("z")[["fp", "fn", "draws"]].mean()
+        errors = [np.sqrt(one[rate] * (1 - one[rate]) / one["draws"]) for rate in ("fn", "fp")]
+        ax.errorbar(one["fp"], one["fn"], *errors, linestyle="none", **style(i))
+    ax.set(xlabel=RATE_LABELS["fp"], ylabel=RATE_LABELS["fn"], xlim=(0, 1), ylim=(0, 1))
+    _grid(ax)
+    ax.legend(title="lines: theory; markers: simulated ± s.e.")
+    return "All five methods lie on one curve for each size of a coefficient"
+
+
+def draw_rho(records: DataFrame, figure: Any) -> str:
+    """Draw FP and FN against ρ."""
+    panels = figure.subplots(1, 2)
+    for ax, (rate, label) in zip(panels, RATE_LABELS.items(), strict=True):
+        for i, (method, part) in enumerate(records.groupby("method", sort=False)):
+            # ARDvi and MAP-STSBL coincide: one is drawn as a thick light line under the other.
+            under = {"color": "0.8", "linewidth": 5}
+            look = {"color": COLOURS[i], "linestyle": LINES[i], "linewidth": 1.5} if method != "ARDvi" else under
+            ax.plot(part["rho"], np.maximum(part[rate], 1e-12), label=method, **look)
+        ax.set(xscale="log", yscale="log", ylim=(1e-6, 1.3), xlabel="squared norm of the column, ρ (log scale)")
+        ax.set_ylabel(f"{label} (log scale)")
+        ax.axvline(1, color="0.85", linewidth=0.8, zorder=0)
+    panels[1].set_xlim(right=30)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return "A longer column is missed less often by all; only M and L then also add fewer false ones"
+
+
+def draw_kappa(records: DataFrame, figure: Any) -> str:
+    """Draw mean numbers of added and missed terms against κ at both noise levels."""
+    panels = figure.subplots(2, 2, sharex=True)
+    for row, name in zip(panels, ("added", "missed"), strict=True):
+        for ax, (sigma, level) in zip(row, records.groupby("sigma"), strict=True):
+            for i, (method, part) in enumerate(level.groupby("method", sort=False)):
+                groups = part.groupby("kappa")[[name, f"expected_{name}"]]
+                means, errors = groups.mean(), groups.sem()
+                ax.errorbar(means.index, means[name], errors[name], linestyle="none", label=method, **style(i))
+                ax.plot(means.index, means[f"expected_{name}"], **style(i, theory=True))
+            ax.set(xscale="log", ylabel=f"mean number of {METRIC_LABELS[name]}")
+            ax.set_title(f"σ = {sigma:g}", fontsize="medium")
+            _grid(ax)
+    for ax in panels[1]:
+        ax.set_xlabel("condition number κ (log scale)")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, title=MEASURED)
+    return "Equal at κ = 1, the methods part on correlated columns"
+
+
+def draw_merits(records: DataFrame, figure: Any) -> str:
+    """Draw wrong terms against cost, with standard errors, the name beside each marker."""
+    ax = figure.subplots()
+    wrong = (records["added"] + records["missed"]).groupby(records["method"]).agg(["mean", "sem"])
+    named, costs = records.groupby("method")["named"].mean(), relative_costs(records)
+    for i, (method, cost) in enumerate(costs.items()):
+        mean, error = wrong.loc[method]
+        filled = {"fillstyle": "full" if named[method] > 0 else "none"}
+        ax.errorbar(cost, mean, error, linestyle="none", label=method, **(style(i) | {"markersize": 7} | filled))
+    ax.set(xlabel="processor time relative to plain ARD (median)", ylabel="wrong terms: added + missed (mean)")
+    _grid(ax)
+    ax.set_ylim(bottom=0)
+    ax.margins(x=0.12)
+    figure.legend(loc="outside lower center", ncols=3, title="filled: removals have a reason")
+    cheapest = costs.drop("ARD").idxmin()
+    return f"{cheapest} is the cheapest; {wrong['mean'].idxmin()} has the fewest wrong terms"
