@@ -851,7 +851,14 @@ def test_equations_that_say_nothing_or_expand_something_else_are_told():
     x = solve_ivp(holling, (0, 30), [2.0, 0.5], t_eval=t, rtol=1e-9, atol=1e-10).y.T
     with warnings.catch_warnings(action="ignore"):
         fraction = Discovery().fit(x * (1 + 0.03 * RNG(1).normal(size=x.shape)), t, feature_names=["x", "y"])
-    assert any("(x)' has 9 of 10 candidates" in text for text in fraction.warnings_)
+    assert any("of 10 candidates: most likely they stand in" in text for text in fraction.warnings_)
+    t, rng = np.linspace(0, 10, 30), RNG(0)
+    runs = [
+        solve_ivp(lambda _, x: -0.5 * x * np.log(x / 5), (0, 10), [start], t_eval=t, rtol=1e-9).y.T
+        for start in (0.05, 0.3, 8.0)
+    ]
+    with pytest.warns(MisfitWarning, match="has 4 of 4 candidates"):
+        Discovery().fit([x + 0.06 * rng.normal(size=x.shape) for x in runs], [t] * 3)
 
 
 def test_a_chain_of_reactions_is_told_from_its_stand_ins():

@@ -48,7 +48,8 @@ Told = tuple[list[str], list[str]]
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
-# An equation with more terms than these, and than this share of its candidates, expands something else (conventions).
+# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
+# expands something else (conventions).
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 
 
@@ -367,11 +368,13 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _said(self, found: Found, equations: Sequence[Equation]) -> tuple[list[str], list[str]]:
         """Set what is known of rows, noise and misfit; return what is to be warned of: what is open, what misfits."""
         self.misfit_ = self.process_noise_ = self.rows_used_ = self.noise_kind_ = None
+        curved = isinstance(found, FoundStates) and max(found.likelihood.degrees, default=0) > 1
         dense = [
             f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
             "stand in for a term that is not among them, such as a fraction or a sine (docs/warnings/misfit)."
             for one in equations
             if len(one.terms) > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
+            or (curved and len(one.terms) == one.n_candidates >= FEWEST_DENSE - 1)
         ]
         unknown = [
             f"No coefficient of {one.left.text} is known: every interval holds zero. Its terms can hardly be told "
