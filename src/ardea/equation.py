@@ -40,7 +40,7 @@ IntervalKind = Literal["posterior", "refit", "selective"]
 # Below so many standard deviations intervals that do not allow for the choice of the terms hold the truth less often
 # than they say (measured: docs/promises_table.md).
 WEAK = 3.0
-LeftKind = Literal["value", "rate", "second", "next", "field"]
+LeftKind = Literal["value", "rate", "second", "next", "field", "field_second"]
 # How each is written in text and in LaTeX.
 LEFTS: dict[LeftKind, tuple[str, str]] = {
     "value": ("{}", "{}"),
@@ -48,6 +48,7 @@ LEFTS: dict[LeftKind, tuple[str, str]] = {
     "second": ("({})''", "\\ddot{{{}}}"),
     "next": ("({})[k+1]", "{}_{{k+1}}"),
     "field": ("({})_t", "{}_t"),
+    "field_second": ("({})_tt", "{}_{{tt}}"),
 }
 
 
@@ -215,7 +216,7 @@ class Left:
         """In LaTeX."""
         name = latex_name(self.name)
         # LaTeX refuses a second subscript unless the first is inside braces.
-        subscripted = self.kind in ("next", "field") and "_{" in name
+        subscripted = self.kind in ("next", "field", "field_second") and "_{" in name
         return LEFTS[self.kind][1].format(f"{{{name}}}" if subscripted else name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -136,6 +137,13 @@ def checked_names(names: Sequence[str]) -> list[str]:
     if not names or len(set(names)) != len(names):
         raise ValueError(f"names must be given and differ from each other, got {names}")
     return names
+
+
+def check_candidates(names: Sequence[str]) -> None:
+    """See that no two candidate terms have one name."""
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")
 
 
 @lru_cache(maxsize=16)

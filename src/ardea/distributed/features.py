@@ -77,9 +77,12 @@ def features(
 
 
 def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callable[..., da.Array]) -> da.Array:
+    from ardea.dynamics.field_terms import plain
+
     n_axes, n_fields = fields[0].ndim - 1, len(fields)
     terms = library.terms(n_fields, n_axes)
-    factors = list(dict.fromkeys(jet for term in terms for jet, _ in term.factors if any(jet.orders)))
+    monomials = [monomial for term in terms for monomial in plain(term)]
+    factors = list(dict.fromkeys(jet for one in monomials for jet, _ in one.factors if any(jet.orders)))
 
     def columns(*parts: Array) -> Any:
         """Return the terms at the grid points of a block, from the values of its fields and of their derivatives."""

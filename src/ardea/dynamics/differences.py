@@ -7,11 +7,12 @@ per axis, their number chosen by generalised cross-validation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import count, takewhile
-from math import factorial
+from math import factorial, prod
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,7 @@ class SplineSmoother:
 
     points: Array
     n_basis: int
+    at: Array | None = None  # where smoothed values are wanted; None: at the points
 
     def __post_init__(self) -> None:
         if not SPLINE_DEGREE + 1 <= self.n_basis <= len(self.points):
@@ -216,20 +218,28 @@ class SplineSmoother:
 
     @classmethod
     def fit(
-        cls, values: Array, points: Array, axis: int = 0, *, cap: float = TIME_CAP, factor: float = SPLINES_PER_GCV
+        cls,
+        values: Array,
+        points: Array,
+        axis: int = 0,
+        *,
+        cap: float = TIME_CAP,
+        factor: float = SPLINES_PER_GCV,
+        least: int = SPLINE_DEGREE + 1,
+        at: Array | None = None,
     ) -> SplineSmoother:
         """Choose the number of splines for finite values along an axis; all lines along it share one number.
 
-        Of k = 12, then 1.25 times as many each, up to cap·n, generalised cross-validation takes the least
-        ‖u − P_k u‖²/(1 − k/n)²; the smoother has min(cap·n, factor·k), so that what it removes is noise alone. A factor
-        of 1 has the least error in the values but bends the signal.
+        Of k = 8, of 12, then 1.25 times as many each, up to cap·n, generalised cross-validation takes the least
+        ‖u − P_k u‖²/(1 − k/n)²; the smoother has factor·k, so that what it removes is noise alone, but at least `least`
+        and at most cap·n. A factor of 1 has the least error in the values but bends the signal.
         """
         lines = np.moveaxis(values, axis, 0).reshape(len(points), -1)
         largest = max(int(cap * len(points)), SPLINE_DEGREE + 1)
         numbers = (int(FEWEST_SPLINES * SPLINE_GROWTH**i) for i in count())
         candidates = [SPLINE_DEGREE + 1, *takewhile(lambda number: number <= largest, numbers)]
         best = min(candidates, key=lambda number: cls(points, number).cross_validation(lines))
-        return cls(points, min(largest, int(factor * best)))
+        return cls(points, min(largest, max(least, int(factor * best))), at)
 
     def cross_validation(self, lines: Array) -> float:
         """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed."""
@@ -256,23 +266,23 @@ class SplineSmoother:
         return self._orthogonal[0]
 
     def derivative_basis(self, derivative: int) -> Array:
-        """Return D_q of shape (n, k): the q-th derivative of the functions whose values are the columns of Q."""
+        """Return D_q, k columns: the q-th derivative, where values are wanted, of functions with the values Q."""
         if not 0 <= derivative <= SPLINE_DEGREE:
             raise ValueError(f"these splines have derivatives 0 to {SPLINE_DEGREE}, not {derivative}")
         if derivative not in self._bases:
-            splines = self._splines.derivative(derivative)(self.points)
+            splines = self._splines.derivative(derivative)(self.points if self.at is None else self.at)
             triangle = self._orthogonal[1]
             self._bases[derivative] = linalg.solve_triangular(triangle, splines.T, trans="T", check_finite=False).T
         return self._bases[derivative]
 
     def smooth(self, values: Array, derivative: int = 0) -> Array:
-        """Return the smoothed values, or a derivative of them, along the first axis."""
+        """Return the smoothed values, or a derivative of them, along the first axis, where they are wanted."""
         return np.asarray(self.derivative_basis(derivative) @ (self.basis.T @ values))
 
     @cached_property
     def _bases(self) -> dict[int, Array]:
         """D_q by q."""
-        return {0: self.basis}
+        return {0: self.basis} if self.at is None else {}
 
     @cached_property
     def _knots(self) -> Array:
@@ -309,3 +319,77 @@ def bend_of(curve: Array) -> int:
         right = curve[i] + (curve[-1] - curve[i]) * (place[i:] - i) / (n - 1 - i)
         misfit[i] = np.sum((curve[: i + 1] - left) ** 2) + np.sum((curve[i:] - right) ** 2)
     return int(np.argmin(misfit))
+
+
+# Fields
+
+
+def spline_caps(n_axes: int) -> list[float]:
+    """Return the largest number of splines along every axis as a share of its points."""
+    return [SPACE_CAP] * (n_axes - 1) + [TIME_CAP]
+
+
+@dataclass(frozen=True, eq=False)
+class TensorSplines:
+    """Products of splines along every axis, space first, then time: one smoother per axis."""
+
+    smoothers: list[SplineSmoother]
+
+    @classmethod
+    def fit(cls, values: Array, points: Sequence[Array], grid: Sequence[Array | None], least: int) -> TensorSplines:
+        """Choose the number of splines along every axis, at least so many; `grid` says where values are wanted."""
+        axes = enumerate(zip(points, grid, spline_caps(len(points)), strict=True))
+        return cls(
+            [SplineSmoother.fit(values, where, axis, cap=cap, least=least, at=at) for axis, (where, at, cap) in axes]
+        )
+
+    def noise(self, values: Array, coefficients: Array) -> float:
+        """Return s, s² = ‖u − û‖²/(N − Π k): what the splines leave, per degree of freedom."""
+        left = values.size - prod(smoother.n_basis for smoother in self.smoothers)
+        smooth = _on_axes([smoother.basis for smoother in self.smoothers], coefficients)
+        return float(np.linalg.norm(values - smooth) / np.sqrt(left))
+
+    def coefficients(self, values: Array) -> Array:
+        """Return the projection of values on the splines as coefficients."""
+        return _on_axes([smoother.basis.T for smoother in self.smoothers], values)
+
+    def derivative(self, coefficients: Array, orders: Sequence[int], factors: Sequence[int] | None = None) -> Array:
+        """Return a space derivative, at every d-th point where factors are given."""
+        bases = [smoother.derivative_basis(order) for smoother, order in zip(self.smoothers, (*orders, 0), strict=True)]
+        thinned = bases if factors is None else [basis[::d] for basis, d in zip(bases, factors, strict=True)]
+        return _on_axes(thinned, coefficients)
+
+    def thinned(self, factors: Sequence[int]) -> TensorSplines:
+        """Return splines at every d-th point: at most as many as here, and as those points carry."""
+        grid = [smoother.points if smoother.at is None else smoother.at for smoother in self.smoothers]
+        points = [where[::factor] for where, factor in zip(grid, factors, strict=True)]
+        return TensorSplines(
+            [
+                SplineSmoother(where, min(smoother.n_basis, int(cap * len(where))))
+                for smoother, where, cap in zip(self.smoothers, points, spline_caps(len(points)), strict=True)
+            ]
+        )
+
+
+def outer(vectors: Sequence[Array]) -> Array:
+    """Return the product of one vector per axis."""
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = np.multiply.outer(total, vector)
+    return total
+
+
+def along_axis(matrix: Array, values: Array, axis: int) -> Array:
+    """Return the values multiplied by a matrix along one axis."""
+    if axis == values.ndim - 1:
+        return values @ matrix.T
+    shape = values.shape
+    flat = values.reshape(prod(shape[:axis]), shape[axis], -1)
+    return (matrix @ flat).reshape(*shape[:axis], len(matrix), *shape[axis + 1 :])
+
+
+def _on_axes(matrices: Sequence[Array], values: Array) -> Array:
+    """Return the values multiplied by one matrix along every axis, the last axis first."""
+    for axis in reversed(range(len(matrices))):
+        values = along_axis(matrices[axis], values, axis)
+    return values

@@ -7,12 +7,12 @@ data (`series`, `fields`) → rows (`rows`) → whitening and search for every e
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -20,15 +20,15 @@ from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
-from ardea.dynamics.field_equation import FieldEquation
+from ardea.dynamics.field_equation import field_equations
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.fields import read_fields
+from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
-from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
+from ardea.dynamics.search import LARGEST_MISFIT, EquationRows, FoundRows, found_rows, regressor_supports
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, input_gaps
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import NOISE_POWERS
@@ -37,6 +37,7 @@ from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
+from ardea.names import check_candidates
 
 # What a search came to: equations, excitation, residuals, inclusion.
 Found = FoundRows | FoundStates
@@ -47,8 +48,6 @@ Told = tuple[list[str], list[str]]
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
-# A convention, measured on public systems whose terms are not among the candidates: 26 of 26 are above it.
-LARGEST_MISFIT = 1.5
 # An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
 # expands something else (conventions).
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
@@ -85,7 +84,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     order : int, default=6
         Order of finite differences.
     derivative_order : {1, 2}, default=1
-        2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought.
+        2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought; for fields u_tt = Σ ξ u^p ∂^q u.
     false_terms : float, optional
         The expected number of false terms in all equations together, at most (trajectory form). None: 0.02.
     noise : {"additive", "counts", "proportional", "auto"}, default="auto"
@@ -123,7 +122,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     misfit_ : ndarray of shape (states,) or None
         Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. Where noise
         moves the system itself, what equations without that noise would leave. None for maps, whose samples do not
-        tell their noise.
+        tell their noise, and for series in weak or derivative form.
     noise_kind_ : {"additive", "counts", "proportional"} or None
         How the noise of the samples grows with the state, see `noise`. None: not asked.
     process_noise_ : ndarray of shape (states,)
@@ -180,6 +179,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         feature_names: Sequence[str] | None = None,
         space: Any = None,
         time_unit: str | None = None,
+        split: bool = False,
+        known_fields: Mapping[str, ArrayLike] | None = None,
+        equations: Sequence[str] | None = None,
     ) -> Discovery:
         """Find the equations.
 
@@ -199,25 +201,37 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             Names of states, then of inputs; a DataFrame brings its own.
         space : tuple of arrays, optional
             Coordinates of the space axes: x is then a field of shape (len(x₁), …, len(t)), with an optional last axis
-            of fields.
+            of fields, or a list of such fields, several runs on one grid in space.
         time_unit : {"s", "min", "h", "d"}, optional
             Unit of time for dates; by default the longest that is not longer than their median step. Where times are
             numbers, the unit they are in.
+        split : bool
+            A complex field becomes two real ones, its real and its imaginary part (u and v, or `feature_names`).
+        known_fields : dict of arrays, optional
+            Fields that act on those measured and are known without error, such as a potential {"V": V}, of the same
+            grid, with or without the time axis. They have no equation, and no derivatives among the candidates.
+        equations : list of str, optional
+            The fields whose equations are wanted; all that were measured by default.
 
         Returns
         -------
         self
         """
         self._check_parameters(space)
+        given = FieldWishes(space, split, known_fields, equations)
         # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
         with threadpool_limits(1):
-            found: Found
-            model: Motion
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
-                found, model, clock, (gaps, far) = self._found_fields(x, t, x_dot, u, feature_names, space, time_unit)
-            else:
-                found, model, clock, (gaps, far) = self._found_states(x, t, x_dot, u, feature_names, time_unit)
-            equations = found.equations(model.lefts, model.vocabulary)
+                if x_dot is not None or u is not None:
+                    raise ValueError("Fields have no x_dot and no inputs u: see known_fields for what acts on them.")
+                return self._concluded(*self._found_fields(x, t, feature_names, time_unit, given))
+            if given != FieldWishes():
+                raise ValueError("split, known_fields and equations are for fields (space=…).")
+            return self._concluded(*self._found_states(x, t, x_dot, u, feature_names, time_unit))
+
+    def _concluded(self, found: Found, model: Motion, clock: Clock, told: Told) -> Discovery:
+        """Take over what was found, and warn."""
+        (gaps, far), equations = told, found.equations(model.lefts, model.vocabulary)
         open_still, misfits = self._said(found, equations)
         open_still = [*gaps, *open_still, *(far if open_still else [])]
         self._adopt(model, equations, clock, [])
@@ -235,7 +249,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError(f"form={self.form!r} is not known: choose 'trajectory', 'weak' or 'derivative'.")
         if self.derivative_order not in (1, 2):
             raise ValueError(f"derivative_order={self.derivative_order!r} must be 1 or 2.")
-        if self.derivative_order == 2 and (self.discrete_time or self.form in ("weak", "derivative")):
+        fields = space is not None or isinstance(self.library, FieldTerms)
+        if self.derivative_order == 2 and not fields and (self.discrete_time or self.form in ("weak", "derivative")):
             raise ValueError("derivative_order=2 is for flows in trajectory form: leave form and discrete_time out.")
         if self.noise not in (*NOISE_POWERS, "auto"):
             raise ValueError(
@@ -303,7 +318,10 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
         moving = [ratio >= LEAST_EXCITATION for ratio in found.excitation]
-        far = far_from_zero(series, library.degrees(n_states), all_names, moving)
+        every = np.vstack([one.x for one in series])
+        far = far_from_zero(
+            np.nanmean(every, axis=0), np.nanstd(every, axis=0), library.degrees(n_states), all_names, moving
+        )
         return found, model, clock, (input_gaps(series, all_names), far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
@@ -326,9 +344,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
         if len(set(model.variables)) < len(model.variables):
             raise ValueError(f"With derivative_order=2 the names {model.variables} must differ: rename those with a '.")
-        doubled = [name for name, count in Counter(model.vocabulary.names).items() if count > 1]
-        if doubled:
-            raise ValueError(f"Two candidates would be called {doubled[0]!r}: give the states other names.")
+        check_candidates(model.vocabulary.names)
 
     def _pursued(self, series: Sequence[Series], library: Library, left_open: LeftOpen | None = None) -> FoundStates:
         n = series[0].x.shape[1]
@@ -367,7 +383,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             if one.terms and np.all(np.prod(one.interval(0.95), axis=1) <= 0)
         ]
         if isinstance(found, FoundRows):
-            return [*doubts_about(equations, found.excitation), *unknown], dense
+            self.misfit_ = found.misfit(equations)
+            open_still = [*doubts_about(equations, found.excitation), *unknown, *found.unfinished(equations)]
+            return open_still, [*found.misfitting(equations), *dense]
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
         large = found.remaining > np.maximum(found.largest_misfit, LARGEST_MISFIT)
@@ -399,16 +417,14 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         return [f"Run over its own rows without that noise, {one.message}." for one in caught]
 
     def _found_fields(
-        self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, space: Any, time_unit: str | None
+        self, x: Any, t: Any, names: Sequence[str] | None, time_unit: str | None, given: FieldWishes
     ) -> tuple[Found, FieldModel, Clock, Told]:
-        if x_dot is not None or u is not None or self.discrete_time or self.form not in (None, "weak"):
-            raise ValueError("Fields are found in weak form, without x_dot, inputs u or discrete time.")
-        data, clock = read_fields(x, t, space, names, time_unit)
-        library = FieldTerms() if self.library is None else self.library
-        found = self._searched_rows([FieldEquation(data, library, field) for field in range(data.n_fields)])
-        self.form_ = "weak"
-        zeros = np.zeros((data.n_fields, library.n_terms(data.n_fields, len(data.space))))
-        return found, FieldModel(library, data.names, data.axes, zeros, data.space, data.reach), clock, ([], [])
+        if self.discrete_time or self.form not in (None, "weak"):
+            raise ValueError("Fields are found in weak form, and not in discrete time.")
+        runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
+        library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
+        model, equations = field_equations(runs, library, given.equations, self.derivative_order)
+        return self._searched_rows(equations), model, clock, ([], runs[0].far_from_zero(library.powers))
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.

@@ -1,15 +1,16 @@
-"""Equations of fields, ∂_t u_g = Σ ξ_i θ_i with θ_i = m(u) ∂^β u_f, in weak form, whitened, for a given support.
+"""Equations of fields, ∂_t^m u_g = Σ ξ_i θ_i, m = 1 or 2, in weak form, whitened, for a given support.
 
 1. *Smooth.* Least-squares splines along every axis give û and the noise level s of every field.
 2. *Windows.* Test functions φ on a lattice of centres; both are the business of `fields`.
-3. *Columns* ⟨φ, θ_i(û)⟩ and target y = −⟨∂_t φ, û_g⟩, by parts (`field_terms`). All come from the same û, for which
-   integration by parts is an identity, so no term is favoured by how it is written.
+3. *Columns* ⟨φ, θ_i(û)⟩ and target y = −⟨ψ, û_g⟩, ψ = (−1)^(m+1) ∂_t^m φ, by parts (`field_terms`). All come
+   from the same û, for which integration by parts is an identity, so no term is favoured by how it is written.
 4. *Noise.* To first order an error e of the fields changes a row, y − Σ ξ_i column_i, by Σ_f ⟨w_f, e_f⟩ with
-   w_f = −Σ_j A_fj ∂^j φ, less ∂_t φ for the equation's own field. What is left in û of white noise is its projection P
+   w_f = −Σ_j A_fj ∂^j φ, less ψ for the equation's own field. What is left in û of white noise is its projection P
    on the splines, so the rows' noise has covariance C = Σ_f s_f² W_f P_f W_fᵀ = RRᵀ.
 5. *Passes* at a fixed support, from ξ = 0 and ê = 0: û_c = û − ê; A = R⁻¹G(û_c), z = R⁻¹(y(û_c) + Σ W_f ê_f); ξ by
-   least squares; ê_f = s_f² P_f W_fᵀ R⁻ᵀ(z − Aξ); until ξ settles. √(‖z − Aξ‖²/N) is then the noise of the fields in
-   units of s: much above 1, the library lacks something.
+   least squares; q = ‖z − Aξ‖²/(N − k); ê_f = s_f² P_f W_fᵀ R⁻ᵀ(z − Aξ)/max(q, 1); until ξ settles. √q is then the
+   noise of the fields in units of s: much above 1, the library lacks something. The rows of such a model have the
+   covariance qC, of which noise is C: were all of the residual taken for noise, û_c would be a field without motion.
 
 The sums over û are taken once on the whole grid. What a pass changes is smooth: ê, W, and the difference of the sums at
 û_c and at û live on the thinned grid of `place_windows`. Sums against unit-norm test functions are √D times smaller
@@ -19,20 +20,24 @@ there (D the product of the thinning factors).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, weak_form
-from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, TensorSplines, Windows, outer
+from ardea.core.subsets import Support
+from ardea.dynamics.differences import TensorSplines, outer
+from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
+from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, Windows
+from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.names import check_candidates
 
 # From orders j of the test function to A_j on the thinned grid.
 Weights = dict[Orders, Array]
@@ -47,6 +52,15 @@ JITTER = 1e-6
 BELOW_NOISE = 0.25
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
 TRUNCATION = 1e-5
+
+
+class WhitenedRun(NamedTuple):
+    """Rows of a run, whitened: A of some terms, z, the factor R of their covariance, weights of the noise by field."""
+
+    A: Array
+    z: Array
+    factor: Array
+    weights: dict[int, Weights]
 
 
 def columns_of(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> Array:
@@ -69,9 +83,10 @@ class NoiseCovariance:
     """Covariance W P Wᵀ of the rows for errors of one field that lie in a space of splines.
 
     With a the centre of a test function in space and c that in time, the weight of an error in a row is
-    w = −(B_a φ_c + F_a φ_c'): B_a = Σ_j A_j ∂^j φ_a, and F_a = φ_a where the rows hold the time derivative of this
-    field, else 0. Projected on the splines along space, B_a becomes Z_a(t) and F_a a constant. So space is summed
-    first, M_aa*(t) = Z_aᵀZ_a* of all pairs, and then time, by products with φ_cφ_c*, φ_cφ'_c*, φ'_cφ_c* and φ'_cφ'_c*.
+    w = −(B_a φ_c + F_a ψ_c): B_a = Σ_j A_j ∂^j φ_a, ψ_c = (−1)^(m+1) φ_c^(m), and F_a = φ_a where the rows hold the
+    m-th time derivative of this field, else 0. Projected on the splines along space, B_a becomes Z_a(t) and F_a a
+    constant. So space is summed first, M_aa*(t) = Z_aᵀZ_a* of all pairs, and then time, by products with φ_cφ_c*,
+    φ_cψ_c*, ψ_cφ_c* and ψ_cψ_c*.
     The projection along time is left out: it would cost the product form, and takes little (rows of true models lose
     less than 1 % of their noise, those of the roughest ones 3 %).
 
@@ -79,8 +94,8 @@ class NoiseCovariance:
     Those errors are not there, since smoothing has taken them out.
     """
 
-    def __init__(self, windows: Windows, splines: TensorSplines) -> None:
-        self.windows = windows
+    def __init__(self, windows: Windows, splines: TensorSplines, order: int = 1) -> None:
+        self.windows, self.order = windows, order
         # The splines at the samples of every window, shape (windows, splines, width), per space axis.
         self._bases = [
             smoother.basis[axis.starts[:, None] + np.arange(axis.width)].transpose(0, 2, 1)
@@ -147,57 +162,27 @@ class NoiseCovariance:
 
     @cached_property
     def _time_pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], dict[tuple[int, int], Array]]:
-        """Pairs c ≤ c* of time windows that overlap, and φ_c^(p) φ_c*^(q), p, q ≤ 1, as matrices (pairs, times)."""
+        """Pairs c ≤ c* of time windows that overlap, and products of φ (0) and ψ (1) as matrices (pairs, times)."""
         axis = self.windows.axes[-1]
         gaps = np.subtract.outer(axis.starts, axis.starts)
         first, second = np.nonzero((gaps <= 0) & (-gaps < axis.width))
-        products = {(p, q): axis.matrices[p][first] * axis.matrices[q][second] for p in (0, 1) for q in (0, 1)}
+        both = axis.matrices[0], (-1) ** (self.order + 1) * axis.matrices[self.order]
+        products = {(p, q): both[p][first] * both[q][second] for p in (0, 1) for q in (0, 1)}
         return first, second, products
 
 
-class FieldEquation(EquationRows):
-    """The equation of ∂_t u_g over all test functions.
+class FieldRun:
+    """The rows of ∂_t^m u_g over all test functions of one run, `n_rows` of them, whitened at a fit."""
 
-    `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g. There are
-    `n_terms` candidates and `n_rows` test functions.
-
-    Examples
-    --------
-    A wave that moves and decays, u_t = −u_x + .1 u_xx, with 1 % noise:
-
-    >>> from ardea.dynamics import FieldTerms
-    >>> x, t = np.linspace(0, 20, 120), np.linspace(0, 4, 100)
-    >>> u = sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
-    >>> u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
-    >>> library = FieldTerms(2, 2)
-    >>> equation = FieldEquation(Fields(u, (x,), t), library)
-    >>> fit = equation.fitted((library.names().index("u_x"), library.names().index("u_xx")))
-    >>> fit.coefficients.round(2).tolist()
-    [-1.0, 0.1]
-    """
-
-    # Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and
-    # where N ln RSS still falls by more than this in a pass, it goes on falling.
-    MOST_PASSES: ClassVar[int] = 8
-    STILL_FALLING: ClassVar[float] = 5.0
-    LISTS_EQUIVALENTS: ClassVar[bool] = True
-
-    def __init__(self, data: Fields, library: FieldTerms, field: int = 0) -> None:
-        if library.derivatives > HIGHEST_ORDER:
-            raise ValueError(
-                f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
-            )
-        self.data, self.library, self.field = data, library, field
-        terms = library.terms(data.n_fields, len(data.space))
-        self.n_terms, self.n_rows = len(terms), data.windows.n_functions
-        self.noise_unit, self.excitation = float(data.noise[field]), float(data.excitation[field])
+    def __init__(self, data: Fields, terms: Sequence[FieldTerm], field: int, order: int) -> None:
+        self.data, self.field, self.order, self.n_rows = data, field, order, data.windows.n_functions
         self._forms = [weak_form(term, len(data.space)) for term in terms]
         self._weights = [noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
         jets = data.jets()
         self._columns = columns_of(data.windows, self._forms, jets)
-        in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order=1)
-        self._target = -data.windows.tested_in_space(in_time, self._plain)
+        in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
+        self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
 
     @cached_property
     def _thinned_columns(self) -> Array:
@@ -207,53 +192,33 @@ class FieldEquation(EquationRows):
     @cached_property
     def _covariances(self) -> list[NoiseCovariance]:
         """One per field."""
-        return [NoiseCovariance(self.data.thinned, splines) for splines in self.data.errors]
-
-    def system(self, fit: RowsFit) -> tuple[Array, Array]:
-        """Return A and z of all candidate terms, whitened at a fit."""
-        A, z, _, _ = self._whitened(fit, range(self.n_terms))
-        return A, z
+        return [NoiseCovariance(self.data.thinned, splines, self.order) for splines in self.data.errors]
 
     @cached_property
-    def _floor(self) -> float:
+    def floor(self) -> float:
         """Truncation error of the target in units of its noise, the same for all supports."""
         factor = self._factor({self.field: {}})
         whitened = linalg.solve_triangular(factor, self._target, lower=True, check_finite=False)
         return TRUNCATION**2 * float(whitened @ whitened)
 
-    def passed(self, fit: RowsFit) -> RowsFit:
-        """Return the fit after one more pass; it has settled where the fitted values moved by less than `SETTLED`.
-
-        RSS above its expectation N − k at the noise level s that smoothing found counts as it is. Below, it counts on
-        the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms that
-        amplify noise (C grows with their coefficients), not better ones.
-        """
-        A, z, factor, weights = self._whitened(fit, fit.support)
-        norms = np.linalg.norm(A, axis=0)
-        norms = np.where(norms > 0, norms, 1.0)
-        coefficients = np.linalg.lstsq(A / norms, z, rcond=None)[0] / norms
-        residual = z - A @ coefficients
-        moved = np.linalg.norm(A @ (coefficients - fit.coefficients))
-        settled = bool(fit.errors) and bool(moved <= SETTLED * np.linalg.norm(A @ coefficients))
-        pulled = linalg.solve_triangular(factor, residual, lower=True, trans="T", check_finite=False)
-        errors = {index: self._estimated_error(index, loads, pulled) for index, loads in weights.items()}
-        rss, expected = float(residual @ residual), self.n_rows - len(fit.support)
-        rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
-        return RowsFit(fit.support, coefficients, rss, errors, self._floor, settled)
-
-    def _whitened(self, fit: RowsFit, terms: Iterable[int]) -> tuple[Array, Array, Array, dict[int, Weights]]:
-        """Return A of some terms, z, R, and the weights of the noise in every field."""
+    def whitened(self, fit: RowsFit, errors: Errors, terms: Sequence[int]) -> WhitenedRun:
+        """Return A of some terms, z, R, and the weights of the noise in every field, at a fit and its errors here."""
         data, chosen = self.data, list(terms)
-        jets = data.corrected_jets(fit.errors)
+        jets = data.corrected_jets(errors)
         weights = self._noise_weights(fit, jets)
         factor = self._factor(weights)
         columns, target = self._columns[:, chosen], self._target
-        if fit.errors:
+        if errors:
             forms = [self._forms[i] for i in chosen]
             columns = columns + self._scale * (columns_of(data.thinned, forms, jets) - self._thinned_columns[:, chosen])
-            target = target + self._scale * self._error_in_target(fit.errors, weights)
+            target = target + self._scale * self._error_in_target(errors, weights)
         rows = linalg.solve_triangular(factor, np.column_stack([columns, target]), lower=True, check_finite=False)
-        return rows[:, :-1], rows[:, -1], factor, weights
+        return WhitenedRun(rows[:, :-1], rows[:, -1], factor, weights)
+
+    def errors(self, at: WhitenedRun, residual: Array) -> Errors:
+        """Return ê of every field."""
+        pulled = linalg.solve_triangular(at.factor, residual, lower=True, trans="T", check_finite=False)
+        return {index: self._estimated_error(index, loads, pulled) for index, loads in at.weights.items()}
 
     def _factor(self, weights: dict[int, Weights]) -> Array:
         """Return R, lower triangular."""
@@ -274,6 +239,8 @@ class FieldEquation(EquationRows):
         grid = self.data.thinned.grid
         weights: dict[int, Weights] = {self.field: {}}
         for (index, orders), sums in total.items():
+            if index >= self.data.n_measured:
+                continue  # known without error
             weight = sum(c * jets.monomial(monomial) for monomial, c in sums.items())
             weights.setdefault(index, {})[orders] = np.broadcast_to(weight, grid)
         return weights
@@ -285,11 +252,11 @@ class FieldEquation(EquationRows):
         for orders, weight in weights.items():
             error -= weight * data.thinned.spread(pulled, (*orders, 0))
         if index == self.field:
-            error -= data.thinned.spread(pulled, (*self._plain, 1))
+            error += (-1) ** self.order * data.thinned.spread(pulled, (*self._plain, self.order))
         return data.errors[index].coefficients(error * (data.noise[index] ** 2 / self._scale))
 
     def _error_in_target(self, errors: Errors, weights: dict[int, Weights]) -> Array:
-        """Return y(û_c) − y(û) + Σ_f W_f ê_f on the thinned grid; the parts with ∂_t φ cancel."""
+        """Return y(û_c) − y(û) + Σ_f W_f ê_f on the thinned grid; the parts with ψ cancel."""
         thinned = self.data.thinned
         total = np.zeros(self.n_rows)
         for index, coefficients in errors.items():
@@ -297,6 +264,101 @@ class FieldEquation(EquationRows):
             for orders, weight in weights.get(index, {}).items():
                 total -= thinned.tested_in_space(thinned.tested_in_time(weight * error), orders)
         return total
+
+
+class FieldEquation(EquationRows):
+    """The equation of ∂_t^m u_g over all test functions of one run or of several.
+
+    `library` lists the candidate terms, with derivatives up to order 6; `field` says which equation, g, and `order` is
+    m. There are `n_terms` candidates and `n_rows` test functions.
+
+    Examples
+    --------
+    A wave that moves and decays, u_t = −u_x + .1 u_xx, with 1 % noise:
+
+    >>> from ardea.dynamics import FieldTerms
+    >>> x, t = np.linspace(0, 20, 120), np.linspace(0, 4, 100)
+    >>> u = sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
+    >>> u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
+    >>> library = FieldTerms(2, 2)
+    >>> equation = FieldEquation([Fields(u, (x,), t)], library)
+    >>> fit = equation.fitted((library.names().index("u_x"), library.names().index("u_xx")))
+    >>> fit.coefficients.round(2).tolist()
+    [-1.0, 0.1]
+    """
+
+    # Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and
+    # where N ln RSS still falls by more than this in a pass, it goes on falling.
+    MOST_PASSES: ClassVar[int] = 8
+    STILL_FALLING: ClassVar[float] = 5.0
+    LISTS_EQUIVALENTS: ClassVar[bool] = True
+    KNOWS_NOISE: ClassVar[bool] = True
+
+    def __init__(self, runs: Sequence[Fields], library: FieldTerms, field: int = 0, order: int = 1) -> None:
+        if library.derivatives > HIGHEST_ORDER:
+            raise ValueError(
+                f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
+            )
+        self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
+        self.runs = [FieldRun(data, self._terms, field, order) for data in runs]
+        self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
+        self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
+        self.excitation, self.hint = float(max(data.excitation[field] for data in runs)), runs[0].hint
+
+    def same(self, support: Support, other: Support) -> bool:
+        """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
+        sums = [plain(self._terms[j]) for j in (*support, *other)]
+        monomials = list(dict.fromkeys(monomial for one in sums for monomial in one))
+        rows = np.array([[one.get(monomial, 0.0) for monomial in monomials] for one in sums])
+        return bool(np.linalg.matrix_rank(rows) == np.linalg.matrix_rank(rows[len(support) :]))
+
+    def system(self, fit: RowsFit) -> tuple[Array, Array]:
+        """Return A and z of all candidate terms, whitened at a fit."""
+        parts = self._whitened(fit, range(self.n_terms))
+        return np.vstack([one.A for one in parts]), np.concatenate([one.z for one in parts])
+
+    def passed(self, fit: RowsFit) -> RowsFit:
+        """Return the fit after one more pass; it has settled where the fitted values moved by less than `SETTLED`.
+
+        RSS above its expectation N − k at the noise level s that smoothing found counts as it is. Below, it counts on
+        the logarithmic scale by a quarter: a model that seems to fit better than the noise allows mostly has terms that
+        amplify noise (C grows with their coefficients), not better ones.
+        """
+        parts = self._whitened(fit, fit.support)
+        A, z = np.vstack([one.A for one in parts]), np.concatenate([one.z for one in parts])
+        norms = np.linalg.norm(A, axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
+        coefficients = np.linalg.lstsq(A / norms, z, rcond=None)[0] / norms
+        residual = z - A @ coefficients
+        moved = np.linalg.norm(A @ (coefficients - fit.coefficients))
+        settled = bool(fit.errors) and bool(moved <= SETTLED * np.linalg.norm(A @ coefficients))
+        rss, expected = float(residual @ residual), self.n_rows - len(fit.support)
+        noise = residual / max(rss / expected, 1.0)  # what lies above the noise is misfit
+        own = np.split(noise, np.cumsum([run.n_rows for run in self.runs])[:-1])
+        errors = [run.errors(part, left) for run, part, left in zip(self.runs, parts, own, strict=True)]
+        rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
+        return RowsFit(fit.support, coefficients, rss, errors, sum(run.floor for run in self.runs), settled)
+
+    def _whitened(self, fit: RowsFit, terms: Sequence[int]) -> list[WhitenedRun]:
+        errors = fit.errors or [{}] * len(self.runs)
+        return [run.whitened(fit, own, terms) for run, own in zip(self.runs, errors, strict=True)]
+
+
+def field_equations(
+    runs: Sequence[Fields], library: FieldTerms, wanted: Sequence[str] | None = None, order: int = 1
+) -> tuple[FieldModel, list[FieldEquation]]:
+    """Return the model of some runs, without numbers yet, and the equations to be found, all or those wanted."""
+    data, reach = runs[0], np.max([one.reach for one in runs], axis=0)
+    measured = data.names[: data.n_measured]
+    listed = measured if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
+    if not listed or not set(listed) <= set(measured):
+        raise ValueError(f"equations must name fields that were measured ({', '.join(measured)}), got {listed}.")
+    chosen = [number for number, name in enumerate(measured) if name in listed]
+    zeros = np.zeros((len(chosen), library.n_terms(data.n_fields, len(data.space), data.n_known)))
+    solved = [measured[field] for field in chosen]
+    model = FieldModel(library, data.names, data.axes, zeros, data.space, reach, solved, data.n_known, order)
+    check_candidates(model.vocabulary.names)
+    return model, [FieldEquation(runs, library, field, order) for field in chosen]
 
 
 def _flat(matrices: Array) -> Array:

@@ -183,6 +183,8 @@ class SpectralEquation:
 def _power_and_order(term: FieldTerm) -> tuple[int, int]:
     """Return p and q of a term u^p ∂^q u."""
     powers = {jet.orders[0]: power for jet, power in term.factors}
+    if term.derived_power or any(order and power > 1 for order, power in powers.items()):
+        raise NotImplementedError("simulate() knows terms u^p ∂^q u only: fit without conservative=True.")
     return powers.get(0, 0), max(powers, default=0)
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
-from ardea.dynamics.terms import CompiledTerms, FieldTerm, Jet, Orders, Term, Values
+from ardea.dynamics.terms import CompiledTerms, FieldTerm, Jet, JetOfPower, Orders, Term, Values
 from ardea.names import Wording, checked_names, default_names
 
 Key = TypeVar("Key")
@@ -57,6 +57,9 @@ class FieldTerms:
         Largest total degree of the monomial.
     derivatives : int
         Largest total order of the derivative.
+    conservative : bool
+        Whether second derivatives of powers, (u^2)_xx up to (u^powers)_xx, and products of two first derivatives, such
+        as u_x^2, are candidates too.
 
     Examples
     --------
@@ -64,34 +67,40 @@ class FieldTerms:
     ['1', 'u', 'u_x', 'u u_x', 'u_xx', 'u u_xx']
     >>> FieldTerms(powers=0, derivatives=2).names(["u"], ["x", "y"])
     ['1', 'u_x', 'u_y', 'u_xx', 'u_xy', 'u_yy']
+    >>> FieldTerms(powers=2, derivatives=2, conservative=True).names()[-2:]
+    ['(u^2)_xx', 'u_x^2']
     """
 
     powers: int = 4
     derivatives: int = 4
+    conservative: bool = False
 
     def __post_init__(self) -> None:
         check_scalar(self.powers, "powers", Integral, min_val=0)
         check_scalar(self.derivatives, "derivatives", Integral, min_val=0)
 
-    def terms(self, n_fields: int = 1, n_axes: int = 1) -> tuple[FieldTerm, ...]:
-        """Return the terms in the order of the columns."""
-        return _field_terms(self, n_fields, n_axes)
+    def terms(self, n_fields: int = 1, n_axes: int = 1, n_known: int = 0) -> tuple[FieldTerm, ...]:
+        """Return the terms in the order of the columns; of the last fields, so many that are known, no derivatives."""
+        return _field_terms(self, n_fields, n_axes, n_known)
 
-    def n_terms(self, n_fields: int = 1, n_axes: int = 1) -> int:
+    def n_terms(self, n_fields: int = 1, n_axes: int = 1, n_known: int = 0) -> int:
         """Return the number of terms."""
-        return len(self.terms(n_fields, n_axes))
+        return len(self.terms(n_fields, n_axes, n_known))
 
     def n_listed(self, n_fields: int, n_axes: int) -> int:
         """Return a bound on the number of terms, without listing them."""
-        return comb(n_fields + self.powers, n_fields) * comb(n_axes + self.derivatives, n_axes) * n_fields
+        plain = comb(n_fields + self.powers, n_fields) * comb(n_axes + self.derivatives, n_axes) * n_fields
+        return plain + self.conservative * (self.powers + n_fields * n_axes) * n_fields * n_axes**2
 
     def names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
         """Return the names of the terms: `1`, `u`, `u^2`, `u_x`, `u u_x`, `u^2 u_xxxx`."""
         return self.vocabulary(checked_names(field_names), checked_names(axis_names)).names
 
-    def vocabulary(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> Wording:
+    def vocabulary(
+        self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",), n_known: int = 0
+    ) -> Wording:
         """Return how the terms are written for fields and space axes of these names, which differ."""
-        return Wording(self.terms(len(field_names), len(axis_names)), (field_names, axis_names))
+        return Wording(self.terms(len(field_names), len(axis_names), n_known), (field_names, axis_names))
 
     def evaluate(
         self,
@@ -100,6 +109,7 @@ class FieldTerms:
         *,
         n_axes: int = 1,
         terms: Sequence[int] | None = None,
+        n_known: int = 0,
     ) -> Values:
         """Return the columns of the terms, one row for every grid point.
 
@@ -114,21 +124,29 @@ class FieldTerms:
             Number of space axes.
         terms : sequence of int, optional
             Indices of the columns wanted.
+        n_known : int
+            How many of the last fields are known, and so without derivatives.
 
         Returns
         -------
         array of shape (grid points, n_terms) or (grid points, len(terms))
             Grid points in C order; columns are contiguous in memory.
         """
-        listed = self.terms(len(fields), n_axes)
+        listed = self.terms(len(fields), n_axes, n_known)
         chosen = listed if terms is None else [listed[i] for i in terms]
+        sums = [plain(term) for term in chosen]
+        monomials = list(dict.fromkeys(monomial for one in sums for monomial in one))
         place: dict[Jet, int] = {}
-        for jet, _ in (factor for term in chosen for factor in term.factors):
+        for jet, _ in (factor for monomial in monomials for factor in monomial.factors):
             place.setdefault(jet, len(place))
         given = [derivative(*jet) if any(jet.orders) else fields[jet.field] for jet in place]
         columns = np.array([np.ravel(values) for values in given], dtype=float).reshape(len(place), np.size(fields[0]))
-        powers = [sorted(place[jet] for jet, power in one.factors for _ in range(power)) for one in chosen]
-        return CompiledTerms([Term.monomial(one) for one in powers], len(place)).values(columns).T
+        powers = [sorted(place[jet] for jet, power in one.factors for _ in range(power)) for one in monomials]
+        values = CompiledTerms([Term.monomial(one) for one in powers], len(place)).values(columns)
+        if not any(term.derived_power for term in chosen):
+            return values.T
+        where = {monomial: row for row, monomial in enumerate(monomials)}
+        return np.array([sum(c * values[where[one]] for one, c in parts.items()) for parts in sums]).T
 
 
 def default_field_names(n_fields: int) -> list[str]:
@@ -144,14 +162,33 @@ def default_axis_names(n_axes: int) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _field_terms(library: FieldTerms, n_fields: int, n_axes: int) -> tuple[FieldTerm, ...]:
-    factors = [FieldTerm()]
+def _field_terms(library: FieldTerms, n_fields: int, n_axes: int, n_known: int) -> tuple[FieldTerm, ...]:
+    factors, measured = [FieldTerm()], n_fields - n_known
     for order in range(1, library.derivatives + 1):
-        factors += [FieldTerm.of(Jet(i, orders)) for i in range(n_fields) for orders in _exponents(n_axes, order)]
+        factors += [FieldTerm.of(Jet(i, orders)) for i in range(measured) for orders in _exponents(n_axes, order)]
     fields = [Jet(i, (0,) * n_axes) for i in range(n_fields)]
     exponents = [e for degree in range(library.powers + 1) for e in _exponents(n_fields, degree)]
     monomials = [FieldTerm(tuple((jet, n) for jet, n in zip(fields, e, strict=True) if n)) for e in exponents]
-    return tuple(monomial * factor for factor in factors for monomial in monomials)
+    terms = [monomial * factor for factor in factors for monomial in monomials]
+    return tuple([*terms, *_conservative_terms(library.powers, measured, n_axes)] if library.conservative else terms)
+
+
+def _conservative_terms(powers: int, n_fields: int, n_axes: int) -> list[FieldTerm]:
+    """Return the second derivatives of powers, then the products of two first derivatives."""
+    listed = [
+        FieldTerm.of(JetOfPower(i, orders, power))
+        for orders in _exponents(n_axes, 2)
+        for i in range(n_fields)
+        for power in range(2, powers + 1)
+    ]
+    slopes = [FieldTerm.of(Jet(i, orders)) for i in range(n_fields) for orders in _exponents(n_axes, 1)]
+    return listed + [one * other for one, other in combinations_with_replacement(slopes, 2)]
+
+
+def plain(term: FieldTerm) -> dict[FieldTerm, float]:
+    """Return a term as a sum of products of jets, such as 2 u u_xx + 2 u_x^2 for (u^2)_xx."""
+    derived = term.derived_power
+    return {term: 1.0} if derived is None else _derivatives(derived.base, derived.orders)
 
 
 def _exponents(n: int, total: int) -> list[tuple[int, ...]]:
@@ -173,6 +210,9 @@ def weak_form(term: FieldTerm, n_axes: int = 1) -> WeakSum:
     >>> orders, monomial.name("u", "x"), number
     ((1,), 'u^2', -0.5)
     """
+    derived = term.derived_power
+    if derived is not None:
+        return {(derived.orders, derived.base): (-1.0) ** sum(derived.orders)}
     return _collected(_by_parts(term, (0,) * n_axes))
 
 
@@ -187,7 +227,10 @@ def noise_weights(term: FieldTerm) -> NoiseWeights:
     >>> key, {monomial.name("u", "x"): number for monomial, number in weight.items()}
     ((0, (1,)), {'u': -1.0})
     """
-    parts = []
+    derived, parts = term.derived_power, []
+    if derived is not None:
+        weight = {derived.base.without_one(0): derived.power * (-1.0) ** sum(derived.orders)}
+        return {(derived.field, derived.orders): weight}
     for position, (jet, power) in enumerate(term.factors):
         rest = term.without_one(position)
         for orders in product(*(range(order + 1) for order in jet.orders)):

@@ -1,4 +1,4 @@
-"""Fields on a uniform grid: checked, smoothed by splines, and covered by test functions.
+"""Fields on a grid: checked, smoothed by splines, and covered by test functions.
 
 One test function is a product φ(x₁)…φ(t) with φ(i) = (1 − (i/r)²)⁸, |i| ≤ r, of unit norm, and one radius per axis.
 Radii follow the data: r = 3√16/ω*, ω* the corner of the cumulated spectrum of the smoothed field along the axis, at
@@ -12,7 +12,7 @@ thinned to every d-th sample of each axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPACE_CAP, SPLINE_DEGREE, TIME_CAP, SplineSmoother, bend_of
+from ardea.dynamics.differences import SPLINE_DEGREE, TensorSplines, along_axis, bend_of, outer, spline_caps
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
-from ardea.dynamics.series import Clock, as_numbers
+from ardea.dynamics.series import Clock, as_numbers, far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
-from ardea.names import counted
 
 # Convention: the test function that trajectories have too.
 POWER = 8
@@ -40,12 +39,20 @@ LARGEST_SHARE = 1 / 10
 # Splines per radius: narrower functions are not resolved by the splines, which take part of their noise away.
 # Where this asks for wider functions than the largest share, it wins, up to a sixth of the axis.
 SPLINES_PER_RADIUS, WIDEST_SHARE = 4.0, 1 / 6
+# Derived: so many splines along an axis resolve the widest functions. With 16 the rows of right equations show 5 % less
+# noise than the fields have.
+FEWEST_SPLINES = round(SPLINES_PER_RADIUS / WIDEST_SHARE)
 SMALLEST_STRIDE = 0.35
 FUNCTIONS = 500
 # Measured: with so many samples per radius, sums of smooth fields are exact to 1e-8.
 ENOUGH_SAMPLES = 10
 # Convention: steps of a uniform grid differ by less than this share.
 UNIFORM = 1e-6
+# Convention: so many digits below the step are tried for points that were rounded.
+DIGITS = 6
+# Conventions: how dense points are is seen over so many blocks of an axis. The noise of rows is taken to be that of an
+# even grid; with this ratio it is off by up to a factor of two.
+BLOCKS, LARGEST_THINNING = 10, 4.0
 # Derived from rounding, 2e-16 summed over a field: what varies by less is constant, and less noise is rounding error.
 LEAST_NOISE = 1e-12
 
@@ -177,44 +184,6 @@ def place_windows(
     return Windows(tuple(full)), Windows(tuple(thinned)), tuple(factors)
 
 
-@dataclass(frozen=True, eq=False)
-class TensorSplines:
-    """Products of splines along every axis, space first, then time: one smoother per axis."""
-
-    smoothers: list[SplineSmoother]
-
-    @classmethod
-    def fit(cls, values: Array, points: Sequence[Array]) -> TensorSplines:
-        """Choose the number of splines along every axis."""
-        axes = enumerate(zip(points, _caps(len(points)), strict=True))
-        return cls([SplineSmoother.fit(values, where, axis, cap=cap) for axis, (where, cap) in axes])
-
-    def noise(self, values: Array, smooth: Array) -> float:
-        """Return s, s² = ‖u − û‖²/(N − Π k): what the splines leave, per degree of freedom."""
-        left = values.size - prod(smoother.n_basis for smoother in self.smoothers)
-        return float(np.linalg.norm(values - smooth) / np.sqrt(left))
-
-    def coefficients(self, values: Array) -> Array:
-        """Return the projection of values on the splines as coefficients."""
-        return _on_axes([smoother.basis.T for smoother in self.smoothers], values)
-
-    def derivative(self, coefficients: Array, orders: Orders, factors: Sequence[int] | None = None) -> Array:
-        """Return a space derivative, at every d-th point where factors are given."""
-        bases = [smoother.derivative_basis(order) for smoother, order in zip(self.smoothers, (*orders, 0), strict=True)]
-        thinned = bases if factors is None else [basis[::d] for basis, d in zip(bases, factors, strict=True)]
-        return _on_axes(thinned, coefficients)
-
-    def thinned(self, factors: Sequence[int]) -> TensorSplines:
-        """Return splines at every d-th point: at most as many as here, and as those points carry."""
-        points = [smoother.points[::factor] for smoother, factor in zip(self.smoothers, factors, strict=True)]
-        return TensorSplines(
-            [
-                SplineSmoother(where, min(smoother.n_basis, int(cap * len(where))))
-                for smoother, where, cap in zip(self.smoothers, points, _caps(len(points)), strict=True)
-            ]
-        )
-
-
 class Jets:
     """Derivatives of fields on a grid, and products of their powers, each computed once."""
 
@@ -237,9 +206,12 @@ class Jets:
 
 
 class Fields:
-    """Fields on a uniform grid: checked, smoothed, with test functions; shared by the equations of all fields.
+    """Fields on a grid: checked, smoothed, with test functions; shared by the equations of all fields.
 
-    `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Per field, `noise`, `reach` and
+    Axes whose points are uneven get an even grid of as many points, on which the splines are evaluated.
+
+    `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Fields in `known` follow; they have no
+    noise, and their shape may lack the time axis. Per field, `noise`, `reach` and
     `excitation` are the standard deviation s of its noise, the largest |u|, and how much u varies in units of s;
     `splines` are those of û on the grid, `errors` those of its errors on the thinned grid. `windows` and `thinned` are
     the test functions on both; the thinned grid has every d-th sample, d in `factors`.
@@ -259,31 +231,48 @@ class Fields:
         t: ArrayLike,
         names: Sequence[str] | None = None,
         axes: Sequence[str] | None = None,
+        known: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self.axes = _different(default_axis_names(len(space)) if axes is None else axes, len(space), "space axes")
-        points = [
-            _uniform_points(*axis) for axis in zip([*space, t], [*self.axes, "t"], _caps(len(space) + 1), strict=True)
-        ]
+        named = zip([*space, t], [*self.axes, "t"], spline_caps(len(space) + 1), strict=True)
+        points = [_axis_points(*axis) for axis in named]
+        self._even = [_even_grid(*axis) for axis in zip(points, [*self.axes, "t"], strict=True)]
         fields = _one_per_field(values, tuple(map(len, points)))
         self.names = _different(default_field_names(len(fields)) if names is None else names, len(fields), "fields")
+        self.n_measured, self.n_known = len(fields), len(known or {})
+        fields += [_known_field(name, one, tuple(map(len, points))) for name, one in (known or {}).items()]
+        self.names = _different([*self.names, *(known or {})], len(fields), "fields, the known ones too,")
         _check_values(fields, self.names)
         self.space, self.n_fields = tuple(points[:-1]), len(fields)
-        self.reach = np.array([np.abs(u).max() for u in fields])
+        self.reach, self.middle = np.array([np.abs(u).max() for u in fields]), np.array([u.mean() for u in fields])
+        self.spread = np.array([u.std() for u in fields])
         self._smooth(fields, points)
-        self.excitation = np.array([u.std() for u in fields]) / self.noise
+        self.excitation = self.spread[: self.n_measured] / self.noise[: self.n_measured]
 
     def _smooth(self, fields: Sequence[Array], points: Sequence[Array]) -> None:
-        self.splines = [TensorSplines.fit(u, points) for u in fields]
+        self.splines = [TensorSplines.fit(u, points, self._even, FEWEST_SPLINES) for u in fields]
         self._coefficients = [splines.coefficients(u) for splines, u in zip(self.splines, fields, strict=True)]
         plain = self.jets()
         smooth = [plain(Jet(i, (0,) * len(self.space))) for i in range(self.n_fields)]
-        levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, smooth, strict=True)]
+        levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, self._coefficients, strict=True)]
         self.noise = np.maximum(levels, [LEAST_NOISE * u.std() for u in fields])
+        self.noise[self.n_measured :] = 0.0
+        measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
-        numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in self.splines), strict=True)
-        radii = spectral_radii(smooth, [min(of_axis) for of_axis in numbers])
+        numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
+        radii = spectral_radii(smooth[: self.n_measured], [min(of_axis) for of_axis in numbers])
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
+
+    def far_from_zero(self, degree: int) -> list[str]:
+        """Return what is to be said where models tie: the fields so far from zero that their powers look alike."""
+        return far_from_zero(self.middle, self.spread, [degree + 1], self.names, [True] * self.n_measured)
+
+    @property
+    def hint(self) -> str:
+        """What else may be wrong where nothing fits: axes that were swapped show nowhere else."""
+        *space, times = self.windows.grid
+        return "" if times not in space else " See that the last axis is time: a space axis has as many points."
 
     def jets(self, factors: Sequence[int] | None = None) -> Jets:
         """Return the derivatives of û on the grid, or at every d-th sample; they live as long as what is returned."""
@@ -304,31 +293,63 @@ class Fields:
         return Jets(corrected)
 
 
+@dataclass(frozen=True)
+class FieldWishes:
+    """What users say of fields: coordinates, whether complex ones are split, known fields, and equations wanted."""
+
+    space: Any = None
+    split: bool = False
+    known: Mapping[str, ArrayLike] | None = None
+    equations: Sequence[str] | None = None
+
+
 def read_fields(
-    x: Any, t: Any, space: Any, names: Sequence[str] | None = None, time_unit: str | None = None
-) -> tuple[Fields, Clock]:
-    """Return arrays or xarray objects as fields, and how times are counted.
+    x: Any,
+    t: Any,
+    space: Any,
+    names: Sequence[str] | None = None,
+    time_unit: str | None = None,
+    split: bool = False,
+    known: Mapping[str, ArrayLike] | None = None,
+) -> tuple[list[Fields], Clock]:
+    """Return arrays, a list of them, or xarray objects as fields, one for every run, and how times are counted.
 
     xarray objects (a DataArray, or a Dataset of several fields) bring coordinates and names, where these are not given.
-    Times may be numbers, dates, or the step between them.
+    Times may be numbers, dates, or the step between them, the same for all runs or a list. `split` parts complex
+    fields.
     """
     axes = None
     if hasattr(x, "coords"):
         arrays = xarray_fields(x)
         *axes, time = arrays[0].dims
-        known = arrays[0].coords
-        t = known[time] if t is None and time in known else t
-        space = [known[axis] for axis in axes] if space is None and all(axis in known for axis in axes) else space
+        coordinates = arrays[0].coords
+        t = coordinates[time] if t is None and time in coordinates else t
+        space = (
+            [coordinates[axis] for axis in axes]
+            if space is None and all(axis in coordinates for axis in axes)
+            else space
+        )
         own = [array.name for array in arrays]
         names = own if names is None and None not in own else names
         x = np.stack([np.ma.filled(array.to_masked_array(), np.nan) for array in arrays], axis=-1)
     if space is None or t is None:
         raise ValueError("Fields need space=(x₁, …), the coordinates of the space axes, and t, the times.")
     space = [space] if isinstance(space, np.ndarray) and space.ndim == 1 else list(space)
-    (times,), clock = as_numbers([t], time_unit)
-    if np.ndim(times) == 0 and np.ndim(x) > len(space):
-        times = times * np.arange(np.shape(x)[len(space)])
-    return Fields(x, space, times, names, axes), clock
+    runs = list(x) if isinstance(x, list | tuple) and np.ndim(x[0]) > len(space) else [x]
+    if split:
+        runs = [_parts(one, len(space) + 1) for one in runs]
+        names = names if names is None or len(names) != 1 else None
+    several = isinstance(t, list | tuple) and len(t) == len(runs) and np.ndim(t[0]) == 1
+    times, clock = as_numbers(t if several else [t] * len(runs), time_unit)
+    data = []
+    for one, when in zip(runs, times, strict=True):
+        stepped = np.ndim(when) == 0 and np.ndim(one) > len(space)
+        data.append(
+            Fields(one, space, when * np.arange(np.shape(one)[len(space)]) if stepped else when, names, axes, known)
+        )
+    if len({one.n_measured for one in data}) > 1:
+        raise ValueError("All runs must have the same fields, in the same order.")
+    return data, clock
 
 
 def xarray_fields(data: Any, time: str | None = None) -> list[Any]:
@@ -349,29 +370,43 @@ def xarray_fields(data: Any, time: str | None = None) -> list[Any]:
 # Checks
 
 
-def _caps(n_axes: int) -> list[float]:
-    """Return the largest number of splines along every axis as a share of its points."""
-    return [SPACE_CAP] * (n_axes - 1) + [TIME_CAP]
-
-
-def _uniform_points(points: ArrayLike, name: str, cap: float) -> Array:
+def _axis_points(points: ArrayLike, name: str, cap: float) -> Array:
+    """Return the points of an axis; those that rounding alone keeps from being even are made so."""
     array = np.asarray(points, dtype=float)
     if array.ndim != 1 or len(array) < 2 or not np.all(np.diff(array) > 0):
         raise ValueError(f"{name} must be one-dimensional and strictly ascending.")
-    steps = np.diff(array)
-    if np.ptp(steps) > UNIFORM * np.mean(steps):
-        raise ValueError(f"{name} is not uniform; interpolate the fields to a uniform grid first.")
     least = max(ceil((SPLINE_DEGREE + 1) / cap), 2 * SMALLEST_RADIUS + 1)
     if len(array) < least:
-        raise ValueError(
-            f"{name} has {counted(len(array), 'point')}, too few for splines and test functions: at least {least}."
-        )
+        raise ValueError(f"{name} has {len(array)} points, too few for splines and test functions: at least {least}.")
+    even = np.linspace(array[0], array[-1], len(array))
+    for digit in 10.0 ** (np.floor(np.log10(even[1] - even[0])) - np.arange(DIGITS)):
+        written = np.abs(array / digit - np.round(array / digit)).max() < UNIFORM
+        if written and np.abs(array - even).max() <= digit:
+            return even
     return array
+
+
+def _even_grid(points: Array, name: str) -> Array | None:
+    """Return the even grid on which splines are evaluated; None where the points are even."""
+    even = np.linspace(points[0], points[-1], len(points))
+    if np.ptp(np.diff(points)) <= UNIFORM * (even[1] - even[0]):
+        return None
+    block = max(len(points) // BLOCKS, 1)
+    spans = points[block:] - points[:-block]
+    if spans.max() > LARGEST_THINNING * spans.min():
+        raise ValueError(
+            f"{name} is {spans.max() / spans.min():.1f} times as dense in some places as in others; up to "
+            f"{LARGEST_THINNING:g} times is allowed. Interpolate the fields to a uniform grid first, or cut the domain."
+        )
+    return even
 
 
 def _one_per_field(values: Any, grid: tuple[int, ...]) -> list[Array]:
     if np.iscomplexobj(values):
-        raise ValueError("The field is complex: give its parts as two fields, np.stack([u.real, u.imag], axis=-1).")
+        raise ValueError(
+            "The field is complex, and equations are found for real ones: fit(…, split=True) takes its real and its "
+            "imaginary part as two fields."
+        )
     fields: Array = np.asarray(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan))
     if fields.shape == grid:
         return [fields]
@@ -381,6 +416,24 @@ def _one_per_field(values: Any, grid: tuple[int, ...]) -> list[Array]:
         f"space and t say the grid is {grid}: give fields of this shape (space axes first, then time), or with a last "
         f"axis of fields; got {fields.shape}."
     )
+
+
+def _known_field(name: str, values: ArrayLike, grid: tuple[int, ...]) -> Array:
+    array = np.asarray(values, dtype=float)
+    if array.shape not in (grid, grid[:-1]):
+        raise ValueError(f"The known field {name} must have the shape {grid}, or {grid[:-1]}, got {array.shape}.")
+    return np.ascontiguousarray(np.broadcast_to(array if array.shape == grid else array[..., None], grid))
+
+
+def _parts(values: Any, n_axes: int) -> Any:
+    """Return a complex field as real part and imaginary part, along a last axis."""
+    if not np.iscomplexobj(values):
+        raise ValueError("split=True is for complex fields, and this one is real: leave it out.")
+    field = np.ma.asarray(values)
+    if field.ndim > n_axes + 1 or (field.ndim == n_axes + 1 and field.shape[-1] != 1):
+        raise ValueError("split=True is for one complex field: give the parts of several as real fields.")
+    field = field.reshape(field.shape[:n_axes])
+    return np.ma.stack([field.real, field.imag], axis=-1)
 
 
 def _check_values(fields: Sequence[Array], names: Sequence[str]) -> None:
@@ -396,30 +449,3 @@ def _different(names: Sequence[Any], n: int, what: str) -> list[str]:
     if len(listed) != n or len(set(listed)) != n:
         raise ValueError(f"The {what} need {n} different names, got {listed}.")
     return listed
-
-
-# Products along axes
-
-
-def outer(vectors: Sequence[Array]) -> Array:
-    """Return the product of one vector per axis."""
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total = np.multiply.outer(total, vector)
-    return total
-
-
-def along_axis(matrix: Array, values: Array, axis: int) -> Array:
-    """Return the values multiplied by a matrix along one axis."""
-    if axis == values.ndim - 1:
-        return values @ matrix.T
-    shape = values.shape
-    flat = values.reshape(prod(shape[:axis]), shape[axis], -1)
-    return (matrix @ flat).reshape(*shape[:axis], len(matrix), *shape[axis + 1 :])
-
-
-def _on_axes(matrices: Sequence[Array], values: Array) -> Array:
-    """Return the values multiplied by one matrix along every axis, the last axis first."""
-    for axis in reversed(range(len(matrices))):
-        values = along_axis(matrices[axis], values, axis)
-    return values

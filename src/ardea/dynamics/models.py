@@ -131,16 +131,19 @@ class FieldModel:
     coefficients: Array
     space: tuple[Array, ...]
     reach: Array  # largest |u| in the data
+    solved: list[str]  # those with an equation
+    n_known: int = 0  # the last of the fields, known without error
+    order: int = 1
 
     @property
     def lefts(self) -> list[Left]:
         """The left-hand sides."""
-        return [Left(name, "field") for name in self.fields]
+        return [Left(name, "field_second" if self.order == 2 else "field") for name in self.solved]
 
     @cached_property
     def vocabulary(self) -> Wording:
         """How the candidate terms are written."""
-        return self.library.vocabulary(self.fields, self.axes)
+        return self.library.vocabulary(self.fields, self.axes, self.n_known)
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return u_t of fields on the grid, derivatives by differences of sixth order (one-sided at the ends)."""
@@ -151,7 +154,7 @@ class FieldModel:
             raise ValueError(f"x must begin with the shape of the grid, {grid}, got {values.shape}.")
         several = len(self.fields) > 1
         if several and (not trailing or trailing[-1] != len(self.fields)):
-            raise ValueError(f"x must have a last axis of {len(self.fields)} fields.")
+            raise ValueError(f"x must have a last axis of {len(self.fields)} fields, {', '.join(self.fields)}.")
         fields = [values[..., i] for i in range(len(self.fields))] if several else [values]
 
         def derivative(field: int, orders: tuple[int, ...]) -> Array:
@@ -162,9 +165,9 @@ class FieldModel:
             return out
 
         used = np.flatnonzero(np.any(self.coefficients != 0, axis=0))
-        columns = self.library.evaluate(fields, derivative, n_axes=len(grid), terms=used.tolist())
+        columns = self.library.evaluate(fields, derivative, n_axes=len(grid), terms=used.tolist(), n_known=self.n_known)
         slopes = [(columns @ row[used]).reshape(fields[0].shape) for row in self.coefficients]
-        return np.stack(slopes, axis=-1) if several else slopes[0]
+        return np.stack(slopes, axis=-1) if len(slopes) > 1 else slopes[0]
 
     def simulate(self, x0: ArrayLike, t: Any, u: Any) -> Array:
         """Integrate from a field at t[0], periodic in space."""
@@ -183,8 +186,8 @@ class FieldModel:
         return Bands.of(samples, times, level, time_axis=1)
 
     def _run(self, coefficients: Array, x0: ArrayLike, t: Any) -> Array:
-        if len(self.fields) > 1 or len(self.axes) > 1:
-            raise NotImplementedError("simulate() knows fields of one component in one space dimension only.")
+        if len(self.fields) > 1 or len(self.axes) > 1 or self.order > 1:
+            raise NotImplementedError("simulate() knows u_t of one field in one space dimension only.")
         return simulate_field(self.library, coefficients, x0, self.space[0], t, limit=BLOW_UP * float(self.reach[0]))
 
 

@@ -5,9 +5,10 @@ Every support S is fitted with its own whitening (passes until ξ settles) and s
 whereas with ln|C| overfitted supports win.
 
 1) *Proposals.* On a whitened problem, ARD and backward elimination propose supports (`methods.task`), or an estimator.
-2) *Tournament.* Starts are all sparse models on the backward paths of the problem of the empty model. Around the best
-   support, what the selection on its own whitened problem proposes, and its neighbours there, are fitted too, until
-   nothing near the best is better.
+2) *Tournament.* Starts are all sparse models on the backward paths of the problem of the empty model, and its best
+   small models. Around the best support, what the selection on its own whitened problem proposes, its neighbours there,
+   and what several terms more at once make of it, are fitted too, until the best of all that were ever met is one
+   whose surroundings have been searched, or the budget of fits is spent, which is told.
 3) *All equations*, each alone. Of those of fields, models are listed between which the data do not decide.
 """
 
@@ -26,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Problem
-from ardea.core.subsets import Model, Propose, Support, misfit, model, neighbours, penalty, posed, select
+from ardea.core.subsets import Model, Propose, Support, misfit, model, neighbours, penalty, posed, select, small_models
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms, Left, Rival
 from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import wide_supports
@@ -35,9 +36,9 @@ from ardea.names import Vocabulary
 # "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
 # noise), of which 52 supports were exact while equations of states were still revised together in the end.
 
-# Bounds on the work of one tournament: terms of a start (measured: 4 and 16 lead to the same 54 supports), and supports
-# whose surroundings are searched (a convention).
-LARGEST_START, MOST_EXPANDED = 8, 8
+# Bounds on the work of one tournament: terms of a start (measured: 4 and 16 lead to the same 54 supports), and fits
+# (measured: 100 right equations of the fields of `systems` took 39 at most).
+LARGEST_START, MOST_FITS = 8, 150
 # The surroundings of so many are, even where nothing near the best is better. Measured on all systems at 5 % noise, two
 # draws each: with 1, one more support is lost.
 LEAST_EXPANDED = 3
@@ -56,6 +57,11 @@ EQUALLY_GOOD = 3.0
 TRIED_WITHOUT = 2
 # Convention: so many supports, the closest, are left open to a search on the likelihood of the trajectory.
 RUNNERS_UP = 4
+# Convention: how many of the best small models, and of those with several terms more, are tried.
+SMALL_TRIED = 3
+# A convention, measured on public systems whose terms are not among the candidates: 26 of 26 leave more than this times
+# the noise of their samples. What leaves as many times less is no better.
+LARGEST_MISFIT = 1.5
 
 
 # 0) Rows of one equation
@@ -82,6 +88,7 @@ class EquationRows(ABC):
     # units of its noise.
     noise_unit: float = 1.0
     excitation: float = np.inf
+    hint: str = ""  # what else may be wrong where nothing fits
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
     # same 54 supports.
     MOST_PASSES: ClassVar[int] = 12
@@ -89,6 +96,8 @@ class EquationRows(ABC):
     STILL_FALLING: ClassVar[float] = np.inf
     # Whether models are listed between which the data do not decide.
     LISTS_EQUIVALENTS: ClassVar[bool] = False
+    # Whether `noise_unit` is the noise of the samples, with which what an equation leaves can be compared.
+    KNOWS_NOISE: ClassVar[bool] = False
 
     @abstractmethod
     def system(self, fit: RowsFit) -> tuple[Array, Array]:
@@ -97,6 +106,10 @@ class EquationRows(ABC):
     @abstractmethod
     def passed(self, fit: RowsFit) -> RowsFit:
         """Return the fit after one more pass."""
+
+    def same(self, support: Support, other: Support) -> bool:
+        """Whether the terms of one support are sums of those of another, whatever the data."""
+        return False
 
     def fitted(self, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
         """Return the fit at a support, its passes repeated from `start` (default ξ = 0, ê = 0) until ξ settles.
@@ -153,6 +166,8 @@ class SearchResult:
     fit: RowsFit
     equivalents: tuple[Support, ...] = ()
     runners_up: tuple[Support, ...] = ()  # the closest that were met
+    rivals: tuple[tuple[Support, float], ...] = ()  # neighbours, and by how much their criterion is higher
+    unfinished: bool = False  # whether the budget of fits ended the search
 
 
 def whitened(rows: EquationRows, fit: RowsFit) -> tuple[Problem, Array]:
@@ -195,52 +210,88 @@ class Tournament:
     rows: EquationRows
     propose: Propose
     met: dict[Support, Scored] = field(default_factory=dict)
+    ended: set[Support] = field(default_factory=set)  # whose passes were taken to the end
+    expanded: set[Support] = field(default_factory=set)  # whose surroundings were searched
+    n_fits: int = 0
+
+    @property
+    def ranking(self) -> list[Scored]:
+        """All supports met, best first."""
+        return sorted(self.met.values(), key=_by_score)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the best of all supports is one whose surroundings were not searched."""
+        return self.ranking[0].support not in self.expanded
 
     def run(self) -> list[Scored]:
-        """Return all supports met, best first.
+        """Return all supports met, best first; called again, it goes on from what was met meanwhile.
 
-        With far too much noise, scores fall for a few passes and then rise: there it stops after a while, and those
-        whose passes were taken to the end come first.
+        With far too much noise, scores fall for a few passes and then rise: where the budget ends the search, those
+        whose surroundings were searched come first.
         """
-        problem, unit = whitened(self.rows, self.looked_at(()).fit)
-        for one in select(problem, [*self.propose(problem, unit), *wide_supports(problem)]):
-            if len(one.support) <= LARGEST_START:
-                self.looked_at(one.support)
-        expanded: set[Support] = set()
-        while len(expanded) < MOST_EXPANDED:
-            ranked = sorted(self.met.values(), key=_by_score)
-            left = [one for one in ranked if one.support not in expanded]
-            if not left or (ranked[0].support in expanded and len(expanded) >= LEAST_EXPANDED):
+        if not self.met:
+            self._begin()
+        while self.n_fits < MOST_FITS:
+            left = [one for one in self.ranking if one.support not in self.expanded]
+            if not left or (not self.unfinished and len(self.expanded) >= LEAST_EXPANDED):
                 break
             best = self.settled(left[0].support, left[0].fit)
-            expanded.add(best.support)
+            if best.score > left[0].score and self.ranking[0] is not best:
+                continue  # another look than the first one
+            self.expanded.add(best.support)
             for support in self.near(best):
                 self.settled(support, best.fit)
-        ranked = sorted(self.met.values(), key=_by_score)
-        at_rest = ranked[0].support in expanded
-        return ranked if at_rest else sorted(ranked, key=lambda one: one.support not in expanded)
+        return (
+            sorted(self.ranking, key=lambda one: one.support not in self.expanded) if self.unfinished else self.ranking
+        )
+
+    def _begin(self) -> None:
+        problem, unit = whitened(self.rows, self.looked_at(()).fit)
+        found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
+        for one in (*found, *_small(problem, ())):
+            if len(one.support) <= LARGEST_START:
+                self.looked_at(one.support)
 
     def looked_at(self, support: Support) -> Scored:
         """Return the support with its fit and score after a few passes, computed once."""
         if support not in self.met:
-            self.met[support] = scored(self.rows, support, passes=QUICK_PASSES)
+            self._fit(support, None, QUICK_PASSES)
         return self.met[support]
 
-    def settled(self, support: Support, start: RowsFit) -> Scored:
-        """Return a support with its passes taken to the end."""
-        if support not in self.met or not self.met[support].fit.settled:
-            self.met[support] = scored(self.rows, support, start)
+    def settled(self, support: Support, start: RowsFit | None) -> Scored:
+        """Return a support with its passes taken to the end, once."""
+        if support not in self.ended and not (support in self.met and self.met[support].fit.settled):
+            self._fit(support, start, None)
+            self.ended.add(support)
+        return self.met[support]
+
+    def _fit(self, support: Support, start: RowsFit | None, passes: int | None) -> None:
+        self.met[support] = scored(self.rows, support, start, passes)
+        self.n_fits += 1
+
+    def afresh(self, support: Support) -> Scored:
+        """Return a support fitted from nothing: numbers do not depend on the way to it."""
+        self._fit(support, None, None)
+        self.ended.add(support)
         return self.met[support]
 
     def near(self, one: Scored) -> list[Support]:
         """Return supports nearby that the whitening of this one does not clearly rule out, closest first."""
         problem, unit = whitened(self.rows, one.fit)
         own, proposed = model(problem, one.support), select(problem, [*self.propose(problem, unit), one.support])
-        tried = [*proposed[:2], *neighbours(problem, own)]
+        tried = [*proposed[:2], *neighbours(problem, own), *_small(problem, own.support)]
         hopeful = sorted((other for other in tried if other.criterion < own.criterion + MARGIN), key=_by_criterion)
         smaller = [other for other in tried if len(other.support) < len(own.support)]
         drops = [other for other in smaller if other.rss < LARGEST_LOSS * own.rss]
         return list(dict.fromkeys(other.support for other in (*hopeful[:NEIGHBOURS], *drops)))
+
+
+def _small(problem: Problem, kept: Support) -> list[Model]:
+    """Return the best models that have few terms besides some that are kept."""
+    others = np.array(kept, dtype=np.intp)
+    block = np.setdiff1d(np.flatnonzero(problem.square_norms), others)
+    return small_models(problem, block, others, SMALL_TRIED) if block.size else []
 
 
 def _by_criterion(one: Model) -> float:
@@ -255,13 +306,22 @@ def _by_score(one: Scored) -> float:
 
 
 def searched(rows: EquationRows, propose: Propose) -> SearchResult:
-    """Return the winner of an equation's tournament, fitted afresh: numbers do not depend on the way to it."""
-    tournament = Tournament(rows, propose)
-    first, *others = tournament.run()
-    best = scored(rows, first.support)
-    as_good = equivalents(tournament, best) if rows.LISTS_EQUIVALENTS else []
+    """Return the winner of an equation's tournament, and what comes close to it.
+
+    Where one of those that come close is better, the tournament goes on from it.
+    """
+    tournament, fresh = Tournament(rows, propose), set[Support]()
+    while True:
+        first, *others = tournament.run()
+        best = tournament.met[first.support] if first.support in fresh else tournament.afresh(first.support)
+        fresh.add(best.support)
+        as_good = equivalents(tournament, best) if rows.LISTS_EQUIVALENTS else []
+        rivals = close_rivals(tournament, best)
+        if tournament.ranking[0].support == best.support or tournament.n_fits >= MOST_FITS:
+            break
     met = tuple(one.support for one in others[:RUNNERS_UP])
-    return SearchResult(rows, best.support, best.fit, tuple(one.support for one in as_good), met)
+    equal = tuple(one.support for one in as_good)
+    return SearchResult(rows, best.support, best.fit, equal, met, tuple(rivals), tournament.unfinished)
 
 
 def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
@@ -280,7 +340,7 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
     >>> x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 80)
     >>> u = 3 / np.cosh((x[:, None] - 7 - t) / 2) ** 2 + 0.02 * np.random.default_rng(0).normal(size=(100, 80))
     >>> library = FieldTerms(1, 3)
-    >>> tournament = Tournament(FieldEquation(Fields(u, (x,), t), library), ard_supports)
+    >>> tournament = Tournament(FieldEquation([Fields(u, (x,), t)], library), ard_supports)
     >>> best = tournament.run()[0]
     >>> [[library.names()[j] for j in model.support] for model in [best, *equivalents(tournament, best)]]
     [['u_x'], ['u u_x', 'u_xxx']]
@@ -294,10 +354,28 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
         models = select(problem, tournament.propose(problem, unit))
         for one in [one for one in models if len(one.support) <= len(best.support) + 1][:TRIED_WITHOUT]:
             support = tuple(others[j] for j in one.support)
+            if equation.same(best.support, support):
+                continue
             found[support] = tournament.settled(support, tournament.looked_at(support).fit)
     limit = EQUALLY_GOOD * np.sqrt(equation.n_rows)
     close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
     return sorted(close, key=_by_score)
+
+
+def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, float]]:
+    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
+
+    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
+    of its own, as the winner was.
+    """
+    problem, _ = whitened(tournament.rows, best.fit)
+    chosen, compared = model(problem, best.support), []
+    for other in neighbours(problem, chosen)[:N_RIVALS]:
+        excess = other.criterion - chosen.criterion
+        if excess < CLOSE:
+            excess = tournament.settled(other.support, best.fit).score - best.score
+        compared.append((other.support, float(excess)))
+    return sorted(compared, key=lambda one: one[1])
 
 
 # 4) What was found
@@ -318,6 +396,55 @@ class FoundRows:
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations: least squares on their whitened terms, and their rivals."""
         return [_of_rows(result, left, vocabulary) for result, left in zip(self.results, lefts, strict=True)]
+
+    def misfit(self, equations: Sequence[Equation]) -> Array | None:
+        """Return the noise of every equation over that of the samples, √((RSS + floor)/(N − k + floor)), where known.
+
+        Truncation error, the floor, counts as noise of the samples.
+        """
+        if not self.results[0].rows.KNOWS_NOISE:
+            return None
+        pairs = zip(self.results, equations, strict=True)
+        return np.array(
+            [
+                equation.noise
+                / result.rows.noise_unit
+                * np.sqrt(equation.degrees / (equation.degrees + result.fit.floor))
+                for result, equation in pairs
+            ]
+        )
+
+    def misfitting(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of: equations that do not fit, or fit too well."""
+        ratios = self.misfit(equations)
+        if ratios is None:
+            return []
+        told = []
+        for result, equation, ratio in zip(self.results, equations, ratios, strict=True):
+            left = equation.left.text
+            if ratio > LARGEST_MISFIT:
+                told.append(
+                    f"The equation of {left} leaves {ratio:.1f} times the noise of the samples: most likely no "
+                    "candidate fits. Try other or more terms, or a field that was not measured (docs/warnings/misfit)."
+                    + result.rows.hint
+                )
+            elif ratio < 1 / LARGEST_MISFIT:
+                told.append(
+                    f"The equation of {left} leaves only {ratio:.2f} times the noise of the samples: its terms amplify "
+                    "noise and so explain it away, or the noise of neighbouring samples is not independent. Do not "
+                    "trust its intervals (docs/warnings/misfit)."
+                )
+        return told
+
+    def unfinished(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of: searches that were stopped."""
+        return [
+            f"The search for {equation.left.text} was stopped after {MOST_FITS} fits: models that were not tried may "
+            "be better. Most likely no candidate fits, or noise is too large; a smaller library may help "
+            "(docs/warnings/ambiguity)."
+            for result, equation in zip(self.results, equations, strict=True)
+            if result.unfinished
+        ]
 
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:
         """Return the whitened residuals of every equation, in units of their standard deviation."""
@@ -360,22 +487,5 @@ def _of_rows(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equati
     def named(terms: Support) -> tuple[str, ...]:
         return tuple(vocabulary.names[j] for j in terms)
 
-    rivals = tuple(Rival(named(terms), excess) for terms, excess in _rivals_of_rows(result, problem))
+    rivals = tuple(Rival(named(terms), excess) for terms, excess in result.rivals)
     return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
-
-
-def _rivals_of_rows(result: SearchResult, problem: Problem) -> list[tuple[Support, float]]:
-    """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
-
-    On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
-    of its own, and so is the winner, as in the tournament.
-    """
-    chosen = model(problem, result.support)
-    own = scored(result.rows, result.support, result.fit)
-    compared = []
-    for other in neighbours(problem, chosen)[:N_RIVALS]:
-        excess = other.criterion - chosen.criterion
-        if excess < CLOSE:
-            excess = scored(result.rows, other.support, result.fit).score - own.score
-        compared.append((other.support, float(excess)))
-    return sorted(compared, key=lambda one: one[1])

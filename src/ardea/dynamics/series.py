@@ -241,11 +241,12 @@ def _names(
 
 
 def far_from_zero(
-    series: Sequence[Series], degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
+    middle: Array, spread: Array, degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
 ) -> list[str]:
-    """Return what is to be said where models tie: the states so far from zero that their powers look alike."""
-    x = np.vstack([one.x for one in series])
-    middle, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    """Return what is to be said where models tie: the states so far from zero that their powers look alike.
+
+    Given are the mean and the standard deviation of every state.
+    """
     return [
         f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract a "
         f"reference value, such as {at:.3g}, from {name}, so that terms are told apart (docs/warnings/ambiguity)."

@@ -335,9 +335,39 @@ class Jet(NamedTuple):
         return [(1.0, FieldTerm.of(self.raised(axis)))]
 
 
+class JetOfPower(NamedTuple):
+    """A derivative ∂^orders (u_field^power) of a power of a field."""
+
+    field: int
+    orders: Orders
+    power: int
+
+    def written(self, style: Style, fields: Sequence[str], axes: Sequence[str]) -> str:
+        """Return (u^2)_xx, in LaTeX (u^{2})_{xx}; in Python a variable u2_xx."""
+        along = "".join(axis * order for axis, order in zip(axes, self.orders, strict=True))
+        if style == "latex":
+            return f"({latex_name(fields[self.field])}^{{{self.power}}})_{{{along}}}"
+        name = fields[self.field]
+        return f"{name}{self.power}_{along}" if style == "python" else f"({name}^{self.power})_{along}"
+
+    def sympy(self, fields: Sequence[str], axes: Sequence[str]) -> Any:
+        """Return the derivative of a power of the function u(x, …, t)."""
+        sympy = import_sympy()
+        orders = [(sympy.Symbol(axis), n) for axis, n in zip(axes, self.orders, strict=True) if n]
+        return sympy.Derivative(Jet(self.field, (0,) * len(axes)).sympy(fields, axes) ** self.power, *orders)
+
+    @property
+    def base(self) -> FieldTerm:
+        """The power of which it is a derivative."""
+        return FieldTerm(((Jet(self.field, (0,) * len(self.orders)), self.power),))
+
+
 @dataclass(frozen=True)
 class FieldTerm(Term):
-    """A differential monomial: a product of powers of jets, such as `u^2 u_xx`. Fields stand first."""
+    """A differential monomial: a product of powers of jets, such as `u^2 u_xx`. Fields stand first.
+
+    Or a derivative of a power, such as `(u^2)_xx`, as its only factor.
+    """
 
     SPACE: ClassVar[str] = " "
 
@@ -345,6 +375,12 @@ class FieldTerm(Term):
     def sort_key(factor: Jet) -> Any:
         """By the order of the derivative, then by field."""
         return sum(factor.orders), factor
+
+    @property
+    def derived_power(self) -> JetOfPower | None:
+        """The derivative of a power that it is, if it is one."""
+        first = self.factors[0][0] if self.factors else None
+        return first if isinstance(first, JetOfPower) else None
 
 
 class Expansion(dict[Term, float]):

@@ -125,7 +125,7 @@ SIZES: dict[type, dict[str, str]] = {
     Trace: {"cost": "s", "noise_variance": "s", "n_terms": "s"},
     CompressedRows: {"factor": "rc", "ranges": "2d", "digests": "h"},
     StateModel: {"coefficients": "nd", "reach": "n"},
-    FieldModel: {"coefficients": "nd", "reach": "n", "fields": "n", "axes": "a", "space": "a"},
+    FieldModel: {"coefficients": "nd", "reach": "f", "fields": "f", "solved": "n", "axes": "a", "space": "a"},
     Joint: {"correlation": "kk"},
     KnownState: {"mean": "n", "gain": "nk", "covariance": "nn"},
 }
@@ -261,7 +261,13 @@ def _is_sound(value: Any) -> Any:
             return flow and _sound_names(value, names, len(names))
         case FieldModel(fields=fields, axes=axes):
             grid = 1 <= len(axes) <= 3 and all(one.ndim == 1 and _is_increasing(one) for one in value.space)
-            return grid and _sound_names(value, [*fields, *axes], len(fields), len(axes))
+            measured = fields[: len(fields) - value.n_known]
+            return (
+                grid
+                and 0 <= value.n_known < len(fields)
+                and set(value.solved) <= set(measured)
+                and _sound_names(value, [*fields, *axes], len(fields), len(axes))
+            )
         case Motion():
             least_squares = all(kept.prior_variance is None for kept in value.kept)
             return least_squares and _is_clock(value.time_unit_, value.time_origin_)
