@@ -46,11 +46,9 @@ FIGURE_FORMATS, OF_ROWS = ("png", "svg"), ("effective_rows", "error_correlation"
 NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-GROWING = {
-    "counts": " (as of counts; here at the mean)",
-    "proportional": " (proportional to the state; here at the mean)",
-}
-# What is said of noise that grows with the state, above; attributes of a discovery that its record holds.
+# How noise grows with the state, in words.
+GROWING = {"counts": "as of counts", "proportional": "proportional to the state"}
+# Attributes of a discovery that its record holds.
 SAID = ("form", "rows_used", "misfit", "noise_kind", "process_noise")
 
 
@@ -385,12 +383,13 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     size = f"{counted(model.complexity, 'term')} in {counted(len(found.equations), 'equation')}"
     chosen = f"chosen from {counted(len(model.get_feature_names()), 'candidate')} for each"
     noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
+    grown = f" ({GROWING[model.noise_kind_]}; here at the mean)" if model.noise_kind_ in GROWING else ""
     return [
         f"{options.data}: {series.described()}",
         "",
         text.getvalue(),
         f"{size}, {chosen}; ± is half the {100 * options.level:g} % interval.",
-        f"Noise seen by the equations{GROWING.get(model.noise_kind_, '')}: {noise}.",
+        f"Noise seen by the equations{grown}: {noise}.",
         *_process_noise(model),
     ]
 

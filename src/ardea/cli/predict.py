@@ -123,9 +123,8 @@ def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str
         else:
             raise Failure(
                 f"{table.path} has {counted(width, 'column')}, but the model was fitted to a file of {fitted}, the "
-                "target "
-                f"{target} among them. Neither has a header, so columns are matched by position: give a file with all "
-                "columns (the target's may be empty), or put names above both."
+                f"target {target} among them. Neither has a header, so columns are matched by position: give a file "
+                "with all columns (the target's may be empty), or put names above both."
             )
     if missing := [name for name in needed if name not in table.names]:
         raise _lacking(table, missing, everything=len(missing) == len(needed), named=notes["header"])

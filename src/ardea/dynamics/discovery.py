@@ -28,7 +28,14 @@ from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
 from ardea.dynamics.pursuit import FALSE_TERMS
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
-from ardea.dynamics.search import LARGEST_MISFIT, EquationRows, FoundRows, found_rows, regressor_supports
+from ardea.dynamics.search import (
+    LARGEST_MISFIT,
+    EquationRows,
+    FoundRows,
+    found_rows,
+    no_candidate_fits,
+    regressor_supports,
+)
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, input_gaps
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import NOISE_POWERS
@@ -303,8 +310,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.form_ = self.form or ("trajectory" if self.regressor is None or order == 2 else "weak")
         if x_dot is not None:
             self.form_ = "derivative"
-        largest = np.nanmax(np.abs(np.vstack([one.x for one in series])), axis=0)
-        reach = np.maximum(largest, np.finfo(float).tiny)
+        every = np.vstack([one.x for one in series])
+        reach = np.maximum(np.nanmax(np.abs(every), axis=0), np.finfo(float).tiny)
         model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order)
         self._check_order(model, x_dot)
         found: Found
@@ -318,7 +325,6 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
         moving = [ratio >= LEAST_EXCITATION for ratio in found.excitation]
-        every = np.vstack([one.x for one in series])
         far = far_from_zero(
             np.nanmean(every, axis=0), np.nanstd(every, axis=0), library.degrees(n_states), all_names, moving
         )
@@ -389,15 +395,10 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
         large = found.remaining > np.maximum(found.largest_misfit, LARGEST_MISFIT)
-        alone = " One state alone cannot oscillate: try derivative_order=2." * (
-            len(equations) == self.derivative_order == 1
-        )
-        misfits = [
-            f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
-            f"candidate fits. Try other or more terms, or a state that was not measured (docs/warnings/misfit).{alone}"
-            for equation, ratio, misfits in zip(equations, found.remaining, large, strict=True)
-            if misfits
-        ]
+        single = len(equations) == self.derivative_order == 1
+        alone = " One state alone cannot oscillate: try derivative_order=2." * single
+        pairs = zip(equations, found.remaining, strict=True)
+        misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
         # What does not fit is no noise of a state that hardly moves.
         open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
         open_still = [*open_still, *unknown, *found.tied(equations), *found.at_rest()]

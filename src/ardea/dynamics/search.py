@@ -381,6 +381,15 @@ def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, fl
 # 4) What was found
 
 
+def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: str) -> str:
+    """Return what is said of an equation that leaves so many times the noise of the samples."""
+    return (
+        f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
+        f"candidate fits. Try other or more terms, or a {unmeasured} that was not measured "
+        f"(docs/warnings/misfit).{hint}"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class FoundRows:
     """Equations found on whitened rows."""
@@ -423,11 +432,7 @@ class FoundRows:
         for result, equation, ratio in zip(self.results, equations, ratios, strict=True):
             left = equation.left.text
             if ratio > LARGEST_MISFIT:
-                told.append(
-                    f"The equation of {left} leaves {ratio:.1f} times the noise of the samples: most likely no "
-                    "candidate fits. Try other or more terms, or a field that was not measured (docs/warnings/misfit)."
-                    + result.rows.hint
-                )
+                told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
             elif ratio < 1 / LARGEST_MISFIT:
                 told.append(
                     f"The equation of {left} leaves only {ratio:.2f} times the noise of the samples: its terms amplify "
