@@ -297,7 +297,7 @@ def test_deviance_states_and_deviations_are_those_of_the_exact_gaussian(hidden, 
     of, point = linear_likelihood(hidden=hidden, stretches=stretches)
     for scale in (1.0, 3.0, 0.1):  # of coefficients, s and q: what is left out depends on none
         at = Point(point.states, scale * point.coefficients, point.noise / scale, point.process * scale**2)
-        best, linear = of.descended(at, ())
+        best, linear = of.descended(at, (), settled=0.0)
         deviance, mean, deviation = exact_marginal(of, at)
         assert linear.deviance(at.noise) == pytest.approx(deviance, rel=1e-9)
         np.testing.assert_allclose(best.states, mean, rtol=1e-8, atol=1e-8)

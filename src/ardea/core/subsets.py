@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
+from itertools import chain
 from math import comb
 from typing import Any, Literal
 
@@ -44,11 +44,13 @@ PROGRESS = 1e-9
 # How many of the best additions are neighbours, and how many of the models proposed are polished. Measured on 54 draws
 # of known equations (`dynamics.search`): 1 and 6 lead to the same supports.
 ADDITIONS, POLISHED = 3, 3
+# Where the best model has more terms than this, the way from none to it is not gone term by term: it costs k products.
+LONGEST_WAY = 40
 # Bounds on work: columns of the subsets that are all tried, and how many there may be of a size (a few milliseconds).
 LARGEST_SUBSET, MOST_SUBSETS = 5, 6000
-# Where subsets of a size are too many, so many of the size before are taken further (a convention: with 91 columns that
-# takes some 50 ms a size).
-WIDEST = 200
+# Where subsets of a size are too many, some of the size before are taken further, as many as lead to so many of it, and
+# a few at least (conventions: a few milliseconds).
+MOST_LONGER, NARROWEST = 20_000, 20
 TINY = float(np.finfo(float).tiny)
 
 
@@ -318,36 +320,45 @@ def given(problem: Problem, block: Index, others: Index) -> Problem:
 def small_models(problem: Problem, block: Index, others: Index, number: int, most: int = MOST_SUBSETS) -> list[Model]:
     """Return the best models that have few of some columns, up to five, besides others that are kept.
 
-    With what the others explain taken out, Gram matrix G and correlations c, a subset S lowers RSS by c_Sᵀ G_SS⁻¹ c_S.
-    Of every size all subsets are tried, or, where these are more than `most`, the best of the size before with one
-    column more.
+    With what the others explain taken out, Gram matrix G (of columns of norm one) and correlations c, a subset S lowers
+    RSS by c_Sᵀ G_SS⁻¹ c_S, and one column j more by (c_j − G_jS G_SS⁻¹ c_S)²/(G_jj − G_jS G_SS⁻¹ G_Sj) besides. All
+    subsets of a size are tried, or, where these are more than `most`, the best of the size before with one column more.
     """
     inner = given(problem, block, others)
-    columns = inner.columns.take(np.arange(len(block))) / np.sqrt(
-        np.where(inner.square_norms > 0, inner.square_norms, 1)
-    )
+    norms = np.sqrt(np.where(inner.square_norms > 0, inner.square_norms, 1))
+    columns = inner.columns.take(np.arange(len(block))) / norms
     gram, correlations = columns.T @ columns + DEPENDENT * np.eye(len(block)), columns.T @ inner.target
     found: list[tuple[float, Support]] = []
-    subsets = np.empty((1, 0), dtype=np.intp)
+    subsets, gain = np.empty((1, 0), dtype=np.intp), np.zeros(1)
+    few = max(number, NARROWEST, MOST_LONGER // len(block))
     for size in range(1, min(LARGEST_SUBSET, len(block)) + 1):
-        if comb(len(block), size) <= most:
-            subsets = np.array(list(combinations(range(len(block)), size)))
-        else:
-            longer = np.insert(np.repeat(subsets[:WIDEST], len(block), axis=0), 0, 0, axis=1)
-            longer[:, 0] = np.tile(np.arange(len(block)), min(WIDEST, len(subsets)))
-            longer.sort(axis=1)
-            longer = longer[np.all(np.diff(longer, axis=1) > 0, axis=1)]
-            # As numbers of base len(block): rows of digits are compared one by one, and slowly.
-            subsets = longer[np.unique(longer @ len(block) ** np.arange(size)[::-1], return_index=True)[1]]
-        part = correlations[subsets]
-        inside = gram[subsets[:, :, None], subsets[:, None, :]]
-        gain = np.einsum("ij,ij->i", part, np.linalg.solve(inside, part[:, :, None])[:, :, 0])
-        order = np.argsort(-gain)
-        subsets, gain = subsets[order], gain[order]
+        kept = most if comb(len(block), size + 1) <= most else few
+        subsets, gain = _one_longer(gram, correlations, subsets, gain, kept)
         for subset, lowered in zip(subsets[:number], gain, strict=False):
             support = tuple(sorted((*others.tolist(), *block[subset].tolist())))
             found.append((float(criterion(problem, inner.total - lowered, len(support))), support))
     return [model(problem, support) for _, support in sorted(found)[:number]]
+
+
+def _one_longer(gram: Array, correlations: Array, subsets: Index, gain: Array, most: int) -> tuple[Index, Array]:
+    """Return subsets with one column more, and what they lower RSS by: the best ones, at most so many, best first."""
+    size, inside = subsets.shape[1], gram[subsets[:, :, None], subsets[:, None, :]]
+    across = gram[subsets]
+    explained = np.linalg.inv(inside) @ across
+    left = correlations - np.einsum("is,isj->ij", correlations[subsets], explained)
+    room = gram.diagonal() - np.einsum("isj,isj->ij", across, explained)
+    room[np.arange(len(subsets))[:, None], subsets] = 0.0
+    free = room > 2 * DEPENDENT
+    longer = gain[:, None] + np.divide(left**2, room, out=np.full(room.shape, -np.inf), where=free)
+    # A subset is met once for each of its columns that may come last.
+    within = min(most * (size + 1), int(free.sum()))
+    best = np.argpartition(-longer, within - 1, axis=None)[:within] if within else np.empty(0, dtype=np.intp)
+    old, new = np.unravel_index(best, longer.shape)
+    together = np.sort(np.column_stack([subsets[old], new]), axis=1)
+    # As numbers of base len(gram): rows of digits are compared one by one, and slowly.
+    once = np.unique(together @ len(gram) ** np.arange(size + 1)[::-1], return_index=True)[1]
+    order = once[np.argsort(-longer[old, new][once])][:most]
+    return together[order], longer[old, new][order]
 
 
 def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:
@@ -362,7 +373,8 @@ def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:
                 pool.setdefault(one.support, one)
     starts = sorted(pool.values(), key=_by_criterion)[:POLISHED]
     moved: dict[Support, Model] = {}  # ways from several starts soon meet
-    for current in {one.support: one for one in (*starts, pool[()])}.values():
+    starts += [pool[()]] if len(starts[0].support) <= LONGEST_WAY else []
+    for current in {one.support: one for one in starts}.values():
         while True:
             if current.support not in moved:
                 moved[current.support] = best_move(problem, current)

@@ -289,8 +289,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _propose(self) -> Propose:
         return ard_supports if self.regressor is None else partial(regressor_supports, self.regressor)
 
-    def _searched_rows(self, equations: Sequence[EquationRows]) -> FoundRows:
-        return found_rows(equations, self._propose, self.n_jobs, bool(self.verbose))
+    def _searched_rows(self, equations: Sequence[EquationRows], thorough: bool = True) -> FoundRows:
+        return found_rows(equations, self._propose, self.n_jobs, bool(self.verbose), thorough)
 
     def _stretches(self, series: Sequence[Series]) -> list[Stretch]:
         form = "derivative" if self.form == "derivative" else "weak"
@@ -321,7 +321,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             found = self._pursued(series, library)
         else:
             equations = state_equations(self._stretches(series), library, bool(self.discrete_time))
-            found = self._searched_rows(equations)
+            found = self._searched_rows(equations, thorough=self.form_ != "trajectory")
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
         moving = [ratio >= LEAST_EXCITATION for ratio in found.excitation]

@@ -268,7 +268,7 @@ class Pursuit:
     def ranked(self, linear: Linearised, wide: bool = False) -> list[tuple[Support, Array, float]]:
         """Return supports worth a fit, best first, with their coefficients in the linearisation and what they gain.
 
-        `wide`: terms that explain something only together are looked for, too.
+        `wide`: neighbours, and terms that explain something only together, are looked for, too.
         """
         posed = self.posed(linear)
         if posed is None:
@@ -278,9 +278,9 @@ class Pursuit:
         together = wide_supports(problem) if not own or wide else []
         models = select(problem, [*self.propose(problem, unit), own, *together])[:3]
         mine = model(problem, own)
-        near = [one for one in neighbours(problem, mine) if one.criterion < mine.criterion + MARGIN] if own else []
-        if wide:
-            near = sorted([*near, *self._small(problem, own, mine)], key=lambda one: one.criterion)
+        near = [*neighbours(problem, mine), *self._small(problem, own)] if wide else []
+        near = [one for one in near if one.criterion < mine.criterion + MARGIN and one.support != own]
+        near.sort(key=lambda one: one.criterion)
         found = {one.support: one for one in (*models, *near[:NEIGHBOURS])}
         return [
             (
@@ -291,13 +291,13 @@ class Pursuit:
             for one in sorted(found.values(), key=lambda one: one.criterion)
         ]
 
-    def _small(self, problem: Problem, own: Support, mine: Model) -> list[Model]:
-        """Return models with another few terms in one equation that look as good as the present one."""
+    def _small(self, problem: Problem, own: Support) -> list[Model]:
+        """Return models with another few terms in one equation."""
         equations, found = np.array(self.candidates) // self.of.d, []
         for equation in np.unique(equations):
             others = np.array([j for j in own if equations[j] != equation], dtype=np.intp)
             found += small_models(problem, np.flatnonzero(equations == equation), others, SMALL_MODELS)
-        return [one for one in found if one.criterion < mine.criterion + MARGIN and one.support != own]
+        return found
 
     def near(self, linear: Linearised) -> list[tuple[Support, float]]:
         """Return the neighbours of a fit in every equation, and how much worse they look from there."""

@@ -209,6 +209,7 @@ class Tournament:
 
     rows: EquationRows
     propose: Propose
+    thorough: bool = True  # whether several are expanded where nothing near the best is better
     met: dict[Support, Scored] = field(default_factory=dict)
     ended: set[Support] = field(default_factory=set)  # whose passes were taken to the end
     expanded: set[Support] = field(default_factory=set)  # whose surroundings were searched
@@ -234,7 +235,8 @@ class Tournament:
             self._begin()
         while self.n_fits < MOST_FITS:
             left = [one for one in self.ranking if one.support not in self.expanded]
-            if not left or (not self.unfinished and len(self.expanded) >= LEAST_EXPANDED):
+            least = LEAST_EXPANDED if self.thorough else 1
+            if not left or (not self.unfinished and len(self.expanded) >= least):
                 break
             best = self.settled(left[0].support, left[0].fit)
             if best.score > left[0].score and self.ranking[0] is not best:
@@ -281,7 +283,8 @@ class Tournament:
         problem, unit = whitened(self.rows, one.fit)
         own, proposed = model(problem, one.support), select(problem, [*self.propose(problem, unit), one.support])
         tried = [*proposed[:2], *neighbours(problem, own), *_small(problem, own.support)]
-        hopeful = sorted((other for other in tried if other.criterion < own.criterion + MARGIN), key=_by_criterion)
+        hopeful = [other for other in tried if other.criterion < own.criterion + MARGIN]
+        hopeful.sort(key=lambda other: other.criterion)
         smaller = [other for other in tried if len(other.support) < len(own.support)]
         drops = [other for other in smaller if other.rss < LARGEST_LOSS * own.rss]
         return list(dict.fromkeys(other.support for other in (*hopeful[:NEIGHBOURS], *drops)))
@@ -294,10 +297,6 @@ def _small(problem: Problem, kept: Support) -> list[Model]:
     return small_models(problem, block, others, SMALL_TRIED) if block.size else []
 
 
-def _by_criterion(one: Model) -> float:
-    return one.criterion
-
-
 def _by_score(one: Scored) -> float:
     return one.score
 
@@ -305,18 +304,19 @@ def _by_score(one: Scored) -> float:
 # 3) All equations
 
 
-def searched(rows: EquationRows, propose: Propose) -> SearchResult:
+def searched(rows: EquationRows, propose: Propose, thorough: bool = True) -> SearchResult:
     """Return the winner of an equation's tournament, and what comes close to it.
 
-    Where one of those that come close is better, the tournament goes on from it.
+    Where one of those that come close is better, the tournament goes on from it. Where another search follows, which
+    looks for rivals itself, none are named.
     """
-    tournament, fresh = Tournament(rows, propose), set[Support]()
+    tournament, fresh = Tournament(rows, propose, thorough), set[Support]()
     while True:
         first, *others = tournament.run()
         best = tournament.met[first.support] if first.support in fresh else tournament.afresh(first.support)
         fresh.add(best.support)
         as_good = equivalents(tournament, best) if rows.LISTS_EQUIVALENTS else []
-        rivals = close_rivals(tournament, best)
+        rivals = close_rivals(tournament, best) if thorough else []
         if tournament.ranking[0].support == best.support or tournament.n_fits >= MOST_FITS:
             break
     met = tuple(one.support for one in others[:RUNNERS_UP])
@@ -474,12 +474,12 @@ class FoundRows:
 
 
 def found_rows(
-    equations: Sequence[EquationRows], propose: Propose, n_jobs: int | None = None, shown: bool = False
+    equations: Sequence[EquationRows], propose: Propose, n_jobs: int | None, shown: bool = False, thorough: bool = True
 ) -> FoundRows:
     """Return what is found for every equation, in so many processes, with progress shown if wanted."""
     from tqdm import tqdm
 
-    tasks = (delayed(searched)(equation, propose) for equation in equations)
+    tasks = (delayed(searched)(equation, propose, thorough) for equation in equations)
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     told = tqdm(results, total=len(equations), unit="equations", disable=not shown)
     return FoundRows(list(told), propose)

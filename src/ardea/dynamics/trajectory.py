@@ -179,15 +179,19 @@ class Likelihood:
         return out.reshape(self.n, self.d)
 
     def descended(self, point: Point, support: Support, settled: float = SETTLED) -> tuple[Point, Linearised]:
-        """Return the least J from a point at its s and q, and the linearisation there."""
+        """Return the least J from a point at its s and q, and the linearisation there.
+
+        A whole step after which J is what the linearisation has expected is the last: with off of order |Δ|³, what is
+        left is of order |Δ|⁴.
+        """
         current, damping = self.linearised(point, support), 0.0
         for _ in range(MOST_ITERATIONS):
             following, damping = current.lowered(damping, settled)
             if following is None:
                 break
-            drop = current.objective - following.objective
+            drop, off = current.objective - following.objective, abs(following.objective - following.expected)
             current = following if drop > 0 else current
-            if drop < settled and damping == 0.0:
+            if min(drop, off) < settled and damping == 0.0:
                 break
             damping = damping / DAMPING_FACTOR if damping > FIRST_DAMPING else 0.0
         return current.point, current
@@ -270,8 +274,10 @@ class Likelihood:
 class Linearised:
     """The likelihood, linearised at a point, with the coefficients of a support as the border."""
 
-    def __init__(self, of: Likelihood, point: Point, weights: Array, support: Support) -> None:
-        self.of, self.point, self.weights, self.support = of, point, weights, support
+    def __init__(
+        self, of: Likelihood, point: Point, weights: Array, support: Support, expected: float = np.inf
+    ) -> None:
+        self.of, self.point, self.weights, self.support, self.expected = of, point, weights, support, expected
         self.steps, self.precisions = of.steps(point), of.precisions(point.process)
         self.errors = np.where(of.nodes.seen, point.states - of.nodes.y, 0.0)
 
@@ -325,7 +331,8 @@ class Linearised:
     def moved(self, damping: float) -> Linearised | None:
         """Return the linearisation after one step of Gauss–Newton; None where it cannot be taken.
 
-        With U = L⁻¹H_Xξ and v = L⁻¹g: S = H_ξξ − UᵀU, b = g_ξ − Uᵀv, Δξ = −S⁻¹b, ΔX = −L⁻ᵀ(v + UΔξ).
+        With U = L⁻¹H_Xξ and v = L⁻¹g: S = H_ξξ − UᵀU, b = g_ξ − Uᵀv, Δξ = −S⁻¹b, ΔX = −L⁻ᵀ(v + UΔξ),
+        and J is expected to fall by |v|² + bᵀS⁻¹b.
         """
         factor = self.chain.damped(damping) if damping else self.chain.factor
         if factor is None:
@@ -340,7 +347,8 @@ class Linearised:
         coefficients = self.point.coefficients.copy()
         coefficients[self.of.placed(self.support)] += change
         point = replace(self.point, states=self.point.states + states, coefficients=coefficients)
-        return Linearised(self.of, point, self.weights, self.support)
+        expected = self.objective - float(half[:, 0] @ half[:, 0] - pull @ change)
+        return Linearised(self.of, point, self.weights, self.support, expected)
 
     @cached_property
     def _own_border(self) -> tuple[Array, Array, Array]:

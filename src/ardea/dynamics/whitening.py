@@ -113,16 +113,13 @@ class StateRows(EquationRows):
         """Return A and z of all candidate terms, whitened at a fit."""
         return _stacked([one.rows() for one in self._whitened(fit)])
 
-    def design(self, fit: RowsFit) -> tuple[Array, Array]:
-        """Return A on the support of a fit, and z."""
-        if not fit.errors:
-            A, z = self._first_system
-            return A[:, fit.support], z
-        return _stacked([one.rows(fit.support) for one in self._whitened(fit)])
-
     def passed(self, fit: RowsFit) -> RowsFit:
         """Return the fit after one more pass."""
-        whitened, (A, z) = self._whitened(fit), self.design(fit)
+        whitened = self._whitened(fit)
+        if fit.errors:
+            A, z = _stacked([one.rows(fit.support) for one in whitened])
+        else:
+            A, z = self._first_system[0][:, fit.support], self._first_system[1]
         if not (np.all(np.isfinite(A)) and np.all(np.isfinite(z))):
             raise np.linalg.LinAlgError
         coefficients, residual = least_squares(A, z)
