@@ -37,6 +37,8 @@ FALSE_TERMS = 0.02
 # surroundings are searched, selections followed at a first level, first levels, and models tried that look better from
 # one of larger q (bounds on work, conventions).
 MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED, FIRST_LEVELS, MOST_LOOSENED = 12.0, 6, 10, 3, 3, 3
+# Of so many small models of an equation those of the lowest degrees that look as good are fitted besides (conventions).
+MOST_TIED, SIMPLEST = 20, 2
 # How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
 # the process at once, and how much worse what they find must be without it to stay there; so much worse than the best a
 # fit may become before it is given up.
@@ -91,11 +93,11 @@ class Pursuit:
         """Return the best of some fits, the simplest of those that the data do not tell apart."""
         least = min(map(self.score, fits)) + SLIGHT_GAIN
         tied = [fit for fit in fits if self.score(fit) <= least]
-        return min(tied, key=lambda fit: (self.degree(fit), self.score(fit)))
+        return min(tied, key=lambda fit: (self.degree(fit.support), self.score(fit)))
 
-    def degree(self, fit: Fit) -> int:
+    def degree(self, support: Support) -> int:
         """Return the degrees of all terms together."""
-        return sum(self.of.degrees[j % self.of.d] for j in fit.support)
+        return sum(self.of.degrees[j % self.of.d] for j in support)
 
     @property
     def ranking(self) -> list[Fit]:
@@ -278,10 +280,13 @@ class Pursuit:
         together = wide_supports(problem) if not own or wide else []
         models = select(problem, [*self.propose(problem, unit), own, *together])[:3]
         mine = model(problem, own)
-        near = [*neighbours(problem, mine), *self._small(problem, own)] if wide else []
+        small = self._small(problem, own) if wide else []
+        near = [*neighbours(problem, mine), *(one for few in small for one in few[:SMALL_MODELS])] if wide else []
         near = [one for one in near if one.criterion < mine.criterion + MARGIN and one.support != own]
         near.sort(key=lambda one: one.criterion)
-        found = {one.support: one for one in (*models, *near[:NEIGHBOURS])}
+        tied = [one for few in small for one in few if one.criterion < mine.criterion + SLIGHT_GAIN]
+        simple = sorted(tied, key=lambda one: self.degree(tuple(self.candidates[j] for j in one.support)))
+        found = {one.support: one for one in (*models, *near[:NEIGHBOURS], *simple[:SIMPLEST])}
         return [
             (
                 tuple(self.candidates[j] for j in one.support),
@@ -291,12 +296,12 @@ class Pursuit:
             for one in sorted(found.values(), key=lambda one: one.criterion)
         ]
 
-    def _small(self, problem: Problem, own: Support) -> list[Model]:
-        """Return models with another few terms in one equation."""
+    def _small(self, problem: Problem, own: Support) -> list[list[Model]]:
+        """Return, for every equation, models with another few terms in it, best first."""
         equations, found = np.array(self.candidates) // self.of.d, []
         for equation in np.unique(equations):
             others = np.array([j for j in own if equations[j] != equation], dtype=np.intp)
-            found += small_models(problem, np.flatnonzero(equations == equation), others, SMALL_MODELS)
+            found.append(small_models(problem, np.flatnonzero(equations == equation), others, MOST_TIED))
         return found
 
     def near(self, linear: Linearised) -> list[tuple[Support, float]]:
@@ -411,7 +416,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     learned = [_learned(pursuit, one) for one in (likely, *(_likeliest(pursuit, other) for other in others))]
     best = pursuit.chosen(learned)
     needed = min(gain, SLIGHT_GAIN) if few else gain
-    if few and pursuit.degree(best) < pursuit.degree(ranked[0]):
+    if few and pursuit.degree(best.support) < pursuit.degree(ranked[0].support):
         needed = -SLIGHT_GAIN
     if pursuit.score(best) > pursuit.score(ranked[0]) - needed:
         return pursuit
