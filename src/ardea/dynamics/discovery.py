@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
+from ardea.core.threads import threads_for
 from ardea.dynamics.field_equation import field_equations
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
@@ -227,7 +227,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self._check_parameters(space)
         given = FieldWishes(space, split, known_fields, equations)
         # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
-        with threadpool_limits(1):
+        with threads_for():
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
                 if x_dot is not None or u is not None:
                     raise ValueError("Fields have no x_dot and no inputs u: see known_fields for what acts on them.")

@@ -23,6 +23,7 @@ from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, range
 from ardea.core.implicit import Operator
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
+from ardea.core.threads import threads_for
 from ardea.equation import Equation, Left, kept_terms
 from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice, warn_caller
 from ardea.estimators.dependence import ROW_KINDS, RowKind, independent_rows, rows_advice
@@ -157,10 +158,11 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
     def _solve(self, rows: CheckedRows) -> None:
         """Pose, solve and adopt."""
         keep, wish = self._checked(rows.n_columns)
-        rows = self._independent(rows, keep)
-        problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
-        tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
-        self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
+        with threads_for(rows.operations):
+            rows = self._independent(rows, keep)
+            problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
+            tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
+            self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
 
     def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
         """Return rows that are independent, where those given depend on each other as `rows` says."""

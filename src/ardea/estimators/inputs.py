@@ -75,6 +75,12 @@ class CheckedRows:
         """Number of columns."""
         return int(self.X.shape[1])
 
+    @property
+    def operations(self) -> float:
+        """What a Gram matrix of the columns, or of the rows, costs; everything else is a small multiple of it."""
+        m, d = self.X.shape
+        return float(m) * d * min(m, d)
+
     def subset(self, rows: NDArray[np.intp]) -> CheckedRows:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]

@@ -40,6 +40,7 @@ from ardea.core.implicit import Operator
 from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, Problem
 from ardea.core.subsets import Criterion, misfit, penalty
+from ardea.core.threads import threads_for
 from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD, predicted
@@ -215,12 +216,13 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
         candidates = self._candidates(models, rows.n_columns)
         for candidate in candidates:
             candidate.model._like(self, rows)
-        steps = _path(candidates, _independent(candidates, rows))
-        entries = list(self._shown(steps, "path", " models", len(candidates)))
         told: list[str] = []
-        known = [_row(entry) for entry in entries]
-        table = {name: np.array([row[name] for row in known]) for name in known[0]}
-        path = Path(table, **self._scored(table, entries, rows, splits, truth, told))
+        with threads_for(rows.operations):
+            steps = _path(candidates, _independent(candidates, rows))
+            entries = list(self._shown(steps, "path", " models", len(candidates)))
+            known = [_row(entry) for entry in entries]
+            table = {name: np.array([row[name] for row in known]) for name in known[0]}
+            path = Path(table, **self._scored(table, entries, rows, splits, truth, told))
         if not path["eligible"].any():
             told.append(NONE_ELIGIBLE)
         entry = entries[path.best]
