@@ -368,7 +368,9 @@ def refined(pursuit: Pursuit, on: Callable[[int, float], Likelihood]) -> Pursuit
     levels = new.ladder(starts[0].states, fit.point.noise, error)
     after = replace(pursuit, of=new, levels=levels, met={})
     for one, start in zip(ranked, starts, strict=True):
-        after.fit(one.support, start, levels[-1:] if pursuit.narrow else levels[-3:])
+        # At the noise of the best so far: what another fit was left with says nothing of its support on shorter steps.
+        noise = after.best.point.noise if after.met else start.noise
+        after.fit(one.support, replace(start, noise=noise), levels[-1:] if pursuit.narrow else levels[-3:])
     if not pursuit.narrow:
         after.search(thorough=of.noiseless(fit.point))
     return refined(after, on)
