@@ -342,11 +342,14 @@ def _grows(columns: Array, squares: Array, fitted: Array) -> float:
     these. Squares, and columns, are bounded, for which it holds far out. By a fit that took QQᵀ away errors became
     correlated by ρ, and their squares by ρ²: the variance is then at most Σᵢ zᵢ²(1 + Σⱼ ρᵢⱼ²)/Σ z² times as large.
     """
+    columns = columns[:, np.ptp(columns, axis=0) > np.sqrt(EPS)]  # not as where halves of the rows are 0 and 1
+    if columns.shape[1] == 0 or np.ptp(squares) <= np.sqrt(EPS):
+        return 1.0
     m, squares, left = squares.size, np.minimum(squares, LARGEST_ERROR**2), _left(fitted)
     z, s = columns - columns.mean(axis=0), squares - squares.mean()
     products = (fitted @ (fitted.T @ (fitted / left[:, None])) * fitted).sum(axis=1)  # Σⱼ (QQᵀ)ᵢⱼ²/(1 − hⱼ)
     correlated = (products - (1 - left) ** 2 / left) / left
-    variance = np.maximum((z**2 * (1 + correlated[:, None])).sum(axis=0) * (s @ s) / (m - 1), np.finfo(float).tiny)
+    variance = (z**2 * (1 + correlated[:, None])).sum(axis=0) * (s @ s) / (m - 1)
     skewness = (z**3).sum(axis=0) * (s**3).sum() * m / ((m - 1) * (m - 2)) / variance**1.5
     return float(min(1.0, stats.pearson3.sf(s @ z / np.sqrt(variance), skewness).min() * z.shape[1]))
 
