@@ -1,17 +1,19 @@
 """False terms and coverage of 95 % intervals where rows depend on each other or have errors of unequal size.
 
-``python -m benchmarks.dependence [--trials 60] [--seed 1000] [--jobs 1]`` fits SparseARD, with and without `rows=`, to
-series (errors and columns are autoregressions of order 1), to groups (errors and columns share a part within a group)
-and to rows with errors of unequal size, saves the means and prints them as Markdown. About an hour on one core.
-``--table`` prints the saved results.
+``python -m benchmarks.dependence [--trials 60] [--seed 1000] [--jobs 1] [--only KIND]`` fits SparseARD, with `rows=`
+and without, to series (errors and columns are autoregressions of order 1), to groups (errors and columns share a part
+within a group) and to rows with errors of unequal size, saves the means and prints them as Markdown. About an hour on
+one core, of which ``--only unequal`` takes ten minutes. ``--table`` prints the saved results.
 
 Three of the columns have coefficients of ±1; σ = 1. With errors of unequal size they have t = 10 or so, or there are
-none at all. A fit warns if it says that rows depend on each other, or that errors are of unequal size.
+none at all; where errors grow with the prediction, the sum of these three columns, all coefficients are positive. A fit
+warns if it says that rows depend on each other, or that errors are of unequal size.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,9 @@ GROUP_SIZE = 5
 UNEQUAL = (
     ("1 + x", "lognormal"),
     ("exp(0.7 x)", "normal"),
+    ("leverage", "lognormal"),
+    ("leverage", "squares"),
+    ("prediction", "lognormal"),
     ("t3", "lognormal"),
     ("t3", "dummies"),
     ("3 rows × 5", "3 rows × 10"),
@@ -44,6 +49,7 @@ UNEQUAL = (
     ("normal", "dummies"),
 )
 UNEQUAL_SHAPES = ((60, 5), (200, 20), (200, 100), (1000, 20))
+TITLES = {"series": "Series", "groups": "Groups", "unequal": "Errors of unequal size"}
 WARNINGS = (DependentRowsWarning, UnequalErrorsWarning)
 # Rows before a series begins, so that it is stationary: .9 to this power is 7e-10.
 BURN_IN = 200
@@ -68,6 +74,9 @@ def of_unequal_size(errors: str, columns: str, shape: tuple[int, int], rng: np.r
     X, e = rng.normal(size=shape), rng.standard_t(3, size=m) / np.sqrt(3) if errors == "t3" else rng.normal(size=m)
     if columns == "lognormal":
         X = np.exp(X)
+    elif columns == "squares":  # half of the columns, lognormal, and their squares
+        X[:, : d // 2] = np.exp(0.7 * X[:, : d // 2])
+        X[:, d // 2 : 2 * (d // 2)] = X[:, : d // 2] ** 2
     elif columns == "dummies":  # 2 to 5 % ones, two at least
         X = (np.argsort(np.argsort(X, axis=0), axis=0) < np.maximum(2, rng.uniform(0.02, 0.05, size=d) * m)).astype(
             float
@@ -76,9 +85,15 @@ def of_unequal_size(errors: str, columns: str, shape: tuple[int, int], rng: np.r
         X[:3] *= 10
     if errors == "3 rows × 5":
         e[:3] *= 5
-    sizes = {"1 + x": 1 + X[:, 0], "exp(0.7 x)": np.exp(0.7 * X[:, 0])}.get(errors)
-    if sizes is not None:
-        e *= sizes / np.sqrt(np.mean(sizes**2))
+    sizes = {
+        "1 + x": lambda: 1 + X[:, 0],
+        "exp(0.7 x)": lambda: np.exp(0.7 * X[:, 0]),
+        "leverage": lambda: np.linalg.norm((X - X.mean(axis=0)) / X.std(axis=0), axis=1),
+        "prediction": lambda: 1 + X[:, :TRUE_TERMS].sum(axis=1),
+    }
+    if errors in sizes:
+        size = sizes[errors]()
+        e *= size / np.sqrt(np.mean(size**2))
     return X, e
 
 
@@ -93,7 +108,8 @@ def one_trial(kind: str, of_errors: Any, of_columns: Any, shape: tuple[int, int]
         draw, size = autoregression if kind == "series" else in_groups, 1.0
         X, errors = draw(of_columns, shape, rng), draw(of_errors, shape[:1], rng)
         groups = np.arange(shape[0]) // GROUP_SIZE if kind == "groups" else None
-    coef[:n_true] = rng.choice([-1.0, 1.0], size=n_true) * size
+    signs = np.ones(n_true) if of_errors == "prediction" else rng.choice([-1.0, 1.0], size=n_true)
+    coef[:n_true] = signs * size
     found = []
     for false_terms in FALSE_TERMS[:1] if kind == "unequal" else FALSE_TERMS:
         for rows in ("independent", kind):
@@ -115,9 +131,10 @@ def designs() -> list[tuple[Any, ...]]:
     return made + [("unequal", *of, shape, k) for of in UNEQUAL for shape in UNEQUAL_SHAPES for k in (0, TRUE_TERMS)]
 
 
-def run(trials: int, seed: int, jobs: int) -> list[Record]:
-    """Run everything, saying how far it is. Trial t uses the seed `seed` + t."""
-    return [record for design in designs() for record in records_of(design, trials, seed, jobs)]
+def run(trials: int, seed: int, jobs: int, kinds: Sequence[str]) -> list[Record]:
+    """Run all designs of some kinds, saying how far it is. Trial t uses the seed `seed` + t."""
+    chosen = [design for design in designs() if design[0] in kinds]
+    return [record for design in chosen for record in records_of(design, trials, seed, jobs)]
 
 
 def records_of(design: tuple[Any, ...], trials: int, seed: int, jobs: int) -> list[Record]:
@@ -175,11 +192,10 @@ def report(results: dict[str, Any]) -> str:
         f"Means ± standard errors over {settings['trials']} draws from seed {settings['seed']} on. Made by "
         "`python -m benchmarks.dependence`."
     )
-    titles = {"series": "Series", "groups": "Groups", "unequal": "Errors of unequal size"}
     kinds = dict.fromkeys(record["kind"] for record in records)
-    parts = [f"## {titles[kind]}\n\n{table(records, kind)}" for kind in kinds]
+    parts = [f"## {TITLES[kind]}\n\n{table(records, kind)}" for kind in kinds]
     return "\n\n".join([first, *parts])
 
 
 if __name__ == "__main__":
-    trials_command(__doc__, RESULTS, 1000, run, report)
+    trials_command(__doc__, RESULTS, 1000, run, report, tuple(TITLES))

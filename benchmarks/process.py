@@ -132,10 +132,11 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def trials_command(description: str | None, out: Path, seed: int, run: Any, report: Any) -> None:
+def trials_command(description: str | None, out: Path, seed: int, run: Any, report: Any, kinds: Any = None) -> None:
     """Run trials as the command line asks, save and print them; or print what was saved.
 
-    `run(trials, seed, jobs)` returns the records, `report` the page of what is saved.
+    `run(trials, seed, jobs)` returns the records, `report` the page of what is saved. Where records are of several
+    `kinds`, those of one may be made anew: `run(trials, seed, jobs, kinds)`.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=60, help="draws of every design")
@@ -143,12 +144,25 @@ def trials_command(description: str | None, out: Path, seed: int, run: Any, repo
     parser.add_argument("--jobs", type=int, default=1, help="parallel processes")
     parser.add_argument("--out", type=Path, default=out)
     parser.add_argument("--table", action="store_true", help="print the saved results, run nothing")
+    if kinds:
+        parser.add_argument("--only", choices=kinds, help="make the records of this kind anew, keep the others")
     options = parser.parse_args()
     if options.trials < 2:
         parser.error("--trials must be at least 2: the standard error needs two.")
     if not options.table:
+        others = _records_kept(options) if kinds and options.only else []
         with threadpool_limits(1):
-            records = run(options.trials, options.seed, options.jobs)
+            which = [[options.only] if options.only else kinds] if kinds else []
+            records = run(options.trials, options.seed, options.jobs, *which)
         settings = {"trials": options.trials, "seed": options.seed, "machine": machine()}
-        save_json(options.out, {"settings": settings, "records": records})
+        save_json(options.out, {"settings": settings, "records": others + records})
     print(report(json.loads(options.out.read_text())))
+
+
+def _records_kept(options: argparse.Namespace) -> list[Record]:
+    """Return the saved records of other kinds, which must be of the same draws."""
+    saved = json.loads(options.out.read_text(encoding="utf-8"))
+    drawn = saved["settings"]["trials"], saved["settings"]["seed"]
+    if drawn != (options.trials, options.seed):
+        raise SystemExit(f"The saved records are of {drawn[0]} trials from seed {drawn[1]}: ask for the same.")
+    return [one for one in saved["records"] if one["kind"] != options.only]

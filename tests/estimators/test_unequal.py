@@ -106,6 +106,26 @@ def test_growing_errors_are_told_and_mended():
     assert not fitted(X, y, rows="unequal")[1]
 
 
+@pytest.mark.parametrize("kind", ["leverage", "prediction"])
+def test_errors_that_grow_with_all_columns_are_told_and_mended(kind):
+    """No single column shows them: sizes follow the distance of a row from the rest, or what is predicted."""
+    false, held, trials = 0, [], 10
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        X = rng.lognormal(size=(400, 12))
+        coef = np.repeat([0.5, 0.0], [3, 9])
+        size = np.linalg.norm(X - X.mean(axis=0), axis=1) if kind == "leverage" else X @ coef
+        y = X @ coef + 0.5 * size * rng.normal(size=400)
+        assert fitted(X, y)[1]
+        model, said = fitted(X, y, rows="unequal")
+        assert not said
+        false += int(model.support_[3:].sum())
+        low, high = model.credible_interval()[:3][model.support_[:3]].T
+        held += list((low <= 0.5) & (high >= 0.5))
+    assert false <= stats.poisson(1.6 * 0.3 * trials).ppf(0.999)
+    assert len(held) - sum(held) <= stats.binom(len(held), 0.1).ppf(0.999)
+
+
 def test_heavy_tails_are_told_where_columns_are_rare():
     rng = np.random.default_rng(0)
     rare, errors = (rng.random((400, 40)) < 0.03).astype(float), rng.standard_t(3, size=400)

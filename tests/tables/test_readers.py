@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import os
 import pickle
 import subprocess
@@ -350,6 +351,44 @@ def test_memory_stays_within_the_bound(tmp_path):
 
 
 # Tables as laboratories write them
+
+
+def test_gaps_in_time_end_a_series(tmp_path):
+    """By the column of dates or times, used or not; a shuffled table and uneven steps are told of."""
+    days = [f"2024-01-{day:02d}" for day in range(1, 29) if day not in (10, 11, 20)]
+
+    def read(dates):
+        path = tmp_path / "t.csv"
+        path.write_text("date,a,y\n" + "".join(f"{day},{j},{j % 3}\n" for j, day in enumerate(dates)), encoding="utf-8")
+        rows = open_rows(path, "y", columns=["a"])
+        rows.arrays()
+        return rows.groups(None, series=True), " ".join(rows.remarks)
+
+    groups, said = read(days)
+    assert [len(list(part)) for _, part in itertools.groupby(groups)] == [9, 8, 8]
+    assert "'date' has 2 gaps" in said
+    groups, said = read(days[::-1])
+    assert groups is None
+    assert "order of time" in said
+    groups, said = read([day for j, day in enumerate(days) if j % 5])
+    assert groups is None
+    assert "steps of 'date' are uneven" in said
+    assert read(days[:9]) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["2024-03-31T10:00+01:00", "2024-03-31T10:30"], "names its time zone and 2024-03-31T10:30 does not"),
+        (["0.0 s", "0.1 s"], "has a unit"),
+        (["12:00", "12:30"], "time of day without its date"),
+    ],
+)
+def test_times_that_cannot_be_told_say_why(tmp_path, cells, message):
+    path = tmp_path / "t.csv"
+    path.write_text("t,x\n" + "".join(f"{cell},1.5\n" for cell in cells), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_series(path, Choice("t"))
 
 
 def test_rows_left_out_end_a_series(tmp_path):

@@ -21,8 +21,9 @@ variances of the rows, and its tail is that of the χ² that has the skewness of
 variance v = Σ x²r²/(σ²Σ x²) and pass the cut z with probability 2Φ(−z/√v). Averaged over the columns this tells how
 many false terms errors of these sizes let in: many where large errors fall on the rows that decide over a column,
 because variance grows with it, because of single rows, or, over all ways to deal errors to rows, because of heavy
-tails. Sizes are said to be unequal where that is much more than was asked for, and normal errors of equal size would
-hardly ever grow as much with a column, or have as heavy tails.
+tails. Sizes are said to be unequal where that is much more than was asked for, or v of a kept column is large, and
+normal errors of equal size would hardly ever grow as much with a column, with the distance of a row from the mean of
+all columns or with what is predicted, or have as heavy tails.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from ardea.estimators.errors import (
     GroupErrors,
     SeriesErrors,
     UnequalErrors,
+    normal_scores,
 )
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.methods.task import Task, Wish, tasks_of
@@ -63,9 +65,10 @@ ALARM, WORTH_A_WORD, FEWEST_TESTED = 1e-3, 0.8, 20
 # Rows k apart count 0.3ᵏ in the test (measured: of 0.1, 0.3, 0.5, 0.7 and the columns' own correlations it finds most
 # series of 100 rows, since false terms imitate slow errors).
 NEIGHBOURS = 0.3
-# False terms, relative to those asked for, from which unequal sizes are worth a word, and shuffles of errors over the
-# rows for which they are counted: conventions.
-WORTH_FALSE_TERMS, SHUFFLES = 1.6, 20
+# False terms relative to those asked for, and the variance of a coefficient relative to that of equal sizes (95 %
+# intervals then hold 88 %), from which unequal sizes are worth a word; shuffles of errors over the rows for which false
+# terms are counted: conventions.
+WORTH_SIZES, SHUFFLES = 1.6, 20
 # Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
 # do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
 FEW_GROUPS = 40
@@ -262,20 +265,33 @@ def _tail(value: float, variance: float, squares: float, cubes: float) -> float:
 
 
 class Sizes(NamedTuple):
-    """What errors of unequal size do to columns that explain nothing."""
+    """What errors of unequal size do to columns that explain nothing, and to intervals."""
 
     excess: float  # how many times as many false terms as equal sizes would let in
     chance: float  # probability of as unequal sizes where errors are normal
     column: int  # the column that suffers most
     inflation: float  # v of this column
     carried: float  # so many rows have most of it, (Σ x²r²)²/Σ x⁴r⁴
+    of_kept: float  # the largest v of a column that was kept: intervals are √v times too narrow
+
+    @property
+    def harmful(self) -> bool:
+        """Whether sizes are unequal beyond doubt, and harm."""
+        return self.chance < ALARM and max(self.excess, self.of_kept) > WORTH_SIZES
 
 
-def unequal_sizes(columns: Array, errors: Array, fitted: Array, rate: float) -> Sizes:
+def unequal_sizes(
+    columns: Array,
+    errors: Array,
+    fitted: Array,
+    rate: float,
+    kept: Sequence[int] | Index = (),
+    predicted: Array | None = None,
+) -> Sizes:
     """Return how many times as many false terms errors of these sizes let in; see `harm_in_order`.
 
-    `rate` is the probability with which a column that explains nothing is to be kept. The fit took a share h of every
-    error away: errors are divided by √(1 − h).
+    `rate` is the probability with which a column that explains nothing is to be kept, `kept` says which columns were,
+    and `predicted` what they predict. The fit took a share h of every error away: errors are divided by √(1 − h).
 
     Examples
     --------
@@ -291,12 +307,14 @@ def unequal_sizes(columns: Array, errors: Array, fitted: Array, rate: float) -> 
         # What a term that was dropped does in straight lines is no error.
         fitted = np.linalg.qr(np.column_stack([fitted, columns]))[0]
         errors = errors - fitted @ (fitted.T @ errors)
-    left = np.maximum(1 - (fitted**2).sum(axis=1), 1 - MOST_TAKEN)
-    squares = errors**2 / left
+    squares = errors**2 / _left(fitted)
     squares /= squares.mean()
     shares = (columns - columns.mean(axis=0)) ** 2
     shares /= shares.mean(axis=0)
-    chance = min(2 * _grows(shares, squares), 2 * float(stats.kurtosistest(errors, alternative="greater").pvalue))
+    grows_with = [shares.mean(axis=1), *([] if predicted is None else [(predicted - predicted.mean()) ** 2])]
+    growth = (np.minimum(shares, LARGEST_ERROR**2), *(normal_scores(one[:, None]) for one in grows_with))
+    tails = float(stats.kurtosistest(errors, alternative="greater").pvalue)
+    chance = min(1.0, (len(growth) + 1) * min(tails, *(_grows(one, squares, fitted) for one in growth)))
     cut, rng = -special.ndtri(rate / 2), np.random.default_rng(0)
 
     def excess(v: Array) -> float:
@@ -307,22 +325,33 @@ def unequal_sizes(columns: Array, errors: Array, fitted: Array, rate: float) -> 
     column = int(np.argmax(v))
     carried = shares[:, column] * squares
     harm = max(excess(v), excess(others @ shares / errors.size))
-    return Sizes(harm, chance, column, float(v[column]), float(carried.sum() ** 2 / (carried @ carried)))
+    of_kept = float(v[np.asarray(kept, dtype=np.intp)].max(initial=0.0))
+    return Sizes(harm, chance, column, float(v[column]), float(carried.sum() ** 2 / (carried @ carried)), of_kept)
 
 
-def _grows(shares: Array, squares: Array) -> float:
-    """Return the chance of squared errors that grow as much with the square of any column where they are independent.
+def _left(fitted: Array) -> Array:
+    """Return the share 1 − h that a fit left of the variance of every error."""
+    return np.maximum(1 - (fitted**2).sum(axis=1), 1 - MOST_TAKEN)
 
-    Both are bounded. The sum of their products, of variance V and with terms of at most b, is above t with a
-    probability of at most exp(−t²/2/(V + bt/3)) (Bernstein), be a column as rare as it may.
+
+def _grows(columns: Array, squares: Array, fitted: Array) -> float:
+    """Return the chance of squared errors that grow as much with any of some columns where they are independent.
+
+    Over all ways to deal squares s to the rows, T = Σ zs of centred z and s has the mean 0, the variance
+    Σ z² Σ s²/(m − 1) and the third moment Σ z³ Σ s³ m/((m − 1)(m − 2)): its tail is that of the gamma distribution with
+    these. Squares, and columns, are bounded, for which it holds far out. By a fit that took QQᵀ away errors became
+    correlated by ρ, and their squares by ρ²: the variance is then at most Σᵢ zᵢ²(1 + Σⱼ ρᵢⱼ²)/Σ z² times as large.
     """
-    shares, squares = (np.minimum(one, LARGEST_ERROR**2) for one in (shares, squares))
-    shares, squares = shares - shares.mean(axis=0), squares - squares.mean()
-    variance = (shares**2).sum(axis=0) * squares.var()
-    largest = np.abs(shares).max(axis=0) * np.abs(squares).max()
-    t = np.maximum(squares @ shares, 0.0)
-    bounds = np.exp(-(t**2) / 2 / np.maximum(variance + largest * t / 3, np.finfo(float).tiny))
-    return float(min(1.0, bounds.min() * t.size))
+    columns = columns[:, np.ptp(columns, axis=0) > np.sqrt(EPS)]  # not as where halves of the rows are 0 and 1
+    if columns.shape[1] == 0 or np.ptp(squares) <= np.sqrt(EPS):
+        return 1.0
+    m, squares, left = squares.size, np.minimum(squares, LARGEST_ERROR**2), _left(fitted)
+    z, s = columns - columns.mean(axis=0), squares - squares.mean()
+    products = (fitted @ (fitted.T @ (fitted / left[:, None])) * fitted).sum(axis=1)  # Σⱼ (QQᵀ)ᵢⱼ²/(1 − hⱼ)
+    correlated = (products - (1 - left) ** 2 / left) / left
+    variance = (z**2 * (1 + correlated[:, None])).sum(axis=0) * (s @ s) / (m - 1)
+    skewness = (z**3).sum(axis=0) * (s**3).sum() * m / ((m - 1) * (m - 2)) / variance**1.5
+    return float(min(1.0, stats.pearson3.sf(s @ z / np.sqrt(variance), skewness).min() * z.shape[1]))
 
 
 def rows_advice(
@@ -349,8 +378,10 @@ def rows_advice(
             return effective, [*few, (_told(of, harm, kind, total, left), DependentRowsWarning)]
     once = after.distinct
     looked_at = after.columns[once], after.errors[once], after.fitted[once]
-    sizes = unequal_sizes(*looked_at, rate_for(DEFAULT_FALSE_TERMS, rows.n_columns))
-    if sizes.chance < ALARM and sizes.excess > WORTH_FALSE_TERMS:
+    kept = np.flatnonzero(np.isin(after.places, equation.kept.support))
+    rate, predicted = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns), after.predicted[once] if kept.size else None
+    sizes = unequal_sizes(*looked_at, rate, kept, predicted)
+    if sizes.harmful:
         name = equation.vocabulary.names[after.places[sizes.column]]
         return effective, [*few, (_told_of_sizes(sizes, name, kind), UnequalErrorsWarning)]
     return effective, few
@@ -362,6 +393,7 @@ class Sample(NamedTuple):
     columns: Array  # none of them constant
     places: Index  # which they are
     errors: Array
+    predicted: Array  # by the terms
     fitted: Array  # orthonormal columns that were fitted to the rows
     groups: Index | None
     ordered: bool  # whether the order of the rows may tell something
@@ -385,7 +417,8 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     y, constant = rows.Y[part, target], np.ones(columns.shape[0])
     if rows.whitened is not None:
         constant = rows.whitened.constant[part]
-    errors = y - kept @ equation.coefficients - (equation.intercept or 0.0) * constant
+    predicted = kept @ equation.coefficients
+    errors = y - predicted - (equation.intercept or 0.0) * constant
     new = np.append(True, (np.diff(columns, axis=0) != 0).any(axis=1) | (np.diff(y) != 0))
     index, steps = index[np.ptp(columns, axis=0) > 0], np.diff(y)
     columns = columns[:, np.ptp(columns, axis=0) > 0][new]
@@ -395,7 +428,9 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     # Fitted to more rows than are looked at, they took less from these.
     fitted = (_basis(np.column_stack([constant, kept])) * np.sqrt(y.size / rows.Y.shape[0]))[new]
     groups = None if rows.groups is None else rows.groups[part][new]
-    return Sample(columns, index, errors, fitted, groups, not (np.all(steps >= 0) or np.all(steps <= 0)))
+    return Sample(
+        columns, index, errors, predicted[new], fitted, groups, not (np.all(steps >= 0) or np.all(steps <= 0))
+    )
 
 
 def _harms(sample: Sample) -> dict[str, Harm]:
@@ -456,10 +491,11 @@ def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
     """Return a warning with what to do."""
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
+    more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
+    harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."
     return (
         f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
-        f"{sizes.inflation:.2g} times the mean, and about {max(sizes.carried, 1.0):.0f} rows carry it. About "
-        f"{sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals are too narrow. "
+        f"{sizes.inflation:.2g} times the mean, and about {max(sizes.carried, 1.0):.0f} rows carry it. {harm} "
         f"{do} logarithms of what varies over orders of magnitude; look at the largest residuals (plot_residuals()), "
         "and mend or drop rows that are wrong. (docs/warnings/unequal_errors)"
     )

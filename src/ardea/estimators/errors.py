@@ -12,7 +12,8 @@ Rows of unequal size are independent: V is diagonal, with the square roots h. Tw
    Least squares on y* is the Huber regression, and its variance for errors of like size the asymptotic one,
    E ψ²/(E ψ′)². In a column x with no part in y, the sum Σ xψ(u) has, for symmetric errors of whatever sizes, a
    variance of at most k²Σ x²: no few rows can make it significant.
-2) *Sizes.* ln h is a sum of broken lines in the normal scores z of the columns: z, |z|, max(z, 0), min(z, 0). For a
+2) *Sizes.* ln h is a sum of broken lines in normal scores z: z, |z|, max(z, 0), min(z, 0), of the columns, of the
+   distance of a row from their means (errors that grow with leverage), and of f (errors that grow with y). For a
    lognormal column z is its logarithm, and h a power of it. Lines enter one by one, the one whose correlation with
    ρ(u) = min(u², c²) is most significant; their coefficients solve Σ z(ρ(u) − E ρ) = 0.
 
@@ -277,7 +278,7 @@ def _restricted(errors: Errors, flat: Array, y: Array, weight: Array | None = No
 class UnequalErrors(Errors):
     """Independent errors of unequal size: V = diag(h²), and y less what is drawn in."""
 
-    lines: Array  # broken lines in the normal scores of the columns, centred
+    lines: Array  # broken lines in the normal scores of the columns and of the distances of rows, centred
     size: Array  # h, of mean square one
     excess: Array  # y − y*, in units of the largest |y|
     sizes_learned: bool = False
@@ -289,10 +290,8 @@ class UnequalErrors(Errors):
         m, d = rows.X.shape
         require(8 * 12 * m * d, f"{m} rows and {d} columns of errors of unequal size")
         X = dense(rows.X)
-        scores = special.ndtri((stats.rankdata(X, axis=0) - 0.5) / m)
-        lines = np.hstack([scores, np.abs(scores), np.maximum(scores, 0.0), np.minimum(scores, 0.0)])
-        lines -= lines.mean(axis=0)
-        return cls(lines[:, np.tile(np.ptp(X, axis=0) > 0, 4)], np.ones(m), np.zeros(m))
+        X = X[:, np.ptp(X, axis=0) > 0]
+        return cls(_broken_lines(np.column_stack([X, _distances(X)])), np.ones(m), np.zeros(m))
 
     @property
     def independent(self) -> bool:
@@ -327,13 +326,33 @@ class UnequalErrors(Errors):
             fitted, scale, taken = _huber(found.whitened(flat), found.whitened(y))
             if scale > EPS:
                 errors = (y - fitted * found.size) / np.sqrt(1 - taken)
-                found = replace(found, size=_sizes(self.lines, errors / scale))
+                lines = np.hstack([self.lines, _broken_lines((fitted * found.size)[:, None])])
+                found = replace(found, size=_sizes(lines, errors / scale))
         fitted, scale, _ = _huber(found.whitened(flat), found.whitened(y))
         if scale <= EPS:  # most rows are fitted exactly
             return replace(found, size=np.ones(y.size))
         u = (found.whitened(y) - fitted) / scale
         drawn = np.clip(u, -DRAWN_IN, DRAWN_IN) / np.mean(np.abs(u) < DRAWN_IN)
         return replace(found, excess=(u - drawn) * scale * found.size)
+
+
+def _distances(X: Array) -> Array:
+    """Return how far every row is from the mean, in deviations of the columns: the mean of their squares."""
+    Z = X / np.abs(X).max(axis=0)
+    Z -= Z.mean(axis=0)
+    return np.asarray((Z**2 / (Z**2).mean(axis=0)).mean(axis=1))
+
+
+def normal_scores(X: Array) -> Array:
+    """Return columns as they would be if they were normal: their ranks, as quantiles of a normal distribution."""
+    return np.asarray(special.ndtri((stats.rankdata(X, axis=0) - 0.5) / X.shape[0]))
+
+
+def _broken_lines(X: Array) -> Array:
+    """Return z, |z|, max(z, 0) and min(z, 0) of the normal scores z of columns, centred."""
+    scores = normal_scores(X)
+    lines = np.hstack([scores, np.abs(scores), np.maximum(scores, 0.0), np.minimum(scores, 0.0)])
+    return np.asarray(lines - lines.mean(axis=0))
 
 
 def _huber(flat: Array, y: Array) -> tuple[Array, float, Array]:

@@ -285,12 +285,16 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
 
 
 def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:
-    """Refuse LazyFrames of polars, which hold no rows yet, and frames in which a name stands for several columns."""
+    """Refuse LazyFrames of polars, which hold no rows yet, records, and frames of no column or several of one name."""
     for name, data in {"X": X, **others}.items():
         kind = type(data)
         if kind.__name__ == "LazyFrame" and kind.__module__.partition(".")[0] == "polars":
             raise ValueError(f"{name} is a polars LazyFrame, a query that has not run yet. Pass {name}.collect().")
+        if getattr(getattr(data, "dtype", None), "names", None):
+            raise ValueError(f"{name} is an array of records. Pass pd.DataFrame({name}), or an array of numbers.")
     columns: Any = getattr(X, "columns", None)
+    if isinstance(getattr(X, "shape", None), tuple) and columns is not None and X.shape[1] == 0:
+        raise ValueError("X has no columns: there is nothing to explain y with. Was everything filtered out?")
     if getattr(columns, "is_unique", None) is not False:  # polars has no such names; what Dask delays has no answer
         return
     repeated = [str(name) for name, count in Counter(columns).items() if count > 1]

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
+from ardea.names import counted
 from ardea.tables.columns import FEW, Columns, looks_like_dates, texts_of
 from ardea.tables.reading import Header, open_table
+from ardea.tables.series import names_time, times_of
 from ardea.tables.table import (
     BYTES_PER_NUMBER,
     BYTES_PER_TEXT,
@@ -33,6 +35,9 @@ LARGEST_BLOCK = 64 * 2**20
 LEAST_ROWS = 256
 # Tables of more cells are not read once more to count the texts in empty cells (a convention: a second).
 MOST_CELLS = 10**6
+# Steps of time so many times the median are gaps; where more than this share of the steps are, they are uneven instead:
+# conventions.
+GAP, MOST_GAPS = 1.5, 0.1
 Missing = Literal["refuse", "drop"]
 
 
@@ -221,19 +226,57 @@ class Rows:
     def groups(self, column: str | None, series: bool) -> NDArray[Any] | None:
         """Return the labels of groups, or of several series, for an estimator's `fit`; None where there is one series.
 
-        Rows beside those left out are no neighbours: with gaps, every stretch is a series of its own.
+        Rows beside those left out are no neighbours, nor are those between which time jumps: with gaps, every stretch
+        is a series of its own.
         """
         labels = None if column is None else self.labels(column)
-        gap = self._is_left_out if series and self.n_left_out and self.fits else np.zeros(0, dtype=bool)
-        if not gap.any():
+        if not (series and self.fits):
             return labels
-        every = np.zeros(gap.size) if column is None else self._all_labels(column)
+        left_out = self._is_left_out
+        every = np.zeros(left_out.size) if column is None else self._all_labels(column)
+        jump = self._jumps(every)
+        if left_out.any():
+            self._noticed.append("a row left out ends a series: what comes after it is taken as another one")
+        if not (left_out | jump).any():
+            return labels
         before, found = Counter[Any](), []
-        for label, is_gap in zip(every, gap, strict=True):
-            before[label] += int(is_gap)
+        for label, new in zip(every, left_out | jump, strict=True):
+            before[label] += int(new)
             found.append(f"{label}, {before[label]}")
-        self._noticed.append("a row left out ends a series: what comes after it is taken as another one")
-        return np.array(found, dtype=object)[~gap]
+        return np.array(found, dtype=object)[~left_out]
+
+    def _jumps(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return the rows before which time jumps, by the first column with a name for times; say what was found."""
+        jump = np.zeros(labels.size, dtype=bool)
+        name = next(filter(names_time, self.table.names), None)
+        times = None if name is None or self.table.once else self._times(name)
+        if times is None or times.size != labels.size:
+            return jump
+        groups = [np.flatnonzero(labels == one) for one in dict.fromkeys(labels.tolist())]
+        steps = np.concatenate([np.diff(times[rows]) for rows in groups]).astype(float)
+        after = np.concatenate([rows[1:] for rows in groups])
+        if not np.all(steps > 0):
+            if times.dtype.kind == "M":
+                self._noticed.append(f"rows of a series must be in the order of time, and by {name!r} they are not")
+            return jump
+        large = steps > GAP * np.median(steps) if steps.size else np.zeros(0, dtype=bool)
+        if large.sum() > MOST_GAPS * steps.size:
+            self._noticed.append(f"the steps of {name!r} are uneven, while those of a series are taken to be even")
+        elif large.any():
+            jump[after[large]] = True
+            gaps = counted(int(large.sum()), "gap")
+            self._noticed.append(f"{name!r} has {gaps}: what comes after a gap is taken as another series")
+        return jump
+
+    def _times(self, name: str) -> Array | None:
+        """Return a column as times, None where some cell is none."""
+        import pandas as pd
+
+        column = pd.concat(list(self.table.frames(self.rows_per_block, [name])), ignore_index=True)
+        try:
+            return np.asarray(times_of(self.table, [(0, column)], name)[0][0])
+        except ValueError:
+            return None
 
     @property
     def _is_left_out(self) -> NDArray[np.bool_]:

@@ -24,6 +24,8 @@ MOST_SHOWN = 3
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 # Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
 EVEN = 1e-3
+# The end of a time that names its zone.
+ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
@@ -95,7 +97,7 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
     columns = Columns(table, [*states, *inputs], categorical=())
     numbers = columns.read([(first, frame[[*states, *inputs]]) for first, frame in pieces])
-    times, said = ([None] * len(pieces), []) if time is None else _times(table, pieces, time)
+    times, said = ([None] * len(pieces), []) if time is None else times_of(table, pieces, time)
     if label is not None:
         numbers, times = _grouped(pieces[0][1][label], table, numbers[0], times[0])
     x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
@@ -144,7 +146,7 @@ def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int,
     return ([(0, pd.concat(frames, ignore_index=True))] if whole else kept), whole
 
 
-def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
+def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
     """Return a column as times: numbers, or dates; and what was inferred."""
     columns = [frame[name] for _, frame in pieces]
     found, order = _by_order(table, columns, name)
@@ -152,7 +154,7 @@ def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list
         return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
     found = [_as_times(column, table) for column in columns]
     bad = [
-        (first + row, name, f"{str(column.iloc[row])!r} is neither a number nor {A_DATE}")
+        (first + row, name, _no_time(str(column.iloc[row])))
         for (first, _), column, times in zip(pieces, columns, found, strict=True)
         for row in np.flatnonzero(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times)).tolist()
     ]
@@ -161,6 +163,17 @@ def _times(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list
         raise TableError(table.path, [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])])
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
     return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
+
+
+def _no_time(cell: str) -> str:
+    """Return why a cell is no time, with what to do."""
+    if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?", cell):
+        return f"{cell!r} is a time of day without its date: write {A_DATE}, or a number of seconds"
+    if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
+        return f"{cell!r} has a unit: write the number alone"
+    if re.fullmatch(r"[-+]?\d*,\d+", cell):
+        return f"{cell!r} has a decimal comma: write a point, or say that all numbers have one with --decimal ,"
+    return f"{cell!r} is neither a number nor {A_DATE}"
 
 
 def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], str]:
@@ -201,9 +214,28 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
         return numbers if dates is None else dates
     codes, texts = texts_of(column, table.empty)
     dates = as_dates([*texts, ""])[codes]
+    zoned = [bool(ZONED.fullmatch(text)) for text in texts]
+    if any(zoned) and not all(zoned) and not np.isnat(dates).any():
+        with_zone, without = texts[zoned.index(True)], texts[zoned.index(False)]
+        raise ValueError(
+            f"{table.path}, column {column.name!r}: {with_zone} names its time zone and {without} does not, so that "
+            "their distance is not known. Write all times with a zone, or all without."
+        )
     return (
         dates if np.isnat(dates).sum() <= len(dates) / 2 else as_numbers(column, table.decimal or ".", table.empty)[0]
     )
+
+
+def names_time(name: str) -> bool:
+    """Whether a column is called as times are.
+
+    Examples
+    --------
+    >>> names_time("Date (UTC)"), names_time("temperature")
+    (True, False)
+    """
+    words = re.findall(r"[a-z]+", name.lower())
+    return bool(words and TIME_NAMES.fullmatch(words[0]))
 
 
 def _clocks(states: list[str], x: Array) -> Iterator[str]:
@@ -212,8 +244,7 @@ def _clocks(states: list[str], x: Array) -> Iterator[str]:
         steps = np.diff(values)
         if steps.size < 2 or not np.all(steps > 0):
             continue
-        words = re.findall(r"[a-z]+", name.lower())
-        if np.ptp(steps) <= EVEN * steps.mean() or (words and TIME_NAMES.fullmatch(words[0])):
+        if np.ptp(steps) <= EVEN * steps.mean() or names_time(name):
             yield f"column {name!r} rises strictly: did you mean --time {name!r}?"
 
 
