@@ -11,9 +11,19 @@ from itertools import product
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.integrate import solve_ivp
 from scipy.interpolate import make_interp_spline
 
-from ardea.dynamics import AmbiguityWarning, Discovery, MisfitWarning, search, systems
+from ardea.dynamics import (
+    AmbiguityWarning,
+    Custom,
+    Discovery,
+    Fourier,
+    MisfitWarning,
+    Polynomials,
+    search,
+    systems,
+)
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance
 from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
@@ -835,6 +845,62 @@ def test_a_search_that_is_stopped_is_told(monkeypatch):
     t, u = system.noisy(0.01, 0)
     _, told = warned_of(AmbiguityWarning, FieldTerms(1, 4), x=u, t=t, space=system.space)
     assert any("was stopped after 5 fits" in one for one in told)
+
+
+# Functions of fields
+
+
+def varied_field(noise, seed=0):
+    """u_t = .3 u_xx − .5/u + .2 cos(2πx/L) u_x, from a start that is positive."""
+    x, t = 10 * np.arange(96) / 96, np.linspace(0, 2, 80)
+    angle, waves = 2 * np.pi * x / 10, 2j * np.pi / 10 * np.arange(49)
+
+    def slope(_, u):
+        bent, slanted = (np.fft.irfft(waves**q * np.fft.rfft(u), 96) for q in (2, 1))
+        return 0.3 * bent - 0.5 / u + 0.2 * np.cos(angle) * slanted
+
+    start = 2.5 + 0.8 * np.cos(angle) + 0.5 * np.sin(2 * angle)
+    u = solve_ivp(slope, (0, 2), start, t_eval=t, method="LSODA", rtol=1e-8, atol=1e-9).y
+    return u + noise * u.std() * np.random.default_rng(seed).normal(size=u.shape), t, x, np.cos(angle)
+
+
+def test_functions_of_fields_and_coefficients_that_vary():
+    u, t, x, speed = varied_field(0.02)
+    library = FieldTerms(2, 2) + Custom([lambda u: 1 / u], ["1/{}"])
+    model = Discovery(library).fit(u, t, space=(x,), known_fields={"c": speed})
+    equation = model.equations_[0]
+    assert sorted(equation.terms) == ["1/u", "c u_x", "u_xx"]
+    true = {"1/u": -0.5, "c u_x": 0.2, "u_xx": 0.3}
+    z = [(c - true[term]) / s for term, c, s in zip(equation.terms, equation.coefficients, equation.std, strict=True)]
+    assert np.max(np.abs(z)) < 4
+    assert model.get_feature_names()[-2:] == ["1/u", "1/c"]
+
+
+def test_functions_add_from_either_side_and_repeat_nothing():
+    left, right = FieldTerms(2, 1) + Fourier(1), Fourier(1) + FieldTerms(2, 1)
+    assert left == right
+    assert (FieldTerms(2, 1) + Polynomials(2)).names() == FieldTerms(2, 1).names()
+    assert left.n_terms() == FieldTerms(2, 1).n_terms() + 2 <= left.n_listed(1, 1)
+    both = left + Custom([np.exp])
+    assert both.names()[-3:] == ["sin(u)", "cos(u)", "exp(u)"]
+    values = both.evaluate([np.array([0.5, 1.0])], lambda field, orders: np.zeros(2))
+    np.testing.assert_allclose(values[:, -1], np.exp([0.5, 1.0]))
+
+
+def test_candidates_that_are_zero_or_not_finite_are_left_out_and_named():
+    """A field that does not depend on y has no derivatives along it, and 1/u has a pole where u is zero."""
+    x, y, t = np.linspace(0, 20, 60), np.linspace(0, 1, 30), np.linspace(0, 4, 50)
+    u = sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
+    u[20, 30] = 0.0
+    field = np.repeat(u[:, None], 30, axis=1)
+    library = FieldTerms(0, 2) + Custom([lambda u: np.where(np.abs(u) < 1e-2, np.inf, u)], ["pole({})"])
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        model = Discovery(library).fit(field, t, space=(x, y))
+    told = " ".join(str(one.message) for one in raised)
+    assert "candidate u_yy is zero up to rounding" in told
+    assert "candidate pole(u) is not finite" in told
+    assert set(model.equations_[0].terms) <= {"1", "u_x", "u_xx"}
 
 
 # Gaps

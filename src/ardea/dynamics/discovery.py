@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
-from ardea.dynamics.field_equation import field_equations
+from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.fields import FieldWishes, read_fields, told_of
+from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about

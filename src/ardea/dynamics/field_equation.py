@@ -36,6 +36,7 @@ from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain
 from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, Windows
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
+from ardea.dynamics.series import far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
 from ardea.names import check_candidates
 
@@ -53,6 +54,8 @@ BELOW_NOISE = 0.25
 # Derived: with so many samples per radius the sum of a product of two bumps, a Gaussian of a deviation of .18 radii, is
 # right to 1e-6. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
 TIMES_PER_RADIUS = 5
+# Derived: some thousand roundings of 1e-16, of splines and sums.
+ROUNDING = 1e-12
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
 TRUNCATION = 1e-5
 
@@ -80,6 +83,29 @@ def columns_of(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> Array:
             for column, coefficient in members:
                 columns[:, column] += coefficient * tested
     return columns
+
+
+def empty_terms(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> tuple[list[int], list[int]]:
+    """Return the terms that are not finite somewhere, and those that are zero up to rounding.
+
+    A column Σ c ⟨∂^α φ, m⟩ is at most Σ |c| max|m| Σ|∂^α φ|, and the sums have errors of some roundings of that.
+    """
+    largest: dict[FieldTerm, float] = {}
+    for monomial in {monomial for form in forms for _, monomial in form}:
+        largest[monomial] = float(np.max(np.abs(jets.monomial(monomial))))
+    lost = [i for i, form in enumerate(forms) if not all(np.isfinite(largest[m]) for _, m in form)]
+    usable = [{} if i in lost else form for i, form in enumerate(forms)]
+    bounds = [
+        sum(
+            abs(c)
+            * largest[m]
+            * prod(float(np.abs(axis.shapes[q]).sum()) for axis, q in zip(windows.axes, (*orders, 0), strict=True))
+            for (orders, m), c in form.items()
+        )
+        for form in usable
+    ]
+    sizes = np.max(np.abs(columns_of(windows, usable, jets)), axis=0)
+    return lost, [i for i, bound in enumerate(bounds) if sizes[i] <= ROUNDING * bound and i not in lost]
 
 
 class NoiseCovariance:
@@ -180,12 +206,15 @@ class NoiseCovariance:
 
 
 class FieldRun:
-    """The rows of ∂_t^m u_g over all test functions of one run, `n_rows` of them, whitened at a fit."""
+    """The rows of ∂_t^m u_g over all test functions of one run, `n_rows` of them, whitened at a fit.
 
-    def __init__(self, data: Fields, terms: Sequence[FieldTerm], field: int, order: int) -> None:
+    Columns of terms that are None are zero.
+    """
+
+    def __init__(self, data: Fields, terms: Sequence[FieldTerm | None], field: int, order: int) -> None:
         self.data, self.field, self.order, self.n_rows = data, field, order, data.windows.n_functions
-        self._forms = [weak_form(term, len(data.space)) for term in terms]
-        self._weights = [noise_weights(term) for term in terms]
+        self._forms = [{} if term is None else weak_form(term, len(data.space)) for term in terms]
+        self._weights = [{} if term is None else noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
         jets = data.jets()
         self._columns = columns_of(data.windows, self._forms, jets)
@@ -308,10 +337,24 @@ class FieldEquation(EquationRows):
                 f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
             )
         self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
-        self.runs = [FieldRun(data, self._terms, field, order) for data in runs]
+        kept: list[FieldTerm | None] = list(self._terms)
+        for i, reason in self._left_out(runs[0]).items():
+            kept[i], self.told = None, (*self.told, reason)
+        self.runs = [FieldRun(data, kept, field, order) for data in runs]
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation, self.hint = float(max(data.excitation[field] for data in runs)), runs[0].hint
+
+    def _left_out(self, data: Fields) -> dict[int, str]:
+        """Return the terms that cannot be candidates, and what is said of them."""
+        forms = [weak_form(term, len(data.space)) for term in self._terms]
+        lost, zero = empty_terms(data.windows, forms, data.jets())
+        reasons = dict.fromkeys(lost, "is not finite on the whole grid") | dict.fromkeys(zero, "is zero up to rounding")
+        return {
+            i: f"The candidate {self._terms[i].name(data.names, data.axes)} {why} and was left out "
+            "(docs/warnings/ambiguity)."
+            for i, why in reasons.items()
+        }
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
@@ -367,6 +410,19 @@ def field_equations(
     model = FieldModel(library, data.names, data.axes, zeros, data.space, reach, solved, data.n_known, order)
     check_candidates(model.vocabulary.names)
     return model, [FieldEquation(runs, library, field, order) for field in chosen]
+
+
+def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
+    """Return what is to be said of fields: of wide gaps, and, where models tie, of powers that look alike."""
+    used, every = sum(one.windows.n_functions for one in runs), sum(prod(one.windows.lattice) for one in runs)
+    gaps = (
+        f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch them "
+        "and were left out (docs/warnings/ambiguity)."
+    )
+    first = runs[0]
+    moving = [True] * first.n_measured
+    far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
+    return [gaps] * (used < every), far
 
 
 def _flat(matrices: Array) -> Array:

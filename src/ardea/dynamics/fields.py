@@ -25,8 +25,8 @@ from ardea.core.problem import Array
 from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, along_axis, bend_of, outer
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.gaps import LARGEST_UNKNOWN, filled
-from ardea.dynamics.series import Clock, as_numbers, far_from_zero
-from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.dynamics.series import Clock, as_numbers
+from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet, Orders
 from ardea.names import counted
 
 # Convention: the test function that trajectories have too.
@@ -83,11 +83,16 @@ class AxisWindows:
 
     @cached_property
     def shapes(self) -> list[Array]:
-        """φ and its derivatives up to the highest order at the samples of a window; φ has unit norm."""
+        """φ and its derivatives up to the highest order at the samples of a window; φ has unit norm.
+
+        Sums of derivatives over few samples are not zero (5e-5 of the sum of absolute values for the fourth one and ten
+        samples per radius), and a field far from zero would feel it: a multiple of φ is taken off, so that they are.
+        """
         place = np.arange(-self.radius, self.radius + 1) / self.radius
         bump = np.polynomial.Polynomial([1.0, 0.0, -1.0]) ** POWER
         size, length = np.linalg.norm(bump(place)), self.radius * self.step
-        return [np.asarray(bump.deriv(q)(place) / (size * length**q)) for q in range(HIGHEST_ORDER + 1)]
+        first, *others = [bump.deriv(q)(place) / (size * length**q) for q in range(HIGHEST_ORDER + 1)]
+        return [first, *(shape - first * (shape.sum() / first.sum()) for shape in others)]
 
     @cached_property
     def matrices(self) -> list[Array]:
@@ -199,12 +204,16 @@ class Jets:
 
     def __init__(self, jet: Callable[[Jet], Array]) -> None:
         self._jet = jet
-        self._values: dict[tuple[Jet, int], Array] = {}
+        self._values: dict[tuple[Any, int], Array] = {}
 
-    def __call__(self, jet: Jet, power: int = 1) -> Array:
-        """Return a power of a jet."""
+    def __call__(self, jet: Jet | FunctionOfFields, power: int = 1) -> Array:
+        """Return a power of a jet or of a function."""
         if (jet, power) not in self._values:
-            self._values[jet, power] = self._jet(jet) if power == 1 else self(jet, power - 1) * self(jet)
+            if power > 1:
+                values = self(jet, power - 1) * self(jet)
+            else:
+                values = jet.values(self) if isinstance(jet, FunctionOfFields) else self._jet(jet)
+            self._values[jet, power] = values
         return self._values[jet, power]
 
     def monomial(self, monomial: FieldTerm) -> Array | float:
@@ -252,6 +261,7 @@ class Fields:
         self.n_measured, self.n_known = len(fields), len(known or {})
         fields += [_known_field(name, one, tuple(map(len, points))) for name, one in (known or {}).items()]
         self.names = _different([*self.names, *(known or {})], len(fields), "fields, the known ones too,")
+        _different([*self.names, *self.axes, "t"], len(fields) + len(points), "fields and axes")
         _check_values(fields, self.names)
         self.space, self.n_fields = tuple(points[:-1]), len(fields)
         self.reach, self.middle = (
@@ -318,19 +328,6 @@ class Fields:
             return base - self.errors[index].derivative(errors[index], orders) if index in errors else base
 
         return Jets(corrected)
-
-
-def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
-    """Return what is to be said of fields: of wide gaps, and, where models tie, of powers that look alike."""
-    used, every = sum(one.windows.n_functions for one in runs), sum(prod(one.windows.lattice) for one in runs)
-    gaps = (
-        f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch them "
-        "and were left out (docs/warnings/ambiguity)."
-    )
-    first = runs[0]
-    moving = [True] * first.n_measured
-    far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
-    return [gaps] * (used < every), far
 
 
 @dataclass(frozen=True)
