@@ -20,11 +20,13 @@ from ardea.dynamics.simulation import checked_times
 ALL_ODES: dict[str, Callable[[], Any]] = {}
 ALL_MAPS: dict[str, Callable[[], Any]] = {}
 ALL_PDES: dict[str, Callable[[], Any]] = {}
+ALL_FIELDS: dict[str, Callable[[], Any]] = {}
 # Where systems are listed, and how the left-hand sides of their equations are written.
 LISTS: dict[str, tuple[dict[str, Any], str]] = {
     "ode": (ALL_ODES, "{}'"),
     "map": (ALL_MAPS, "{} after one step"),
     "pde": (ALL_PDES, "{}_t"),
+    "field": (ALL_FIELDS, "{}_t"),
 }
 
 
@@ -34,7 +36,7 @@ class System(ABC):
 
     Attributes
     ----------
-    kind : {"ode", "map", "pde"}
+    kind : {"ode", "map", "pde", "field"}
         What the equations mean: a derivative, the next value, or a derivative of a field.
     name : str
         Name of the factory.
@@ -52,7 +54,7 @@ class System(ABC):
         A library that holds the true terms.
     """
 
-    kind: Literal["ode", "map", "pde"]
+    kind: Literal["ode", "map", "pde", "field"]
     name: str
     feature_names: tuple[str, ...]
     true_terms: tuple[Mapping[str, float], ...]
