@@ -32,8 +32,8 @@ SPLINE_GROWTH = 1.25
 # Measured on the fields of `ardea.dynamics.systems`: as many splines as cross-validation takes oversmooth, three times
 # as many break the quadrature of the weak form.
 SPLINES_PER_GCV = 2.0
-# Convention: the most splines as a share of the points, in space and in time.
-SPACE_CAP, TIME_CAP = 0.5, 0.7
+# Convention: the most splines as a share of the points.
+SPLINE_CAP = 0.7
 
 
 @lru_cache(maxsize=256)
@@ -223,7 +223,7 @@ class SplineSmoother:
         points: Array,
         axis: int = 0,
         *,
-        cap: float = TIME_CAP,
+        cap: float = SPLINE_CAP,
         factor: float = SPLINES_PER_GCV,
         least: int = SPLINE_DEGREE + 1,
         at: Array | None = None,
@@ -324,11 +324,6 @@ def bend_of(curve: Array) -> int:
 # Fields
 
 
-def spline_caps(n_axes: int) -> list[float]:
-    """Return the largest number of splines along every axis as a share of its points."""
-    return [SPACE_CAP] * (n_axes - 1) + [TIME_CAP]
-
-
 @dataclass(frozen=True, eq=False)
 class TensorSplines:
     """Products of splines along every axis, space first, then time: one smoother per axis."""
@@ -336,28 +331,39 @@ class TensorSplines:
     smoothers: list[SplineSmoother]
 
     @classmethod
-    def fit(cls, values: Array, points: Sequence[Array], grid: Sequence[Array | None], least: int) -> TensorSplines:
-        """Choose the number of splines along every axis, at least so many; `grid` says where values are wanted."""
-        axes = enumerate(zip(points, grid, spline_caps(len(points)), strict=True))
-        return cls(
-            [SplineSmoother.fit(values, where, axis, cap=cap, least=least, at=at) for axis, (where, at, cap) in axes]
-        )
+    def fit(
+        cls,
+        values: Array,
+        points: Sequence[Array],
+        grid: Sequence[Array | None],
+        least: int,
+        seen: NDArray[np.bool_] | None = None,
+    ) -> TensorSplines:
+        """Choose the number of splines along every axis, at least so many; `grid` says where values are wanted.
+
+        Where not all values were `seen`, the lines along an axis with the fewest that were not decide.
+        """
+        smoothers = []
+        for axis, (where, at) in enumerate(zip(points, grid, strict=True)):
+            lines, share = _fullest(values, seen, axis)
+            smoothers.append(SplineSmoother.fit(lines, where, cap=SPLINE_CAP * share, least=least, at=at))
+        return cls(smoothers)
 
     def noise(self, values: Array, coefficients: Array) -> float:
         """Return s, s² = ‖u − û‖²/(N − Π k): what the splines leave, per degree of freedom."""
         left = values.size - prod(smoother.n_basis for smoother in self.smoothers)
-        smooth = _on_axes([smoother.basis for smoother in self.smoothers], coefficients)
+        smooth = on_axes([smoother.basis for smoother in self.smoothers], coefficients)
         return float(np.linalg.norm(values - smooth) / np.sqrt(left))
 
     def coefficients(self, values: Array) -> Array:
         """Return the projection of values on the splines as coefficients."""
-        return _on_axes([smoother.basis.T for smoother in self.smoothers], values)
+        return on_axes([smoother.basis.T for smoother in self.smoothers], values)
 
     def derivative(self, coefficients: Array, orders: Sequence[int], factors: Sequence[int] | None = None) -> Array:
         """Return a space derivative, at every d-th point where factors are given."""
         bases = [smoother.derivative_basis(order) for smoother, order in zip(self.smoothers, (*orders, 0), strict=True)]
         thinned = bases if factors is None else [basis[::d] for basis, d in zip(bases, factors, strict=True)]
-        return _on_axes(thinned, coefficients)
+        return on_axes(thinned, coefficients)
 
     def thinned(self, factors: Sequence[int]) -> TensorSplines:
         """Return splines at every d-th point: at most as many as here, and as those points carry."""
@@ -365,10 +371,38 @@ class TensorSplines:
         points = [where[::factor] for where, factor in zip(grid, factors, strict=True)]
         return TensorSplines(
             [
-                SplineSmoother(where, min(smoother.n_basis, int(cap * len(where))))
-                for smoother, where, cap in zip(self.smoothers, points, spline_caps(len(points)), strict=True)
+                SplineSmoother(where, min(smoother.n_basis, int(SPLINE_CAP * len(where))))
+                for smoother, where in zip(self.smoothers, points, strict=True)
             ]
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedField:
+    """Splines of a field and their coefficients, its noise s, where it is known, and the share ρ of samples there."""
+
+    splines: TensorSplines
+    coefficients: Array
+    noise: float
+    known: NDArray[np.bool_] | None = None  # None: everywhere
+    density: float = 1.0
+
+    @classmethod
+    def of(cls, values: Array, points: Sequence[Array], grid: Sequence[Array | None], least: int) -> SmoothedField:
+        """Return a field without gaps smoothed by splines, at least so many along every axis."""
+        splines = TensorSplines.fit(values, points, grid, least)
+        coefficients = splines.coefficients(values)
+        return cls(splines, coefficients, splines.noise(values, coefficients))
+
+
+def _fullest(values: Array, seen: NDArray[np.bool_] | None, axis: int) -> tuple[Array, float]:
+    """Return the lines along an axis, without those that lack more than the median one, and the share they have."""
+    lines = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
+    if seen is None:
+        return lines, 1.0
+    lacking = np.mean(~np.moveaxis(seen, axis, 0).reshape(lines.shape), axis=0)
+    fullest = lacking <= np.median(lacking)
+    return lines[:, fullest], 1 - float(np.mean(lacking[fullest]))
 
 
 def outer(vectors: Sequence[Array]) -> Array:
@@ -388,7 +422,7 @@ def along_axis(matrix: Array, values: Array, axis: int) -> Array:
     return (matrix @ flat).reshape(*shape[:axis], len(matrix), *shape[axis + 1 :])
 
 
-def _on_axes(matrices: Sequence[Array], values: Array) -> Array:
+def on_axes(matrices: Sequence[Array], values: Array) -> Array:
     """Return the values multiplied by one matrix along every axis, the last axis first."""
     for axis in reversed(range(len(matrices))):
         values = along_axis(matrices[axis], values, axis)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
 from ardea.core.threads import threads_for
-from ardea.dynamics.field_equation import field_equations
+from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
@@ -425,7 +425,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
-        return self._searched_rows(equations), model, clock, ([], runs[0].far_from_zero(library.powers))
+        return self._searched_rows(equations), model, clock, told_of(runs, library.powers)
 
     def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
         """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.

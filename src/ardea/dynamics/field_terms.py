@@ -18,18 +18,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, prod
 from numbers import Integral
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
-from ardea.dynamics.terms import CompiledTerms, FieldTerm, Jet, JetOfPower, Orders, Term, Values
+from ardea.dynamics.libraries import Library
+from ardea.dynamics.terms import CompiledTerms, FieldTerm, FunctionOfFields, Jet, JetOfPower, Orders, Term, Values
 from ardea.names import Wording, checked_names, default_names
 
 Key = TypeVar("Key")
@@ -60,6 +61,8 @@ class FieldTerms:
     conservative : bool
         Whether second derivatives of powers, (u^2)_xx up to (u^powers)_xx, and products of two first derivatives, such
         as u_x^2, are candidates too.
+    functions : Library, optional
+        Functions of the fields, the known ones too, that are candidates as well. Written ``FieldTerms() + Custom(…)``.
 
     Examples
     --------
@@ -69,11 +72,21 @@ class FieldTerms:
     ['1', 'u_x', 'u_y', 'u_xx', 'u_xy', 'u_yy']
     >>> FieldTerms(powers=2, derivatives=2, conservative=True).names()[-2:]
     ['(u^2)_xx', 'u_x^2']
+    >>> (FieldTerms(powers=0, derivatives=1) + Custom([np.sin])).names(["u", "v"])
+    ['1', 'u_x', 'v_x', 'sin(u)', 'sin(v)']
     """
 
     powers: int = 4
     derivatives: int = 4
     conservative: bool = False
+    functions: Library | None = None
+
+    def __add__(self, other: Library) -> FieldTerms:
+        if not isinstance(other, Library):
+            return NotImplemented
+        return replace(self, functions=other if self.functions is None else self.functions + other)
+
+    __radd__ = __add__
 
     def __post_init__(self) -> None:
         check_scalar(self.powers, "powers", Integral, min_val=0)
@@ -90,6 +103,7 @@ class FieldTerms:
     def n_listed(self, n_fields: int, n_axes: int) -> int:
         """Return a bound on the number of terms, without listing them."""
         plain = comb(n_fields + self.powers, n_fields) * comb(n_axes + self.derivatives, n_axes) * n_fields
+        plain += 0 if self.functions is None else self.functions.n_listed(n_fields)
         return plain + self.conservative * (self.powers + n_fields * n_axes) * n_fields * n_axes**2
 
     def names(self, field_names: Sequence[str] = ("u",), axis_names: Sequence[str] = ("x",)) -> list[str]:
@@ -139,7 +153,13 @@ class FieldTerms:
         place: dict[Jet, int] = {}
         for jet, _ in (factor for monomial in monomials for factor in monomial.factors):
             place.setdefault(jet, len(place))
-        given = [derivative(*jet) if any(jet.orders) else fields[jet.field] for jet in place]
+
+        def values_of(jet: Any) -> Any:
+            if isinstance(jet, FunctionOfFields):
+                return jet.values(lambda one: np.asarray(fields[one.field], dtype=float))
+            return derivative(*jet) if any(jet.orders) else fields[jet.field]
+
+        given = [values_of(jet) for jet in place]
         columns = np.array([np.ravel(values) for values in given], dtype=float).reshape(len(place), np.size(fields[0]))
         powers = [sorted(place[jet] for jet, power in one.factors for _ in range(power)) for one in monomials]
         values = CompiledTerms([Term.monomial(one) for one in powers], len(place)).values(columns)
@@ -170,7 +190,9 @@ def _field_terms(library: FieldTerms, n_fields: int, n_axes: int, n_known: int) 
     exponents = [e for degree in range(library.powers + 1) for e in _exponents(n_fields, degree)]
     monomials = [FieldTerm(tuple((jet, n) for jet, n in zip(fields, e, strict=True) if n)) for e in exponents]
     terms = [monomial * factor for factor in factors for monomial in monomials]
-    return tuple([*terms, *_conservative_terms(library.powers, measured, n_axes)] if library.conservative else terms)
+    terms += _conservative_terms(library.powers, measured, n_axes) if library.conservative else []
+    more = () if library.functions is None else library.functions.terms(n_fields)
+    return tuple(dict.fromkeys([*terms, *(FieldTerm.of_states(term, n_axes) for term in more)]))
 
 
 def _conservative_terms(powers: int, n_fields: int, n_axes: int) -> list[FieldTerm]:
@@ -233,6 +255,9 @@ def noise_weights(term: FieldTerm) -> NoiseWeights:
         return {(derived.field, derived.orders): weight}
     for position, (jet, power) in enumerate(term.factors):
         rest = term.without_one(position)
+        if isinstance(jet, FunctionOfFields):
+            parts += [(((field, jet.orders), rest * inner), power * number) for field, number, inner in jet.slopes()]
+            continue
         for orders in product(*(range(order + 1) for order in jet.orders)):
             factor = power * (-1.0) ** sum(jet.orders) * prod(map(comb, jet.orders, orders))
             left = tuple(order - j for order, j in zip(jet.orders, orders, strict=True))

@@ -13,7 +13,7 @@ thinned to every d-th sample of each axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, prod
 from typing import Any
@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPLINE_DEGREE, TensorSplines, along_axis, bend_of, outer, spline_caps
+from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, along_axis, bend_of, outer
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
-from ardea.dynamics.series import Clock, as_numbers, far_from_zero
-from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.dynamics.gaps import LARGEST_UNKNOWN, filled
+from ardea.dynamics.series import Clock, as_numbers
+from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet, Orders
+from ardea.names import counted
 
 # Convention: the test function that trajectories have too.
 POWER = 8
@@ -55,6 +57,8 @@ DIGITS = 6
 BLOCKS, LARGEST_THINNING = 10, 4.0
 # Derived from rounding, 2e-16 summed over a field: what varies by less is constant, and less noise is rounding error.
 LEAST_NOISE = 1e-12
+# A convention: with fewer rows, hardly any model can be told from another.
+FEWEST_FUNCTIONS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +83,16 @@ class AxisWindows:
 
     @cached_property
     def shapes(self) -> list[Array]:
-        """φ and its derivatives up to the highest order at the samples of a window; φ has unit norm."""
+        """φ and its derivatives up to the highest order at the samples of a window; φ has unit norm.
+
+        Sums of derivatives over few samples are not zero (5e-5 of the sum of absolute values for the fourth one and ten
+        samples per radius), and a field far from zero would feel it: a multiple of φ is taken off, so that they are.
+        """
         place = np.arange(-self.radius, self.radius + 1) / self.radius
         bump = np.polynomial.Polynomial([1.0, 0.0, -1.0]) ** POWER
         size, length = np.linalg.norm(bump(place)), self.radius * self.step
-        return [np.asarray(bump.deriv(q)(place) / (size * length**q)) for q in range(HIGHEST_ORDER + 1)]
+        first, *others = [bump.deriv(q)(place) / (size * length**q) for q in range(HIGHEST_ORDER + 1)]
+        return [first, *(shape - first * (shape.sum() / first.sum()) for shape in others)]
 
     @cached_property
     def matrices(self) -> list[Array]:
@@ -100,6 +109,7 @@ class Windows:
     """Test functions on a grid: space axes first, time last. They are listed time window by time window."""
 
     axes: tuple[AxisWindows, ...]
+    kept: NDArray[np.intp] | None = None  # those of the lattice that are used; None: all
 
     @property
     def lattice(self) -> tuple[int, ...]:
@@ -114,7 +124,7 @@ class Windows:
     @property
     def n_functions(self) -> int:
         """Number of test functions."""
-        return prod(self.lattice)
+        return prod(self.lattice) if self.kept is None else len(self.kept)
 
     def tested_in_time(self, values: Array, order: int = 0) -> Array:
         """Return the sums of values on the grid against φ^(order) in time alone."""
@@ -124,10 +134,14 @@ class Windows:
         """Return the sums of values, tested in time, against ∂^orders φ in space; shape (n_functions,)."""
         for axis, order in enumerate(orders):
             values = along_axis(self.axes[axis].matrices[order], values, axis)
-        return np.moveaxis(values, -1, 0).ravel()
+        tested = np.moveaxis(values, -1, 0).ravel()
+        return tested if self.kept is None else tested[self.kept]
 
     def spread(self, weights: Array, orders: Orders) -> Array:
         """Return Σ_i weights_i ∂^orders φ_i on the grid; `orders` holds one order per axis, time last."""
+        if self.kept is not None:
+            some, weights = weights, np.zeros(prod(self.lattice))
+            weights[self.kept] = some
         values = np.moveaxis(weights.reshape(self.lattice[-1], *self.lattice[:-1]), 0, -1)
         for axis, order in enumerate(orders):
             values = along_axis(self.axes[axis].matrices[order].T, values, axis)
@@ -154,7 +168,8 @@ def spectral_radii(fields: Sequence[Array], n_splines: Sequence[int]) -> tuple[f
 
 def _radius(n: int, n_splines: int, spectrum: Array) -> float:
     corner = 2 * np.pi * (bend_of(np.cumsum(spectrum)) + 1) / n
-    least = max(SMALLEST_RADIUS, min(SPLINES_PER_RADIUS * n / n_splines, WIDEST_SHARE * n))
+    resolved = max(SPLINES_PER_RADIUS * n / n_splines, ENOUGH_SAMPLES)
+    least = max(SMALLEST_RADIUS, min(resolved, WIDEST_SHARE * n))
     return float(max(least, min(RADIUS_OVER_CORNER / corner, LARGEST_SHARE * n)))
 
 
@@ -189,12 +204,16 @@ class Jets:
 
     def __init__(self, jet: Callable[[Jet], Array]) -> None:
         self._jet = jet
-        self._values: dict[tuple[Jet, int], Array] = {}
+        self._values: dict[tuple[Any, int], Array] = {}
 
-    def __call__(self, jet: Jet, power: int = 1) -> Array:
-        """Return a power of a jet."""
+    def __call__(self, jet: Jet | FunctionOfFields, power: int = 1) -> Array:
+        """Return a power of a jet or of a function."""
         if (jet, power) not in self._values:
-            self._values[jet, power] = self._jet(jet) if power == 1 else self(jet, power - 1) * self(jet)
+            if power > 1:
+                values = self(jet, power - 1) * self(jet)
+            else:
+                values = jet.values(self) if isinstance(jet, FunctionOfFields) else self._jet(jet)
+            self._values[jet, power] = values
         return self._values[jet, power]
 
     def monomial(self, monomial: FieldTerm) -> Array | float:
@@ -211,8 +230,9 @@ class Fields:
     Axes whose points are uneven get an even grid of as many points, on which the splines are evaluated.
 
     `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Fields in `known` follow; they have no
-    noise, and their shape may lack the time axis. Per field, `noise`, `reach` and
-    `excitation` are the standard deviation s of its noise, the largest |u|, and how much u varies in units of s;
+    noise, and their shape may lack the time axis. NaN are gaps. Per field, `noise`, `left`, `reach` and `excitation`
+    are the standard deviation s of its noise, that of samples without gaps with which û would be as noisy, the largest
+    |u|, and how much u varies in units of s;
     `splines` are those of û on the grid, `errors` those of its errors on the thinned grid. `windows` and `thinned` are
     the test functions on both; the thinned grid has every d-th sample, d in `factors`.
 
@@ -234,39 +254,56 @@ class Fields:
         known: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self.axes = _different(default_axis_names(len(space)) if axes is None else axes, len(space), "space axes")
-        named = zip([*space, t], [*self.axes, "t"], spline_caps(len(space) + 1), strict=True)
-        points = [_axis_points(*axis) for axis in named]
+        points = [_axis_points(*axis) for axis in zip([*space, t], [*self.axes, "t"], strict=True)]
         self._even = [_even_grid(*axis) for axis in zip(points, [*self.axes, "t"], strict=True)]
         fields = _one_per_field(values, tuple(map(len, points)))
         self.names = _different(default_field_names(len(fields)) if names is None else names, len(fields), "fields")
         self.n_measured, self.n_known = len(fields), len(known or {})
         fields += [_known_field(name, one, tuple(map(len, points))) for name, one in (known or {}).items()]
         self.names = _different([*self.names, *(known or {})], len(fields), "fields, the known ones too,")
+        _different([*self.names, *self.axes, "t"], len(fields) + len(points), "fields and axes")
         _check_values(fields, self.names)
         self.space, self.n_fields = tuple(points[:-1]), len(fields)
-        self.reach, self.middle = np.array([np.abs(u).max() for u in fields]), np.array([u.mean() for u in fields])
-        self.spread = np.array([u.std() for u in fields])
+        self.reach, self.middle = (
+            np.array([of(u) for u in fields]) for of in (lambda u: np.nanmax(np.abs(u)), np.nanmean)
+        )
+        self.spread = np.array([np.nanstd(u) for u in fields])
         self._smooth(fields, points)
         self.excitation = self.spread[: self.n_measured] / self.noise[: self.n_measured]
 
     def _smooth(self, fields: Sequence[Array], points: Sequence[Array]) -> None:
-        self.splines = [TensorSplines.fit(u, points, self._even, FEWEST_SPLINES) for u in fields]
-        self._coefficients = [splines.coefficients(u) for splines, u in zip(self.splines, fields, strict=True)]
+        found = [
+            (filled if np.any(np.isnan(u)) else SmoothedField.of)(u, points, self._even, FEWEST_SPLINES) for u in fields
+        ]
+        self.splines, self._coefficients = [one.splines for one in found], [one.coefficients for one in found]
         plain = self.jets()
         smooth = [plain(Jet(i, (0,) * len(self.space))) for i in range(self.n_fields)]
-        levels = [splines.noise(*pair) for splines, *pair in zip(self.splines, fields, self._coefficients, strict=True)]
-        self.noise = np.maximum(levels, [LEAST_NOISE * u.std() for u in fields])
+        self.noise = np.maximum([one.noise for one in found], LEAST_NOISE * self.spread)
         self.noise[self.n_measured :] = 0.0
+        self.left = self.noise / np.sqrt([one.density for one in found])
         measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
         numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
         radii = spectral_radii(smooth[: self.n_measured], [min(of_axis) for of_axis in numbers])
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
+        self._leave_out([one.known for one in found if one.known is not None])
 
-    def far_from_zero(self, degree: int) -> list[str]:
-        """Return what is to be said where models tie: the fields so far from zero that their powers look alike."""
-        return far_from_zero(self.middle, self.spread, [degree + 1], self.names, [True] * self.n_measured)
+    def _leave_out(self, known: Sequence[NDArray[np.bool_]]) -> None:
+        """Leave out test functions that weigh places where a field is not known."""
+        if not known:
+            return
+        places = np.stack([~np.all(known, axis=0), np.ones(self.windows.grid)])
+        plain = (0,) * len(self.space)
+        unknown, all_of_it = (self.windows.tested_in_space(self.windows.tested_in_time(one), plain) for one in places)
+        kept = np.flatnonzero(unknown <= LARGEST_UNKNOWN * all_of_it)
+        if len(kept) < FEWEST_FUNCTIONS:
+            raise ValueError(
+                f"The fields have so many gaps that {counted(len(kept), 'test function')} of {len(unknown)} can be "
+                f"used, and at least {FEWEST_FUNCTIONS} are needed: cut the domain to a part with fewer gaps."
+            )
+        if len(kept) < len(unknown):
+            self.windows, self.thinned = replace(self.windows, kept=kept), replace(self.thinned, kept=kept)
 
     @property
     def hint(self) -> str:
@@ -370,12 +407,12 @@ def xarray_fields(data: Any, time: str | None = None) -> list[Any]:
 # Checks
 
 
-def _axis_points(points: ArrayLike, name: str, cap: float) -> Array:
+def _axis_points(points: ArrayLike, name: str) -> Array:
     """Return the points of an axis; those that rounding alone keeps from being even are made so."""
     array = np.asarray(points, dtype=float)
     if array.ndim != 1 or len(array) < 2 or not np.all(np.diff(array) > 0):
         raise ValueError(f"{name} must be one-dimensional and strictly ascending.")
-    least = max(ceil((SPLINE_DEGREE + 1) / cap), 2 * SMALLEST_RADIUS + 1)
+    least = max(ceil((SPLINE_DEGREE + 1) / SPLINE_CAP), 2 * SMALLEST_RADIUS + 1)
     if len(array) < least:
         raise ValueError(f"{name} has {len(array)} points, too few for splines and test functions: at least {least}.")
     even = np.linspace(array[0], array[-1], len(array))
@@ -438,9 +475,12 @@ def _parts(values: Any, n_axes: int) -> Any:
 
 def _check_values(fields: Sequence[Array], names: Sequence[str]) -> None:
     for name, u in zip(names, fields, strict=True):
-        if not np.all(np.isfinite(u)):
-            raise ValueError(f"The field {name} must be finite on the whole grid: cut the domain, or fill the gaps.")
-        if np.ptp(u) <= LEAST_NOISE * np.abs(u).max():
+        seen = u[~np.isnan(u)]
+        if not np.all(np.isfinite(seen)):
+            raise ValueError(f"The field {name} holds infinities: set them to NaN to leave a gap.")
+        if not seen.size:
+            raise ValueError(f"The field {name} has no number on the whole grid: leave it out.")
+        if np.ptp(seen) <= LEAST_NOISE * np.abs(seen).max():
             raise ValueError(f"The field {name} is constant, so it has no equation to find: leave it out.")
 
 

@@ -89,6 +89,7 @@ class EquationRows(ABC):
     noise_unit: float = 1.0
     excitation: float = np.inf
     hint: str = ""  # what else may be wrong where nothing fits
+    told: tuple[str, ...] = ()  # what is to be said of the candidates
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
     # same 54 supports.
     MOST_PASSES: ClassVar[int] = 12
@@ -442,8 +443,8 @@ class FoundRows:
         return told
 
     def unfinished(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of: searches that were stopped."""
-        return [
+        """Return what is to be warned of: candidates that were left out, and searches that were stopped."""
+        return [*self.results[0].rows.told] + [
             f"The search for {equation.left.text} was stopped after {MOST_FITS} fits: models that were not tried may "
             "be better. Most likely no candidate fits, or noise is too large; a smaller library may help "
             "(docs/warnings/ambiguity)."

@@ -11,144 +11,92 @@ Lorenz 96 and Kuramoto–Sivashinsky are set up as in the paper (with what its t
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from inspect import signature
-from itertools import repeat
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_simulation import SpectralEquation
-from ardea.dynamics.field_terms import FieldTerms
+
+# Fields stand here for users, too: `systems.burgers`.
+from ardea.dynamics.field_systems import (
+    FieldSystem as FieldSystem,
+)
+from ardea.dynamics.field_systems import (
+    Pde as Pde,
+)
+from ardea.dynamics.field_systems import (
+    advection_diffusion as advection_diffusion,
+)
+from ardea.dynamics.field_systems import (
+    allen_cahn as allen_cahn,
+)
+from ardea.dynamics.field_systems import (
+    burgers as burgers,
+)
+from ardea.dynamics.field_systems import (
+    cahn_hilliard as cahn_hilliard,
+)
+from ardea.dynamics.field_systems import (
+    fisher_kpp as fisher_kpp,
+)
+from ardea.dynamics.field_systems import (
+    fitzhugh_nagumo_waves as fitzhugh_nagumo_waves,
+)
+from ardea.dynamics.field_systems import (
+    heat_with_walls as heat_with_walls,
+)
+from ardea.dynamics.field_systems import (
+    inviscid_burgers as inviscid_burgers,
+)
+from ardea.dynamics.field_systems import (
+    kdv_burgers as kdv_burgers,
+)
+from ardea.dynamics.field_systems import (
+    klein_gordon as klein_gordon,
+)
+from ardea.dynamics.field_systems import (
+    korteweg_de_vries as korteweg_de_vries,
+)
+from ardea.dynamics.field_systems import (
+    kuramoto_sivashinsky as kuramoto_sivashinsky,
+)
+from ardea.dynamics.field_systems import (
+    lambda_omega as lambda_omega,
+)
+from ardea.dynamics.field_systems import (
+    modified_kdv as modified_kdv,
+)
+from ardea.dynamics.field_systems import (
+    nonlinear_diffusion as nonlinear_diffusion,
+)
+from ardea.dynamics.field_systems import (
+    nonlinear_schroedinger as nonlinear_schroedinger,
+)
+from ardea.dynamics.field_systems import (
+    porous_medium as porous_medium,
+)
+from ardea.dynamics.field_systems import (
+    schroedinger as schroedinger,
+)
+from ardea.dynamics.field_systems import (
+    swift_hohenberg as swift_hohenberg,
+)
+from ardea.dynamics.field_systems import (
+    vorticity as vorticity,
+)
+from ardea.dynamics.known import ALL_FIELDS as ALL_FIELDS
+from ardea.dynamics.known import ALL_MAPS as ALL_MAPS
+from ardea.dynamics.known import ALL_ODES, System, listed
+from ardea.dynamics.known import ALL_PDES as ALL_PDES
 from ardea.dynamics.libraries import Fourier, Library, Polynomials
-from ardea.dynamics.simulation import checked_times
-from ardea.dynamics.terms import Expansion, State, Term
+from ardea.dynamics.terms import State, Term, Wave
 from ardea.names import default_names
-
-ALL_ODES: dict[str, Callable[[], StateSystem]] = {}
-ALL_MAPS: dict[str, Callable[[], StateSystem]] = {}
-ALL_PDES: dict[str, Callable[[], Pde]] = {}
-# Where systems are listed, and how the left-hand sides of their equations are written.
-LISTS: dict[str, tuple[dict[str, Any], str]] = {
-    "ode": (ALL_ODES, "{}'"),
-    "map": (ALL_MAPS, "{} after one step"),
-    "pde": (ALL_PDES, "{}_t"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class System(ABC):
-    """A system with known equations.
-
-    Attributes
-    ----------
-    kind : {"ode", "map", "pde"}
-        What the equations mean: a derivative, the next value, or a derivative of a field.
-    name : str
-        Name of the factory.
-    feature_names : tuple of str
-        One name per state; ("u",) for a field.
-    true_terms : tuple of dict
-        Per equation, the name of every true term and its coefficient.
-    x0 : array
-        Default start: shape (n_states,), or (n_x,) for a field.
-    dt : float
-        Default time between rows.
-    n_rows : int
-        Default number of times.
-    library : Library or FieldTerms
-        A library that holds the true terms.
-    """
-
-    kind: Literal["ode", "map", "pde"]
-    name: str
-    feature_names: tuple[str, ...]
-    true_terms: tuple[Mapping[str, float], ...]
-    x0: Array = field(repr=False)
-    dt: float
-    n_rows: int
-    library: Library | FieldTerms
-
-    @property
-    def t(self) -> Array:
-        """The default times, from 0."""
-        return np.asarray(self.dt * np.arange(self.n_rows), dtype=float)
-
-    def simulate(self, x0: ArrayLike | None = None, t: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Return times and states without noise.
-
-        Parameters
-        ----------
-        x0 : array-like, optional
-            Start, at t[0].
-        t : array-like, optional
-            Ascending times.
-
-        Returns
-        -------
-        t : array of shape (n_t,)
-            The times.
-        x : array of shape (n_t, n_states), or (n_x, n_t) for a field
-            The solution; the default one is computed once.
-        """
-        if x0 is None and t is None:
-            return self.t, self._default_solution.copy()
-        start = self.x0 if x0 is None else np.asarray(x0, dtype=float)
-        if start.shape != self.x0.shape:
-            raise ValueError(f"{self.name} starts from an array of shape {self.x0.shape}, got {start.shape}")
-        times = self.t if t is None else checked_times(t)
-        if len(times) < 2:
-            raise ValueError("t must hold at least two times")
-        return times, self._solve(start, times)
-
-    def noisy(
-        self, noise: float, seed: int, x0: ArrayLike | None = None, t: ArrayLike | None = None
-    ) -> tuple[Array, Array]:
-        """Return times and states with Gaussian noise.
-
-        Parameters
-        ----------
-        noise : float
-            Standard deviation of the noise as a fraction of the standard deviation of the whole array of states, all
-            states and times together (as in the paper): every state carries the same noise.
-        seed : int
-            Seed of `numpy.random.default_rng`.
-        x0, t : array-like, optional
-            As in `simulate`.
-        """
-        if noise < 0:
-            raise ValueError(f"noise is a fraction of the standard deviation and cannot be negative, got {noise}")
-        times, x = self.simulate(x0, t)
-        return times, x + noise * np.std(x) * np.random.default_rng(seed).normal(size=x.shape)
-
-    def true_coefficients(self, library: Library | FieldTerms | None = None) -> Array:
-        """Return the true ξ, shape (n_equations, n_terms), in the columns of a library (default: the system's own).
-
-        A ValueError names the true terms that the library lacks.
-        """
-        names = (library or self.library).names(self.feature_names)
-        missing = sorted({name for equation in self.true_terms for name in equation} - set(names))
-        if missing:
-            raise ValueError(f"the library lacks true terms of {self.name}: {', '.join(missing)}")
-        return np.array([[equation.get(name, 0.0) for name in names] for equation in self.true_terms])
-
-    @abstractmethod
-    def exact_derivative(self, x: ArrayLike) -> Array:
-        """Return the right-hand side at states x, in their shape (for a map: the next states)."""
-
-    @cached_property
-    def _default_solution(self) -> Array:
-        return self._solve(self.x0, self.t)
-
-    @abstractmethod
-    def _solve(self, x0: Array, t: Array) -> Array:
-        """Return the solution at the times t from x0 at t[0]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,36 +130,53 @@ class StateSystem(System):
         return x[steps]
 
 
-@dataclass(frozen=True, eq=False)
-class Pde(System):
-    """u_t = Σ ξ u^p ∂^q u, periodic in one space dimension, solved by ETDRK4.
+class Expansion(dict[Term, float]):
+    """Σ number · term, closed under sums and products: what a function of states amounts to.
 
-    Attributes
-    ----------
-    length : float
-        Period.
-    max_step : float
-        Longest internal time step.
+    Examples
+    --------
+    >>> x, y = (Expansion({Term.monomial([i]): 1.0}) for i in range(2))
+    >>> {term.name("xy"): number for term, number in (x * (28 - y) - np.sin(y)).items()}
+    {'x y': -1.0, 'x': 28.0, 'sin(y)': -1.0}
     """
 
-    length: float
-    max_step: float
+    def __add__(self, other: Expansion | float) -> Expansion:
+        total = Expansion(self)
+        for term, number in _expanded(other).items():
+            total[term] = total.get(term, 0.0) + number
+        return total
 
-    @property
-    def space(self) -> tuple[Array]:
-        """The grid, length·i/n_x, as the tuple that `Discovery.fit` takes."""
-        return (self.length * np.arange(len(self.x0)) / len(self.x0),)
+    def __mul__(self, other: Expansion | float) -> Expansion:
+        total = Expansion()
+        for term, number in _expanded(other).items():
+            total += Expansion({own * term: number * value for own, value in self.items()})
+        return total
 
-    @cached_property
-    def _equation(self) -> SpectralEquation:
-        return SpectralEquation(FieldTerms(4, 4), self.true_coefficients(), len(self.x0), self.length)
+    def __sub__(self, other: Expansion | float) -> Expansion:
+        return self + _expanded(other) * -1.0
 
-    def exact_derivative(self, x: ArrayLike) -> Array:
-        """Return u_t for a field of shape (n_x, n_t) or (n_x,), by FFT."""
-        return self._equation.derivative(np.asarray(x, dtype=float))
+    def __rsub__(self, other: float) -> Expansion:
+        return self * -1.0 + other
 
-    def _solve(self, x0: Array, t: Array) -> Array:
-        return self._equation.solve(x0, t, self.max_step)
+    def __neg__(self) -> Expansion:
+        return self * -1.0
+
+    def __truediv__(self, other: float) -> Expansion:
+        return self * (1 / other)
+
+    def __pow__(self, exponent: int) -> Expansion:
+        return self if exponent == 1 else self * self ** (exponent - 1)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def sin(self) -> Expansion:
+        """Return the sine of a state: `np.sin` calls this."""
+        (term,) = self
+        return Expansion({Term.of(Wave("sin", 1, term.arguments[0])): 1.0})
+
+
+def _expanded(value: Expansion | float) -> Expansion:
+    return value if isinstance(value, Expansion) else Expansion({Term(): float(value)})
 
 
 def _of_flow(
@@ -233,50 +198,9 @@ def _of_flow(
     return StateSystem(kind, name, states, terms, start, dt, n_rows, library or Polynomials(3), flow)
 
 
-def _listed(system: System, told: str | None) -> Callable[[], Any]:
-    """Return, and list, a function that gives one system and tells its equations."""
-
-    def factory() -> System:
-        return system
-
-    listed, left = LISTS[system.kind]
-    equations = ", ".join(map(_told, repeat(left), system.feature_names, system.true_terms))
-    factory.__name__ = factory.__qualname__ = system.name
-    factory.__doc__ = f"{str(told).removesuffix('.')}: {equations}."
-    listed[system.name] = factory
-    return factory
-
-
-def _told(left: str, name: str, terms: Mapping[str, float]) -> str:
-    """Return an equation such as x' = -0.5 x y + 2."""
-    parts = [f"{number:g}" if term == "1" else f"{number:g} {term}" for term, number in terms.items()]
-    return f"{left.format(name)} = {' + '.join(parts).replace('+ -', '- ')}"
-
-
 def _ode(*start: Any, **more: Any) -> Callable[[Any], Callable[[], StateSystem]]:
     """Make a flow a factory of its system, given the start, the time between rows, and their number."""
-    return lambda flow: _listed(_of_flow(flow.__name__, flow, signature(flow).parameters, *start, **more), flow.__doc__)
-
-
-def _pde(u0: Array, length: float, dt: float, max_step: float) -> Callable[[Any], Callable[[], Pde]]:
-    """Make a function that returns the terms of u_t a factory of its system."""
-    size = (u0, dt, 200, FieldTerms(4, 4), length, max_step)
-    return lambda terms: _listed(Pde("pde", terms.__name__, ("u",), (terms(),), *size), terms.__doc__)
-
-
-def _waves(n_modes: int, seed: int) -> Array:
-    """Return a sum of the first modes with random phases and decaying amplitudes, scaled to a largest value of 1."""
-    rng = np.random.default_rng(seed)
-    angle = 2 * np.pi * np.arange(256) / 256
-    modes = np.arange(1, n_modes + 1)
-    phases, sizes = rng.uniform(0, 2 * np.pi, n_modes), rng.uniform(0.5, 1.0, n_modes) / np.sqrt(modes)
-    u = np.cos(modes[:, None] * angle + phases[:, None]).T @ sizes
-    return np.asarray(u / np.max(np.abs(u)))
-
-
-def _bump(centre: float, spread: float) -> Array:
-    """Return exp(−(x − centre)²/spread) on [0, 80)."""
-    return np.asarray(np.exp(-((80.0 * np.arange(256) / 256 - centre) ** 2) / spread))
+    return lambda flow: listed(_of_flow(flow.__name__, flow, signature(flow).parameters, *start, **more), flow.__doc__)
 
 
 @lru_cache(maxsize=32)
@@ -319,25 +243,7 @@ def lorenz96(n: int = 40, forcing: float = 16.0) -> StateSystem:
     return _of_flow("lorenz96", flow, default_names(n), start, 0.05, 200, library=Polynomials(2))
 
 
-@lru_cache(maxsize=4)
-def kuramoto_sivashinsky(n_x: int = 512) -> Pde:
-    """Kuramoto–Sivashinsky: u_t = −u u_x − u_xx − u_xxxx on [0, 32π); 512 × 1072 at dt = .14, steps of .01.
-
-    The start is cos(x/8)(1 + sin(x/16)).
-
-    Parameters
-    ----------
-    n_x : int
-        Number of grid points.
-    """
-    length = 32 * np.pi
-    x = length * np.arange(n_x) / n_x
-    u0, terms = np.cos(x / 8) * (1 + np.sin(x / 16)), {"u u_x": -1.0, "u_xx": -1.0, "u_xxxx": -1.0}
-    return Pde("pde", "kuramoto_sivashinsky", ("u",), (terms,), u0, 0.14, 1072, FieldTerms(4, 4), length, 0.01)
-
-
 ALL_ODES |= {"lorenz63": lorenz63, "lorenz96": lorenz96}
-ALL_PDES |= {"kuramoto_sivashinsky": kuramoto_sivashinsky}
 
 
 @_ode((3.0, 5.0, 0.0), 0.05, 1200)
@@ -440,57 +346,3 @@ def logistic_map(x: Any) -> Any:
 def henon_map(x: Any, y: Any) -> Any:
     """Hénon map, chaotic."""
     return 1 - 1.4 * x**2 + y, 0.3 * x
-
-
-@_pde(_waves(5, seed=1), 10.0, 0.05, 0.01)
-def burgers() -> Any:
-    """Burgers; waves steepen and merge."""
-    return {"u u_x": -1.0, "u_xx": 0.1}
-
-
-@_pde(2.0 * (1 + _waves(4, seed=2)), 40.0, 0.05, 0.005)
-def korteweg_de_vries() -> Any:
-    """Korteweg–de Vries; solitons of several speeds pass through each other."""
-    return {"u u_x": -1.0, "u_xxx": -1.0}
-
-
-@_pde(2.0 * _waves(4, seed=3), 30.0, 0.05, 0.005)
-def kdv_burgers() -> Any:
-    """Korteweg–de Vries–Burgers."""
-    return {"u u_x": -1.0, "u_xx": 0.2, "u_xxx": -0.5}
-
-
-@_pde(_waves(6, seed=4), 30.0, 0.02, 0.005)
-def modified_kdv() -> Any:
-    """KdV with a cubic flux (modified KdV)."""
-    return {"u^2 u_x": -1.0, "u_xxx": -1.0}
-
-
-@_pde(1.2 * _waves(8, seed=7), 16 * np.pi, 0.05, 0.0125)
-def swift_hohenberg() -> Any:
-    """Swift–Hohenberg with a quadratic term; a pattern grows and settles."""
-    return {"u": -0.7, "u_xx": -2.0, "u_xxxx": -1.0, "u^2": 1.0, "u^3": -1.0}
-
-
-@_pde(0.6 * _bump(15, 8) + 1.5 * _bump(40, 20) + 0.2 * _bump(62, 3), 80.0, 0.04, 0.02)
-def fisher_kpp() -> Any:
-    """Fisher–KPP; bumps grow into fronts that run into each other."""
-    return {"u_xx": 1.0, "u": 1.0, "u^2": -1.0}
-
-
-@_pde(1.5 * _waves(6, seed=10), 24.0, 0.025, 0.0125)
-def allen_cahn() -> Any:
-    """Allen–Cahn; domains of ±1 form and coarsen."""
-    return {"u_xx": 0.5, "u": 1.0, "u^3": -1.0}
-
-
-@_pde(_waves(8, seed=7), 20.0, 0.025, 0.025)
-def advection_diffusion() -> Any:
-    """Advection and diffusion, linear: every mode moves and decays on its own."""
-    return {"u_x": -1.0, "u_xx": 0.2}
-
-
-@_pde(1.5 * _waves(5, seed=10), 14.0, 0.02, 0.004)
-def nonlinear_diffusion() -> Any:
-    """Diffusion that grows with the field."""
-    return {"u_x": -0.5, "u_xx": 0.4, "u^2 u_xx": 0.4}

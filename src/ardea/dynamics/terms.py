@@ -362,9 +362,46 @@ class JetOfPower(NamedTuple):
         return FieldTerm(((Jet(self.field, (0,) * len(self.orders)), self.power),))
 
 
+class FunctionOfFields(NamedTuple):
+    """A function of fields, such as sin(u): a factor of terms of states, where the states are fields."""
+
+    factor: Any
+    orders: Orders  # zeros, as many as there are space axes
+
+    def written(self, style: Style, fields: Sequence[str], _axes: Sequence[str]) -> str:
+        """Return sin(u), or its like."""
+        return str(self.factor.written(style, fields))
+
+    def sympy(self, fields: Sequence[str], axes: Sequence[str]) -> Any:
+        """Return the function of the functions u(x, …, t)."""
+        named = {import_sympy().Symbol(name): Jet(i, self.orders).sympy(fields, axes) for i, name in enumerate(fields)}
+        return self.factor.sympy(fields).subs(named)
+
+    def values(self, field: Callable[[Jet], Values]) -> Values:
+        """Return the values, given those of the fields."""
+        columns = [field(Jet(i, self.orders)) for i in range(max(self.factor.arguments) + 1)]
+        with np.errstate(all="ignore"):  # what is not finite is left out, and told
+            return np.broadcast_to(self.factor.values(columns), columns[0].shape)
+
+    def slopes(self) -> list[tuple[int, float, FieldTerm]]:
+        """Return fields, numbers and terms: f′ by each field is the sum of numbers times terms."""
+        return [
+            (state, number, FieldTerm.of_states(inner, len(self.orders)))
+            for state in dict.fromkeys(self.factor.arguments)
+            for number, inner in self.factor.derivative(state)
+        ]
+
+    def derivative(self, axis: int) -> list[tuple[float, FieldTerm]]:
+        """Return ∂_a f(u) = f′(u) ∂_a u."""
+        return [
+            (number, inner * FieldTerm.of(Jet(state, self.orders).raised(axis)))
+            for state, number, inner in self.slopes()
+        ]
+
+
 @dataclass(frozen=True)
 class FieldTerm(Term):
-    """A differential monomial: a product of powers of jets, such as `u^2 u_xx`. Fields stand first.
+    """A differential monomial: a product of powers of jets, such as `u^2 u_xx`, and of functions. Fields stand first.
 
     Or a derivative of a power, such as `(u^2)_xx`, as its only factor.
     """
@@ -372,64 +409,27 @@ class FieldTerm(Term):
     SPACE: ClassVar[str] = " "
 
     @staticmethod
-    def sort_key(factor: Jet) -> Any:
-        """By the order of the derivative, then by field."""
-        return sum(factor.orders), factor
+    def sort_key(factor: Any) -> Any:
+        """By the order of the derivative, then by field; functions follow the fields."""
+        function = isinstance(factor, FunctionOfFields)
+        return sum(factor.orders), function, Term.sort_key(factor.factor) if function else factor
+
+    @classmethod
+    def of_states(cls, term: Term, n_axes: int) -> FieldTerm:
+        """Return a term of states as one of fields."""
+        plain = (0,) * n_axes
+        return cls(
+            tuple(
+                (Jet(factor.index, plain) if isinstance(factor, State) else FunctionOfFields(factor, plain), power)
+                for factor, power in term.factors
+            )
+        )
 
     @property
     def derived_power(self) -> JetOfPower | None:
         """The derivative of a power that it is, if it is one."""
         first = self.factors[0][0] if self.factors else None
         return first if isinstance(first, JetOfPower) else None
-
-
-class Expansion(dict[Term, float]):
-    """Σ number · term, closed under sums and products: what a function of states amounts to.
-
-    Examples
-    --------
-    >>> x, y = (Expansion({Term.monomial([i]): 1.0}) for i in range(2))
-    >>> {term.name("xy"): number for term, number in (x * (28 - y) - np.sin(y)).items()}
-    {'x y': -1.0, 'x': 28.0, 'sin(y)': -1.0}
-    """
-
-    def __add__(self, other: Expansion | float) -> Expansion:
-        total = Expansion(self)
-        for term, number in _expanded(other).items():
-            total[term] = total.get(term, 0.0) + number
-        return total
-
-    def __mul__(self, other: Expansion | float) -> Expansion:
-        total = Expansion()
-        for term, number in _expanded(other).items():
-            total += Expansion({own * term: number * value for own, value in self.items()})
-        return total
-
-    def __sub__(self, other: Expansion | float) -> Expansion:
-        return self + _expanded(other) * -1.0
-
-    def __rsub__(self, other: float) -> Expansion:
-        return self * -1.0 + other
-
-    def __neg__(self) -> Expansion:
-        return self * -1.0
-
-    def __truediv__(self, other: float) -> Expansion:
-        return self * (1 / other)
-
-    def __pow__(self, exponent: int) -> Expansion:
-        return self if exponent == 1 else self * self ** (exponent - 1)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def sin(self) -> Expansion:
-        """Return the sine of a state: `np.sin` calls this."""
-        (term,) = self
-        return Expansion({Term.of(Wave("sin", 1, term.arguments[0])): 1.0})
-
-
-def _expanded(value: Expansion | float) -> Expansion:
-    return value if isinstance(value, Expansion) else Expansion({Term(): float(value)})
 
 
 class CompiledTerms:
