@@ -34,6 +34,7 @@ RUN_PAGES = (
     "migrating.md",
     "extending.md",
     "trajectory.md",
+    "knowledge.md",
 )
 TABLE_PAGES = ("choosing.md", "uncertainty.md", "comparison.md", "selection.md")
 BLOCK = re.compile(

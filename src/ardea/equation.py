@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ardea.core.evidence import Estimate, Posterior, posterior, sharpened
+from ardea.core.evidence import Estimate, Posterior, Tied, posterior, sharpened
 from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
 from ardea.names import (
@@ -67,6 +67,7 @@ class KeptTerms:
     flat: FlatColumns  # the terms with a flat prior
     rate: float | None = None  # how often chance keeps a column; None where nothing is known of it
     log_volume: float = 0.0  # ln|V| where the rows had the covariance σ²V and were whitened
+    tied: Tied | None = None  # where laws tie the coefficients: the problem is one of the free parameters
 
     @classmethod
     def of_rows(
@@ -77,10 +78,11 @@ class KeptTerms:
         target_unit: float,
         n_parameters: float,
         noise: float | None = None,
+        tied: Tied | None = None,
     ) -> KeptTerms:
         """Return terms that are known by least squares on some rows, whose noise may be told."""
-        flat, told = FlatColumns.empty(terms.size), noise is not None
-        return cls(terms, rows, None, noise, told, n_parameters, unit, target_unit, flat)
+        flat, told = FlatColumns.empty(rows.n_columns), noise is not None
+        return cls(terms, rows, None, noise, told, n_parameters, unit, target_unit, flat, tied=tied)
 
     @cached_property
     def posterior(self) -> Estimate:
@@ -106,15 +108,15 @@ class KeptTerms:
         return None if degrees < 0 or (degrees == 0 and not self.noise_known) else self._least_squares(degrees)
 
     def _least_squares(self, degrees: float) -> Estimate:
-        every = np.arange(self.active.size)
+        every = np.arange(self.problem.n_columns)
         mean, rss = self.problem.least_squares(every)
         told = self.noise if self.noise_known else None
         noise = (rss + self.problem.floor) / degrees if told is None else told
         inverse = np.linalg.pinv(self.problem.columns.take(every))
         covariance = noise * (inverse @ inverse.T) * np.outer(self.unit, self.unit)
-        return Estimate(
-            mean * self.unit, covariance, noise * self.target_unit**2, degrees if told is None else float(np.inf)
-        )
+        degrees = degrees if told is None else float(np.inf)
+        estimate = Estimate(mean * self.unit, covariance, noise * self.target_unit**2, degrees)
+        return estimate if self.tied is None else self.tied.of(estimate)
 
     @property
     def support(self) -> Index:
@@ -360,7 +362,7 @@ class Equation:
                 )
             chosen = np.isin(self.support, self.kept.active)  # others were always kept
             ends[chosen] = estimate.interval_if_kept(level, self.kept.rate)[chosen]
-        return ends
+        return ends if self.kept.tied is None else self.kept.tied.within(ends)
 
     def spread(self, values: Any, fill: float = 0.0) -> Array:
         """Return values of the kept terms as an array over all candidates, `fill` elsewhere."""

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
 from ardea.dynamics.collocation import LONGEST_GAP, RightSide, Steps, nodes_of, smoothed
+from ardea.dynamics.joint import state_deviations
 from ardea.dynamics.pursuit import price_of
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import Likelihood, Linearised, Point
@@ -301,7 +302,7 @@ def test_deviance_states_and_deviations_are_those_of_the_exact_gaussian(hidden, 
         deviance, mean, deviation = exact_marginal(of, at)
         assert linear.deviance(at.noise) == pytest.approx(deviance, rel=1e-9)
         np.testing.assert_allclose(best.states, mean, rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(linear.deviations(np.zeros((0, 0))), deviation, rtol=1e-8)
+        np.testing.assert_allclose(state_deviations(linear, np.zeros((0, 0))), deviation, rtol=1e-8)
 
 
 def test_deviance_at_other_noise():
@@ -323,7 +324,7 @@ def test_deviations_hold_the_uncertainty_of_the_coefficients():
     covariance = np.linalg.inv(fisher(linear, support)[0])
     np.testing.assert_allclose(covariance, np.linalg.inv(whole)[-4:, -4:], rtol=1e-8)
     deviation = np.sqrt(np.linalg.inv(whole).diagonal()[:-4]).reshape(-1, 2)
-    np.testing.assert_allclose(linear.deviations(covariance), deviation, rtol=1e-8)
+    np.testing.assert_allclose(state_deviations(linear, covariance), deviation, rtol=1e-8)
 
 
 def test_optimum_has_no_gradient():
@@ -569,7 +570,7 @@ def test_states_never_seen_and_states_seen_now_and_then():
     deviance, mean, deviation = exact_marginal(thinned, point)
     assert linear.deviance(point.noise) == pytest.approx(deviance, rel=1e-9)
     np.testing.assert_allclose(best.states, mean, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(linear.deviations(np.zeros((0, 0))), deviation, rtol=1e-8)
+    np.testing.assert_allclose(state_deviations(linear, np.zeros((0, 0))), deviation, rtol=1e-8)
 
 
 # At the Cramér–Rao bound ----------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ FLOOR_WIDE = 1e-6
 JUST_KEPT, FURTHEST, HALVINGS = 0.999, 40.0, 50
 # σ² of a target that is zero (others have ‖y‖² near 1): ρ/σ² and multiples of it must stay numbers.
 LEAST_NOISE = 1e-100
+# A bound on work: how often draws are repeated whose signs are known to be others.
+MOST_REDRAWN = 1000
 
 
 @dataclass(frozen=True)
@@ -317,6 +319,47 @@ class Estimate:
         half = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn: Array = self.mean + generator.standard_normal((n, values.size)) @ half.T * self.std
         return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """Coefficients w = w₀ + Zv that linear equations between them leave only some free parameters v."""
+
+    offset: Array  # (k,): w₀
+    directions: Array  # (k, f): Z
+    signs: Array  # (k,): 1 or −1 where the sign of a coefficient is known, else 0
+
+    @property
+    def free(self) -> Index:
+        """Coefficients that are a parameter each, v = w there; those of all equations together have them."""
+        alone = (np.count_nonzero(self.directions, axis=1) == 1) & (self.offset == 0)
+        return np.argmax(alone[:, None] & (self.directions == 1.0), axis=0).astype(np.intp)
+
+    def of(self, free: Estimate) -> Estimate:
+        """Return the estimate of the coefficients, given that of the free parameters."""
+        covariance = self.directions @ free.covariance @ self.directions.T
+        return replace(free, mean=self.offset + self.directions @ free.mean, covariance=covariance)
+
+    def sample(self, estimate: Estimate, n: int, generator: Any) -> Array:
+        """Return n draws of coefficients that are tied as they should be and have the signs that are known, (n, k)."""
+        chosen = self.free
+        free = replace(estimate, mean=estimate.mean[chosen], covariance=estimate.covariance[np.ix_(chosen, chosen)])
+        signs = np.where(self.signs * estimate.mean > 0, self.signs, 0.0)
+        drawn, left = np.empty((n, self.offset.size)), np.arange(n)
+        for _ in range(MOST_REDRAWN):
+            drawn[left] = self.offset + free.sample(left.size, generator) @ self.directions.T
+            left = left[np.any(drawn[left] * signs < 0, axis=1)]
+            if not left.size:
+                return drawn
+        drawn[left] = estimate.mean  # so many signs in doubt at once that no draw has them all
+        return drawn
+
+    def within(self, ends: Array) -> Array:
+        """Return ends of intervals, cut at zero where the sign is known."""
+        low, high = ends.T
+        return np.column_stack(
+            [np.where(self.signs > 0, np.maximum(low, 0.0), low), np.where(self.signs < 0, np.minimum(high, 0.0), high)]
+        )
 
 
 # What a fit assumes

@@ -8,7 +8,7 @@ are whitened and corrected for noise in the terms (`whitening`; of fields `field
 """
 
 from ardea.dynamics import systems
-from ardea.dynamics.discovery import AmbiguityWarning, Discovery, MisfitWarning
+from ardea.dynamics.discovery import AmbiguityWarning, Discovery, KnowledgeWarning, MisfitWarning
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Custom, Fourier, Polynomials
 
@@ -18,6 +18,7 @@ __all__ = [
     "Discovery",
     "FieldTerms",
     "Fourier",
+    "KnowledgeWarning",
     "MisfitWarning",
     "Polynomials",
     "systems",

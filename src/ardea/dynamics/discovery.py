@@ -14,20 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.problem import Array, require
+from ardea.core.problem import require
 from ardea.core.subsets import Propose
 from ardea.core.threads import threads_for
+from ardea.dynamics.answers import Answers, Found
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
+from ardea.dynamics.knowledge import Knowledge
+from ardea.dynamics.laws import Reader, check_affordable, libraries_of, refuted_laws, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials
-from ardea.dynamics.models import LEAST_EXCITATION, EquationsOfMotion, FieldModel, Motion, StateModel, doubts_about
+from ardea.dynamics.models import BEATEN, FieldModel, Motion, StateModel, listed
 from ardea.dynamics.pursuit import FALSE_TERMS
-from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
+from ardea.dynamics.rows import Differentiation, Form
 from ardea.dynamics.search import (
     LARGEST_MISFIT,
     EquationRows,
@@ -44,10 +45,8 @@ from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
-from ardea.names import check_candidates
+from ardea.names import printable
 
-# What a search came to: equations, excitation, residuals, inclusion.
-Found = FoundRows | FoundStates
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str]]
 # Candidates of all equations together up to which the trajectory form takes all of them: their information then takes
@@ -55,6 +54,11 @@ Told = tuple[list[str], list[str]]
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
+# A convention: a state that varies less than this many times its noise says nothing of its equation.
+LEAST_EXCITATION = 2.0
+# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
+# 1): a term more or less has its price.
+INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 # An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
 # expands something else (conventions).
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
@@ -68,13 +72,18 @@ class MisfitWarning(UserWarning):
     """The equations found do not follow the samples."""
 
 
-class Discovery(EquationsOfMotion, BaseEstimator):
+class KnowledgeWarning(UserWarning):
+    """The data refute a law that was told."""
+
+
+class Discovery(Answers, BaseEstimator):
     """Find sparse equations x′ = Θ(x)ξ (or x_{i+1} = Θ(x_i)ξ) from noisy data.
 
     Parameters
     ----------
-    library : Library or FieldTerms, optional
-        Candidate terms. None: polynomials of degree 3 (2 above ten states); for fields u^p ∂^q u, p, q ≤ 4.
+    library : Library, FieldTerms or dict, optional
+        Candidate terms. None: polynomials of degree 3 (2 above ten states); for fields u^p ∂^q u, p, q ≤ 4. A dict
+        {state: library} gives equations libraries of their own; states that it does not name have the polynomials.
     form : {"trajectory", "weak", "derivative"}, optional
         How data and equations meet. "trajectory": the likelihood of the samples, given states that follow the
         equations; it needs neither even times nor unbroken series and wastes no information. "weak": integrals against
@@ -94,6 +103,13 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought; for fields u_tt = Σ ξ u^p ∂^q u.
     false_terms : float, optional
         The expected number of false terms in all equations together, at most (trajectory form). None: 0.02.
+    known : dict, optional
+        Terms that are certain, {state: {term: coefficient}}, such as {"x": {"y": 1.0}}; None for a coefficient that is
+        to be estimated (trajectory form).
+    constraints : list of str, optional
+        Laws between coefficients, which hold to rounding in the fit and in every draw (trajectory form): linear
+        equations, "x: x y + y: x y = 0" or "x: 1 = 2", of the coefficients named by equation and term; signs,
+        "x: x < 0"; "S: * + I: * + R: * = 0" says the same of every term. What the data refute is warned of.
     noise : {"additive", "counts", "proportional", "auto"}, default="auto"
         Whether the noise of the samples is of the same size everywhere, grows as the root of the state, as that of
         counts does, or is proportional to the state; "auto" takes the likeliest (trajectory form).
@@ -159,6 +175,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         order: int = 6,
         derivative_order: int = 1,
         false_terms: float | None = None,
+        known: Any = None,
+        constraints: Any = None,
         noise: str = "auto",
         noise_std: Any = None,
         n_jobs: int | None = None,
@@ -172,6 +190,8 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         self.order = order
         self.derivative_order = derivative_order
         self.false_terms = false_terms
+        self.known = known
+        self.constraints = constraints
         self.noise = noise
         self.noise_std = noise_std
         self.n_jobs = n_jobs
@@ -241,12 +261,15 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         (gaps, far), equations = told, found.equations(model.lefts, model.vocabulary)
         open_still, misfits = self._said(found, equations)
         open_still = [*gaps, *open_still, *(far if open_still else [])]
-        self._adopt(model, equations, clock, [])
+        joint = found.joint(equations) if isinstance(found, FoundStates) else None
+        self._adopt(model, equations, clock, [], joint)
         self.searched_ = found
-        self.joint_ = found.joint(equations) if isinstance(found, FoundStates) else None
         misfits += self._blow_up()
-        self.warnings_ = [*open_still, *misfits]
-        for category, texts in ((AmbiguityWarning, open_still), (MisfitWarning, misfits)):
+        laws = found.likelihood.knowledge.laws if isinstance(found, FoundStates) else ()
+        refuted = refuted_laws(found.pursuit, found.fit) if isinstance(found, FoundStates) and laws else []
+        self.warnings_ = [*open_still, *misfits, *refuted]
+        said = ((AmbiguityWarning, open_still), (MisfitWarning, misfits), (KnowledgeWarning, refuted))
+        for category, texts in said:
             for text in texts:
                 warn_caller(text, category)
         return self
@@ -269,13 +292,17 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             raise ValueError(
                 f"differentiation={self.differentiation!r} is not known: choose 'finite', 'smoothed' or 'spectral'."
             )
-        if self.library is not None and not isinstance(self.library, Library | FieldTerms):
-            raise TypeError(
-                "library must be one of ardea.dynamics (Polynomials, Fourier, Custom, FieldTerms) or a sum or product "
-                f"of them, got {type(self.library).__name__}."
-            )
-        if space is not None and isinstance(self.library, Library):
+        several = isinstance(self.library, Mapping)
+        for library in self.library.values() if several else [self.library]:
+            if library is not None and not isinstance(library, Library if several else Library | FieldTerms):
+                raise TypeError(
+                    "library must be one of ardea.dynamics (Polynomials, Fourier, Custom, FieldTerms), a sum or "
+                    f"product of them, or a dict of such for every state, got {type(library).__name__}."
+                )
+        if space is not None and isinstance(self.library, Library | Mapping):
             raise TypeError("Fields (space=...) need a library of FieldTerms.")
+        if fields and (self.known or self.constraints):
+            raise ValueError("known and constraints are for states: fields (space=...) have none yet.")
         if self.regressor is not None and not isinstance(self.regressor, BaseARD):
             raise TypeError(f"regressor must be one of ardea's estimators, got {type(self.regressor).__name__}.")
         if self.regressor is not None and self.regressor.fit_intercept:
@@ -292,10 +319,6 @@ class Discovery(EquationsOfMotion, BaseEstimator):
     def _searched_rows(self, equations: Sequence[EquationRows], thorough: bool = True) -> FoundRows:
         return found_rows(equations, self._propose, self.n_jobs, bool(self.verbose), thorough)
 
-    def _stretches(self, series: Sequence[Series]) -> list[Stretch]:
-        form = "derivative" if self.form == "derivative" else "weak"
-        return stretch_rows(series, form, bool(self.discrete_time), self.differentiation, self.order)
-
     def _found_states(
         self, x: Any, t: Any, x_dot: Any, u: Any, names: Sequence[str] | None, time_unit: str | None
     ) -> tuple[Found, StateModel, Clock, Told]:
@@ -304,6 +327,9 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         n, order = series[0].x.shape[1], self.derivative_order
         n_states = n * order + series[0].inputs.shape[1]
         library: Library = self.library or Polynomials(Polynomials().degree_for(n_states))
+        own = [library] * n
+        if isinstance(library, Mapping):
+            library, own = libraries_of(library, all_names[:n], n_states)
         rows, d = sum(len(one.x) for one in series), library.n_terms(n_states)
         # What stretches hold of every row, about 800 bytes as measured, and the columns.
         require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
@@ -313,12 +339,18 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         every = np.vstack([one.x for one in series])
         reach = np.maximum(np.nanmax(np.abs(every), axis=0), np.finfo(float).tiny)
         model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order)
-        self._check_order(model, x_dot)
+        if order == 2 and x_dot is not None:
+            raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
+        model.check_names()
+        knowledge = None
+        if self.known or self.constraints or isinstance(self.library, Mapping):
+            knowledge = told_knowledge(Reader.of(model, own), self.known, self.constraints)
+            check_affordable(knowledge, self.form_, MOST_CANDIDATES)
         found: Found
         if x_dot is not None:
             found = self._searched_rows(given_equations(series, library))
-        elif self.form_ == "trajectory" and (n * d <= MOST_CANDIDATES or order == 2):
-            found = self._pursued(series, library)
+        elif self.form_ == "trajectory" and (n * d <= MOST_CANDIDATES or order == 2 or knowledge is not None):
+            found = self._pursued(series, library, knowledge=knowledge)
         else:
             equations = state_equations(self._stretches(series), library, bool(self.discrete_time))
             found = self._searched_rows(equations, thorough=self.form_ != "trajectory")
@@ -344,15 +376,13 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             return found
         return self._pursued(series, library, LeftOpen(tuple(sorted(candidates)), tuple(support), coefficients))
 
-    @staticmethod
-    def _check_order(model: StateModel, x_dot: Any) -> None:
-        if model.order == 2 and x_dot is not None:
-            raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
-        if len(set(model.variables)) < len(model.variables):
-            raise ValueError(f"With derivative_order=2 the names {model.variables} must differ: rename those with a '.")
-        check_candidates(model.vocabulary.names)
-
-    def _pursued(self, series: Sequence[Series], library: Library, left_open: LeftOpen | None = None) -> FoundStates:
+    def _pursued(
+        self,
+        series: Sequence[Series],
+        library: Library,
+        left_open: LeftOpen | None = None,
+        knowledge: Knowledge | None = None,
+    ) -> FoundStates:
         n = series[0].x.shape[1]
         told = self.noise_std
         if told is not None:
@@ -368,6 +398,7 @@ class Discovery(EquationsOfMotion, BaseEstimator):
             told,
             bool(self.verbose),
             left_open,
+            knowledge,
         )
         return found_states(series, library, self._propose, wishes)
 
@@ -427,74 +458,39 @@ class Discovery(EquationsOfMotion, BaseEstimator):
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
         return self._searched_rows(equations), model, clock, told_of(runs, library.powers)
 
-    def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
-        """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
 
-        In the weak form −∫φ′x is compared with ∫φ Θ(x)ξ: noise is averaged out as in the fit, so that the score says
-        something of the model and not of the noise.
-        """
-        check_is_fitted(self)
-        if not isinstance(self.model_, StateModel):
-            raise NotImplementedError("score() is for models of states; compare predict(u) with u_t for fields.")
-        trajectories = [self._ordered(one) for one in x] if isinstance(x, list | tuple) else self._ordered(x)
-        series, *_ = checked_series(trajectories, self.elapsed(t), x_dot, u, self.model_.names)
-        if x_dot is not None:
-            pairs = [(one.x_dot, self._slopes(one)) for one in series]
-        else:
-            pairs = [(one.D @ one.data.x, one.V @ self._slopes(one.data)) for one in self._stretches(series)]
-        observed, modelled = (np.vstack(parts) for parts in zip(*pairs, strict=True))
-        # Rows of the weak form have signs of their own, and no mean.
-        centre = observed.mean(axis=0) if x_dot is not None or self.form == "derivative" else 0.0
-        spread = np.sum((observed - centre) ** 2, axis=0)
-        lost = np.sum((observed - modelled) ** 2, axis=0)
-        return float(np.mean(1 - lost / np.where(spread > 0, spread, 1.0)))
-
-    def _slopes(self, data: Series) -> Array:
-        return self.predict(data.x, data.inputs if data.inputs.shape[1] else None)
-
-    @property
-    def states_(self) -> list[Any]:
-        """The smoothed states at the rows of every series, as frames: time, states, their standard deviations."""
-        import pandas as pd
-
-        found = getattr(self, "searched_", None)
-        if not isinstance(found, FoundStates) or not isinstance(self.model_, StateModel):
-            raise AttributeError("states_ is there after a fit in trajectory form; a file does not keep it.")
-        names = self.model_.states
-        columns = ["time", *names, *(f"{name} std" for name in names)]
-        pairs = zip(found.times, found.states(), strict=True)
-        return [
-            pd.DataFrame(values, columns=columns[1:]).assign(time=self._clock.dates(times))[columns]
-            for times, values in pairs
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+    doubts = []
+    for equation in equations:
+        left, chosen = equation.left.text, listed(equation.terms)
+        rivals = [
+            one
+            for one in equation.close_rivals(SIMILAR)
+            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
         ]
+        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+        if rivals and rivals[0].excess < -BEATEN:
+            doubts.append(
+                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
+                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
+                "of the rows and library are right (docs/warnings/ambiguity)."
+            )
+        elif others:
+            doubts.append(
+                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
+                "or richer data would (docs/warnings/ambiguity)."
+            )
+    for equation, ratio in zip(equations, excitation, strict=True):
+        if ratio < LEAST_EXCITATION:
+            doubts.append(
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
+                "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 "
+                "for missing values? (docs/warnings/ambiguity)"
+            )
+    return doubts
 
-    def inclusion(self, n_resamples: int = 50, random_state: Any = None) -> Array:
-        """Return how often every term is chosen when the independent rows of the whitened systems are resampled.
 
-        Parameters
-        ----------
-        n_resamples : int
-            Number of bootstrap samples.
-        random_state : int, RandomState or None
-            Seed.
-
-        Returns
-        -------
-        ndarray of shape (equations, terms)
-            Frequencies in [0, 1].
-        """
-        return self._searched("inclusion").inclusion(n_resamples, check_random_state(random_state))
-
-    def residuals(self) -> list[Array]:
-        """Return the residuals of every equation in units of their standard deviation.
-
-        In trajectory form the samples less the states, else those of the whitened rows. Where an equation is right they
-        are independent, of equal size, and Gaussian if the noise is.
-        """
-        return self._searched("residuals").residuals(self.equations_)
-
-    def _searched(self, asked: str) -> Found:
-        check_is_fitted(self)
-        if not hasattr(self, "searched_"):
-            raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
-        return self.searched_
+def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of two models has a term that the other lacks."""
+    return bool(set(some) - set(others)) and bool(set(others) - set(some))

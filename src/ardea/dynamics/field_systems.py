@@ -185,6 +185,7 @@ class FieldSystem(System):
         """Names of all candidate terms."""
         known = self.options.get("known_fields", {})
         fields = [*self.options.get("feature_names", self.feature_names), *known]
+        assert isinstance(self.library, FieldTerms)
         return self.library.vocabulary(fields, ["x", "y", "z"][: len(self.space)], len(known)).names
 
     def true_coefficients(self, library: Library | FieldTerms | None = None) -> Array:

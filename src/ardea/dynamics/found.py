@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy import linalg, special
+from scipy import special
 
-from ardea.core.evidence import Estimate
+from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import (
@@ -24,6 +24,8 @@ from ardea.dynamics.collocation import (
     smoothed,
     undersampled,
 )
+from ardea.dynamics.joint import Joint, KnownState, state_deviations
+from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import (
     CLEAR_GAIN,
@@ -87,52 +89,7 @@ class Wishes:
     noise_std: Array | None = None
     shown: bool = False
     left_open: LeftOpen | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class KnownState:
-    """A state that is N(mean + gain (ξ − ξ̂), covariance) where the coefficients ξ are given."""
-
-    mean: Array  # (n,)
-    gain: Array  # (n, k)
-    covariance: Array  # (n, n)
-    time: float
-
-    def draws(self, deviations: Array, generator: Any) -> Array:
-        """Return one for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
-        own = Estimate(self.mean, self.covariance, float("nan"), np.inf)
-        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
-
-
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """What the equations, each with a covariance of its own, do not tell: how they depend on each other and on states.
-
-    The states are those at the first and the last row of the first series.
-    """
-
-    correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
-    first: KnownState
-    last: KnownState
-    step: float  # the mean step of the trajectory
-
-    def before(self, times: Any) -> KnownState:
-        """Return the state from which to go on: the last one if all times are past the data."""
-        return self.last if np.ndim(times) and np.ravel(times)[0] > self.last.time else self.first
-
-    @staticmethod
-    def between(sizes: Sequence[int], correlation: Array) -> Array:
-        """Return a correlation with zeros within the equations, which have so many terms."""
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        return np.where(owner[:, None] == owner, 0.0, correlation)
-
-    def estimate(self, equations: Sequence[Equation]) -> Estimate:
-        """Return the estimate of all kept coefficients, equation by equation."""
-        std = np.concatenate([one.std for one in equations])
-        own = linalg.block_diag(*(one.covariance for one in equations))
-        mean = np.concatenate([one.coefficients for one in equations])
-        degrees = min(one.degrees for one in equations)
-        return Estimate(mean, own + self.correlation * np.outer(std, std), float("nan"), degrees)
+    knowledge: Knowledge | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +142,19 @@ class FoundStates:
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance of all kept coefficients: the inverse information, and the error of the steps."""
-        found = self.linear.information(self.fit.support)
+        """Covariance of all kept coefficients."""
+        Z = self.linear.directions
+        return self._free_covariance if Z is None else Z @ self._free_covariance @ Z.T
+
+    @cached_property
+    def _free_covariance(self) -> Array:
+        """Covariance of the free parameters: the inverse information, and the error of the steps."""
+        found, Z = self.linear.information(self.fit.support), self.linear.directions
         if found is None or not self.fit.support:
             return np.zeros((0, 0))
-        unit = np.sqrt(np.maximum(np.einsum("ij,ij->j", found[0], found[0]), TINY))
-        half = np.linalg.pinv(found[0] / unit) / unit[:, None]
+        root = found[0] if Z is None else found[0] @ Z
+        unit = np.sqrt(np.maximum(np.einsum("ij,ij->j", root, root), TINY))
+        half = np.linalg.pinv(root / unit) / unit[:, None]
         inverse = half @ half.T
         bias = self.linear.bias() * np.sqrt(inverse.diagonal())
         return np.asarray(inverse + np.diag(bias**2))
@@ -206,7 +170,7 @@ class FoundStates:
     @cached_property
     def _states(self) -> Array:
         """The states at all nodes and their standard deviations, side by side."""
-        return np.hstack([self.fit.point.states, self.linear.deviations(self.covariance)])
+        return np.hstack([self.fit.point.states, state_deviations(self.linear, self.covariance)])
 
     def states(self) -> list[Array]:
         """Return the states and their standard deviations at the rows of every series; NaN where no node lies."""
@@ -226,12 +190,10 @@ class FoundStates:
         """Return how all coefficients, and the states at both ends, depend on each other."""
         unit = np.sqrt(np.maximum(self.covariance.diagonal(), TINY))
         nodes = self.likelihood.nodes
-        first, last = (
-            KnownState(self.fit.point.states[node], *self.linear.state(node), float(nodes.t[node]))
-            for node in (0, int(np.flatnonzero(nodes.series == 0)[-1]))
-        )
+        first, last = (KnownState.at(self.linear, node) for node in (0, int(np.flatnonzero(nodes.series == 0)[-1])))
         own = Joint.between([len(one.support) for one in equations], self.covariance / np.outer(unit, unit))
-        return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step)
+        tied = self.likelihood.knowledge.tied(self.fit.support)
+        return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""
@@ -240,25 +202,32 @@ class FoundStates:
         rivals = self._rivals()
         for number, left in enumerate(lefts):
             own = np.flatnonzero(equations == number + self._first)
-            kept = self._kept(terms[own], self.covariance[np.ix_(own, own)], number)
+            kept = self._kept(own, terms[own], number)
             close = tuple(Rival(tuple(names[j] for j in support), excess) for support, excess in rivals[number])
             out.append(Equation(left, vocabulary, kept, close))
         return out
 
-    def _kept(self, support: Index, covariance: Array, number: int) -> KeptTerms:
-        """Return rows whose least squares have these coefficients and this covariance."""
-        of = self.likelihood
-        parameters = len(self.fit.support) + of.n * of.n_stretches
+    def _kept(self, own: Index, support: Index, number: int) -> KeptTerms:
+        """Return rows whose least squares have the free parameters of an equation, and their covariance."""
+        of, tied = self.likelihood, self.likelihood.knowledge.tied(self.fit.support)
+        parameters = of.knowledge.n_free(self.fit.support) + of.n * of.n_stretches
         degrees = max(of.n_samples - parameters, 1.0)
+        free = self.fit.point.coefficients.ravel()[list(self.fit.support)]
+        if tied is None:
+            used = own
+        else:
+            free, used = free[tied.free], np.flatnonzero(np.any(tied.directions[own] != 0, axis=0))
+            tied = Tied(tied.offset[own], tied.directions[np.ix_(own, used)], tied.signs[own])
+        covariance = self._free_covariance[np.ix_(used, used)]
         unit = np.sqrt(np.maximum(covariance.diagonal(), TINY))
         values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
         rows = (vectors / np.sqrt(np.maximum(values, support.size * EPSILON))).T
-        target = rows @ (self.fit.point.coefficients[number + self._first, support] / unit)
+        target = rows @ (free[used] / unit)
         measured = number if number < len(self.sample_noise) else 0
         problem = Problem(DenseColumns(rows), target, degrees, of.n_samples)
         noise = float(self._noise[measured])
         return KeptTerms.of_rows(
-            support, problem, unit, noise, of.n_samples - degrees, None if of.told is None else 1.0
+            support, problem, unit, noise, of.n_samples - degrees, None if of.told is None else 1.0, tied
         )
 
     def _rivals(self) -> list[list[tuple[Support, float]]]:
@@ -356,16 +325,15 @@ class FoundStates:
                 "inclusion() is not known where the states themselves are noisy (process_noise_ above 0): read the "
                 "intervals and the rivals of the equations, or resample whole series and fit each."
             )
-        of, candidates = self.likelihood, np.array(self.pursuit.candidates)
+        of = self.likelihood
         chosen = np.zeros(of.n * of.d)
-        posed_problem = self.pursuit.posed(self.linear)
-        if posed_problem is not None:
-            problem, unit = posed_problem
+        posed = self.pursuit.posed(self.linear)
+        if posed is not None:
             for _ in range(n_resamples):
-                target = problem.target + generator.standard_normal(problem.target.size)
-                drawn = replace(problem, target=target)
-                best = select(drawn, self.pursuit.propose(drawn, unit))[0]
-                chosen[candidates[list(best.support)]] += 1
+                target = posed.problem.target + generator.standard_normal(posed.problem.target.size)
+                drawn = replace(posed.problem, target=target)
+                best = select(drawn, self.pursuit.propose(drawn, posed.unit))[0]
+                chosen[list(posed.support(best.support))] += 1
         return np.asarray(chosen.reshape(-1, of.d)[self._first :] / n_resamples)
 
 
@@ -393,7 +361,8 @@ def pursued(
 
     def on(substeps: int, power: float) -> Likelihood:
         nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
-        return Likelihood(nodes, library, wishes.discrete_time, _rates(nodes, hidden), power, wishes.noise_std)
+        fixed = _rates(nodes, hidden)
+        return Likelihood(nodes, library, wishes.discrete_time, fixed, power, wishes.noise_std, wishes.knowledge)
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:
         of, sampled = on(1, NOISE_POWERS.get(wishes.noise, 0.0)), sample_noise(series)
@@ -463,7 +432,7 @@ def _beginning(
     else:
         noise = np.concatenate([sampled, states[:, of.n - hidden :].std(axis=0)]) / size
     noise = np.maximum(noise, of.floor)
-    everything = tuple(range(hidden * of.d, of.n * of.d))
+    everything = tuple(j for j in of.knowledge.candidates if j >= hidden * of.d)
     candidates = everything if wishes.left_open is None else wishes.left_open.candidates
     error: Array | float = 0.0
     if not wishes.discrete_time and len(states) > FIFTH:

@@ -17,27 +17,25 @@ from ardea.core.problem import Array, Index
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.found import SAME_TIME, Joint, KnownState
+from ardea.dynamics.found import SAME_TIME
+from ardea.dynamics.joint import Joint, KnownState
 from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import IN_WORDS, Clock, calendar, in_order
 from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states
 from ardea.equation import CLOSE, Equation, Left, LeftKind
-from ardea.names import Wording, default_names, printable
+from ardea.names import Wording, check_candidates, default_names, printable
 from ardea.show.report import ShowsMotion
 
 # Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
 # of the integrator is this share of that value.
 BLOW_UP = 100.0
 RELATIVE_TOLERANCE = 1e-10
+
 # A convention: how many rivals `print` shows.
 SHOWN_RIVALS = 3
-# A convention: a state that varies less than this many times its noise says nothing of its equation.
-LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
-# 1): a term more or less has its price. One that is better by the third, within which the simpler is taken, or more
-# shows that no candidate fits.
-INDISTINGUISHABLE, SIMILAR, BEATEN = 1.0, 2.0, SLIGHT_GAIN + 0.1
+# A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
+BEATEN = SLIGHT_GAIN + 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +75,12 @@ class StateModel:
     def vocabulary(self) -> Wording:
         """How the candidate terms are written."""
         return self.library.vocabulary(self.variables)
+
+    def check_names(self) -> None:
+        """Refuse names of states or terms that stand for two things."""
+        if len(set(self.variables)) < len(self.variables):
+            raise ValueError(f"With derivative_order=2 the names {self.variables} must differ: rename those with a '.")
+        check_candidates(self.vocabulary.names)
 
     @cached_property
     def right_hand_side(self) -> RightHandSide:
@@ -195,12 +199,9 @@ class FieldModel:
 Motion = StateModel | FieldModel
 
 
-# Equations and their doubts
-
-
 def open_questions(equation: Equation) -> list[str]:
     """Return what is to be said of models that the data do not rule out."""
-    remarks = [f"The data do not tell it from: {_listed(terms)}." for terms in equation.equivalents]
+    remarks = [f"The data do not tell it from: {listed(terms)}." for terms in equation.equivalents]
     if rivals := equation.close_rivals():
         listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
         if rivals[0].excess < -BEATEN:
@@ -210,44 +211,8 @@ def open_questions(equation: Equation) -> list[str]:
     return remarks
 
 
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-    doubts = []
-    for equation in equations:
-        left, chosen = equation.left.text, _listed(equation.terms)
-        rivals = [
-            one
-            for one in equation.close_rivals(SIMILAR)
-            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
-        ]
-        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -BEATEN:
-            doubts.append(
-                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
-                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (docs/warnings/ambiguity)."
-            )
-        elif others:
-            doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{_listed(others[0])}]. Longer "
-                "or richer data would (docs/warnings/ambiguity)."
-            )
-    for equation, ratio in zip(equations, excitation, strict=True):
-        if ratio < LEAST_EXCITATION:
-            doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
-                "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 "
-                "for missing values? (docs/warnings/ambiguity)"
-            )
-    return doubts
-
-
-def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether each of two models has a term that the other lacks."""
-    return bool(set(some) - set(others)) and bool(set(others) - set(some))
-
-
-def _listed(terms: Sequence[str]) -> str:
+def listed(terms: Sequence[str]) -> str:
+    """Return names of terms in a row."""
     return ", ".join(map(printable, terms))
 
 
@@ -256,9 +221,17 @@ class EquationsOfMotion(ShowsMotion):
 
     joint_: Joint | None = None  # of a trajectory: how equations and states depend on each other
 
-    def _adopt(self, model: Motion, equations: Sequence[Equation], clock: Clock, doubts: Sequence[str]) -> None:
-        self.equations_ = list(equations)
-        self.model_ = replace(model, coefficients=np.array([one.spread(one.coefficients) for one in equations]))
+    def _adopt(
+        self,
+        model: Motion,
+        equations: Sequence[Equation],
+        clock: Clock,
+        doubts: Sequence[str],
+        joint: Joint | None = None,
+    ) -> None:
+        self.equations_, self.model_, self.joint_ = list(equations), model, joint
+        kept = [one.coefficients for one in equations] if joint is None else [joint.estimate(equations).mean]
+        self.model_ = replace(model, coefficients=self._spread(np.concatenate(kept)[None])[0])
         self.feature_names_ = [equation.name for equation in equations]
         self.time_unit_, self.time_origin_ = clock.unit, clock.origin
         self.warnings_ = list(doubts)
@@ -395,7 +368,7 @@ class EquationsOfMotion(ShowsMotion):
     def _kept_draws(self, n: int, generator: Any) -> Array:
         """Return draws of all kept coefficients, equation by equation, (n, k)."""
         if self.joint_ is not None:
-            return self.joint_.estimate(self.equations_).sample(n, generator)
+            return self.joint_.sample(self.equations_, n, generator)
         return np.hstack([one.posterior.sample(n, generator) for one in self.equations_])
 
     def _spread(self, kept: Array) -> Array:

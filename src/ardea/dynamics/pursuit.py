@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import special
 
-from ardea.core.problem import Array, Problem
+from ardea.core.problem import Array
 from ardea.core.subsets import Model, Propose, Support, given, model, neighbours, select, small_models
+from ardea.dynamics.knowledge import Posed
 from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Fit, Likelihood, Linearised, Point
 from ardea.methods.task import wide_supports
 
@@ -77,7 +78,7 @@ class Pursuit:
 
     def score(self, fit: Fit) -> float:
         """Return deviance and price."""
-        return fit.deviance + self.price * len(fit.support)
+        return fit.deviance + self.price * self.of.knowledge.n_chosen(fit.support)
 
     @property
     def few(self) -> bool:
@@ -128,7 +129,7 @@ class Pursuit:
         for fewer in self._lower_degrees(candidates):
             for support, coefficients, _ in self.alone(linear, fewer):
                 found.setdefault(support, replace(start, coefficients=coefficients))
-        for support, at in found.items() or [((), start)]:
+        for support, at in found.items() or [(self.of.knowledge.kept, start)]:
             self.fit(support, at, self.levels)
 
     def _lower_degrees(self, candidates: Support) -> list[Support]:
@@ -142,20 +143,21 @@ class Pursuit:
 
         Each equation then has noise of its own: one that nothing fits does not hide the terms of the others.
         """
-        support: Support = ()
+        support: Support = self.of.knowledge.kept
         coefficients = np.zeros((self.of.n, self.of.d))
-        equations = np.array(candidates) // self.of.d
-        for equation in np.unique(equations):
-            own = tuple(np.array(candidates)[equations == equation].tolist())
-            posed = self.posed(linear, own, self.of.states_of(equation))
+        together = self.of.knowledge.groups
+        groups = together[np.array(candidates, dtype=np.intp) // self.of.d]
+        for group in np.unique(groups):  # equations that laws tie to each other are one
+            own = tuple(np.array(candidates)[groups == group].tolist())
+            states = [state for one in np.flatnonzero(together == group).tolist() for state in self.of.states_of(one)]
+            posed = self.posed(linear, own, states)
             if posed is None:
                 return []
-            problem, unit = posed
+            problem, unit = posed.problem, posed.unit
             best = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])[0]
-            small = small_models(problem, np.arange(len(own)), np.empty(0, dtype=np.intp), 1)
-            best = min([best, *small], key=lambda one: one.criterion)
-            coefficients += self._spread(problem, unit, best, own)
-            support += tuple(own[j] for j in best.support)
+            small = small_models(problem, np.arange(problem.n_columns), np.empty(0, dtype=np.intp), 1)
+            found, values = posed.of(min([best, *small], key=lambda one: one.criterion))
+            support, coefficients = tuple(sorted({*support, *found})), coefficients + values
         return [(support, coefficients, 0.0)]
 
     def search(self, thorough: bool = True) -> Fit:
@@ -214,12 +216,11 @@ class Pursuit:
             if posed is None:
                 return
             inside, around = (np.flatnonzero((candidates // d == equation) == own) for own in (True, False))
-            mine = model(posed[0], np.flatnonzero(np.isin(candidates, fit.support)))
-            for best in small_models(posed[0], inside, around, 1, ALL_TRIPLES):
-                support = tuple(candidates[list(best.support)].tolist())
+            mine = model(posed.problem, np.flatnonzero(np.isin(candidates, fit.support)))
+            for best in small_models(posed.problem, inside, around, 1, ALL_TRIPLES):
+                support, values = posed.of(best)
                 if best.criterion < mine.criterion and support not in self.met:
                     self.candidates = tuple(sorted({*self.candidates, *support}))
-                    values = self._spread(*posed, best, tuple(candidates.tolist()))
                     self._tried(support, replace(fit.point, coefficients=values))
 
     def _rivals_again(self, fit: Fit) -> None:
@@ -237,35 +238,43 @@ class Pursuit:
 
     def _tried(self, support: Support, start: Point) -> None:
         """Fit a support that was not met, from states that are close."""
-        if support not in self.met:
+        if self.of.knowledge.trimmed(support) not in self.met:
             self.fit(support, start, [*self.levels[2:-1:2], self.levels[-1]])
 
     def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:
-        """Fit a support, and keep it if it is better than before."""
+        """Fit a support, and keep it if it is better than before; terms of a wrong sign are left out of it."""
+        knowledge, support = self.of.knowledge, self.of.knowledge.trimmed(support)
+        if not knowledge.possible(support):
+            return
         if self.with_process:
             fit = self.of.held(support, start)
         else:
-            fit = self.of.fitted(support, start, levels, self._limit(len(support)))
+            fit = self.of.fitted(support, start, levels, self._limit(knowledge.n_chosen(support)))
         self.told()
+        if wrong := knowledge.wrong_signs(fit.point.coefficients, support):
+            self.fit(tuple(j for j in support if j not in wrong), start, levels)
+            fit = replace(fit, deviance=np.inf)
         if support not in self.met or fit.deviance < self.met[support].deviance:
             self.met[support] = fit
 
     def _limit(self, n_terms: int) -> float:
-        """Return the rough deviance from which on a support of some terms is not worth a fit."""
+        """Return the rough deviance from which on a support of some parameters is not worth a fit."""
         if not self.met:
             return np.inf
         best = self.best
-        price = self.price * (len(best.support) - n_terms)
+        price = self.price * (self.of.knowledge.n_chosen(best.support) - n_terms)
         # Without noise J is what iterations leave, up to a factor.
         loss = 2 * self.of.n_samples * np.log(LARGE_FACTOR) if self.of.noiseless(best.point) else HOPELESS
         return self.of.roughly(self.of.weights(best.point)) + price + loss
 
     def posed(
         self, linear: Linearised, candidates: Support | None = None, states: Sequence[int] | None = None
-    ) -> tuple[Problem, Array] | None:
+    ) -> Posed | None:
         """Return the regression on all candidates, or on those of states that do not depend on the others."""
-        found = linear.problem(self.candidates if candidates is None else candidates, states)
-        return None if found is None else (replace(found[0], price=self.price), found[1])
+        knowledge = self.of.knowledge
+        every = knowledge.with_kept(self.candidates if candidates is None else candidates)
+        found = linear.problem(every, states)
+        return None if found is None else knowledge.posed(replace(found[0], price=self.price), found[1], every)
 
     def ranked(self, linear: Linearised, wide: bool = False) -> list[tuple[Support, Array, float]]:
         """Return supports worth a fit, best first, with their coefficients in the linearisation and what they gain.
@@ -275,33 +284,26 @@ class Pursuit:
         posed = self.posed(linear)
         if posed is None:
             return []
-        problem, unit = posed
-        own = tuple(self.candidates.index(candidate) for candidate in linear.support)
+        problem, unit, own = posed.problem, posed.unit, posed.columns(linear.support)
         together = wide_supports(problem) if not own or wide else []
         models = select(problem, [*self.propose(problem, unit), own, *together])[:3]
         mine = model(problem, own)
-        small = self._small(problem, own) if wide else []
+        small = self._small(posed, own) if wide else []
         near = [*neighbours(problem, mine), *(one for few in small for one in few[:SMALL_MODELS])] if wide else []
         near = [one for one in near if one.criterion < mine.criterion + MARGIN and one.support != own]
         near.sort(key=lambda one: one.criterion)
         tied = [one for few in small for one in few if one.criterion < mine.criterion + SLIGHT_GAIN]
-        simple = sorted(tied, key=lambda one: self.degree(tuple(self.candidates[j] for j in one.support)))
+        simple = sorted(tied, key=lambda one: self.degree(posed.support(one.support)))
         found = {one.support: one for one in (*models, *near[:NEIGHBOURS], *simple[:SIMPLEST])}
-        return [
-            (
-                tuple(self.candidates[j] for j in one.support),
-                self._spread(problem, unit, one, self.candidates),
-                mine.criterion - one.criterion,
-            )
-            for one in sorted(found.values(), key=lambda one: one.criterion)
-        ]
+        ordered = sorted(found.values(), key=lambda one: one.criterion)
+        return [(*posed.of(one), mine.criterion - one.criterion) for one in ordered]
 
-    def _small(self, problem: Problem, own: Support) -> list[list[Model]]:
+    def _small(self, posed: Posed, own: Support) -> list[list[Model]]:
         """Return, for every equation, models with another few terms in it, best first."""
-        equations, found = np.array(self.candidates) // self.of.d, []
+        equations, found = posed.groups, []
         for equation in np.unique(equations):
             others = np.array([j for j in own if equations[j] != equation], dtype=np.intp)
-            found.append(small_models(problem, np.flatnonzero(equations == equation), others, MOST_TIED))
+            found.append(small_models(posed.problem, np.flatnonzero(equations == equation), others, MOST_TIED))
         return found
 
     def near(self, linear: Linearised) -> list[tuple[Support, float]]:
@@ -309,23 +311,16 @@ class Pursuit:
         posed = self.posed(linear)
         if posed is None:
             return []
-        candidates, found = np.array(self.candidates), []
-        equations, chosen = candidates // self.of.d, np.isin(candidates, linear.support)
+        equations, chosen, found = posed.groups, np.zeros(posed.problem.n_columns, dtype=bool), []
+        chosen[list(posed.columns(linear.support))] = True
         for equation in np.unique(equations):
             inside, others = np.flatnonzero(equations == equation), np.flatnonzero(chosen & (equations != equation))
-            part = given(posed[0], inside, others)
+            part = given(posed.problem, inside, others)
             mine = model(part, np.flatnonzero(chosen[inside]))
             for one in neighbours(part, mine):
-                support = np.sort(candidates[[*others, *inside[list(one.support)]]])
-                found.append((tuple(support.tolist()), one.criterion - mine.criterion))
+                support = posed.support([*others, *inside[list(one.support)]])
+                found.append((support, one.criterion - mine.criterion))
         return found
-
-    def _spread(self, problem: Problem, unit: Array, one: Model, candidates: Support) -> Array:
-        """Return the least-squares coefficients of a support as (n, d)."""
-        values, chosen = np.zeros(self.of.n * self.of.d), np.array(one.support, dtype=np.intp)
-        if chosen.size:
-            values[np.array(candidates)[chosen]] = problem.least_squares(chosen)[0] * unit[chosen]
-        return values.reshape(self.of.n, self.of.d)
 
 
 def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:

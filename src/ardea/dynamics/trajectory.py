@@ -27,6 +27,7 @@ from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import Chain, rooted, schur, solved_damped, triangle
 from ardea.dynamics.collocation import Nodes, RightSide, Steps
+from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
 
 # The first level of q, as a share of the states' own steps, the factor between levels, and the last, as a share of
@@ -91,6 +92,7 @@ class Likelihood:
         fixed: Array | None = None,
         power: float = 0.0,
         told: Array | None = None,
+        knowledge: Knowledge | None = None,
     ) -> None:
         self.told, self.power = told, power
         mean = nodes.y.sum(axis=0) / np.maximum(nodes.counts, 1.0)
@@ -102,6 +104,7 @@ class Likelihood:
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
         self.d = library.n_terms(self.n + self.n_inputs)
         self.degrees = library.degrees(self.n + self.n_inputs)
+        self.knowledge = Knowledge.nothing(self.n, self.d) if knowledge is None else knowledge
         self.n_samples = float(nodes.seen.sum())
         self.n_stretches = 1 + int(np.sum(nodes.joined == 0))
         length = np.ones_like(nodes.steps) if discrete_time else nodes.steps / nodes.usual_step
@@ -109,7 +112,7 @@ class Likelihood:
 
     def with_power(self, power: float) -> Likelihood:
         """Return the same with noise proportional to another power of the states."""
-        return Likelihood(self.nodes, self.library, self.discrete_time, self.fixed, power, self.told)
+        return Likelihood(self.nodes, self.library, self.discrete_time, self.fixed, power, self.told, self.knowledge)
 
     def steps(self, point: Point) -> Steps:
         """Return the steps at a point."""
@@ -178,6 +181,11 @@ class Likelihood:
         out[chosen] = coefficients.ravel()[chosen]
         return out.reshape(self.n, self.d)
 
+    def started(self, start: Point, support: Support) -> Point:
+        """Return a point with the coefficients of a support alone, as what is known asks."""
+        coefficients = self.knowledge.obeying(self.on_support(start.coefficients, support), support)
+        return replace(start, coefficients=coefficients)
+
     def descended(self, point: Point, support: Support, settled: float = SETTLED) -> tuple[Point, Linearised]:
         """Return the least J from a point at its s and q, and the linearisation there.
 
@@ -201,7 +209,7 @@ class Likelihood:
 
         J grows as q falls. Where what it says of the deviance is above the limit, the rest is not worth the time.
         """
-        point = replace(start, coefficients=self.on_support(start.coefficients, support))
+        point = self.started(start, support)
         for process in levels:
             settled = SETTLED if process is levels[-1] else ON_THE_WAY
             point, linear = self.descended(replace(point, process=process), support, settled)
@@ -221,7 +229,7 @@ class Likelihood:
 
     def held(self, support: Support, start: Point) -> Fit:
         """Return the fit of a support at the s and q of the start."""
-        point = replace(start, coefficients=self.on_support(start.coefficients, support))
+        point = self.started(start, support)
         point, linear = self._untilted(point, support)
         return Fit(support, point, linear.deviance(point.noise))
 
@@ -232,7 +240,7 @@ class Likelihood:
 
     def learned(self, support: Support, start: Point, rounds: int = MOST_ROUNDS) -> Fit:
         """Return the fit of a support with s and q learned together."""
-        point = replace(start, coefficients=self.on_support(start.coefficients, support))
+        point = self.started(start, support)
         best, pace = Fit(support, point, np.inf), 1.0
         for _ in range(rounds):
             point, linear = self._untilted(point, support)
@@ -266,7 +274,7 @@ class Likelihood:
         if self.told is not None:
             return self.told
         errors = linear.errors / self.sizes(point.states)
-        used = linear.used_by_samples() + len(linear.support) / self.n
+        used = linear.used_by_samples() + self.knowledge.n_free(linear.support) / self.n
         noise = np.sqrt(np.sum(errors**2, axis=0) / np.maximum(self.nodes.counts - used, 1.0))
         return np.asarray(np.where(self.nodes.counts > 0, np.maximum(noise, self.floor), point.noise))
 
@@ -345,14 +353,23 @@ class Linearised:
         change = -solved_damped(information, pull, damping)
         states = -factor.backward(half[:, :1] + half[:, 1:] @ change[:, None]).reshape(self.errors.shape)
         coefficients = self.point.coefficients.copy()
-        coefficients[self.of.placed(self.support)] += change
+        coefficients[self.of.placed(self.support)] += change if self.directions is None else self.directions @ change
+        coefficients = self.of.knowledge.obeying(coefficients, self.support)
         point = replace(self.point, states=self.point.states + states, coefficients=coefficients)
         expected = self.objective - float(half[:, 0] @ half[:, 0] - pull @ change)
         return Linearised(self.of, point, self.weights, self.support, expected)
 
     @cached_property
+    def directions(self) -> Array | None:
+        """Z of the support's coefficients w = w₀ + Zv; None where all are free."""
+        tied = self.of.knowledge.tied(self.support)
+        return None if tied is None else tied.directions
+
+    @cached_property
     def _own_border(self) -> tuple[Array, Array, Array]:
-        return self.border(self.support)
+        """The border of the free parameters v of the support."""
+        (outer, inner, slope), Z = self.border(self.support), self.directions
+        return (outer, inner, slope) if Z is None else (outer @ Z, Z.T @ inner @ Z, Z.T @ slope)
 
     def information(self, support: Sequence[int]) -> tuple[Array, Array, Array] | None:
         """Return A and p of some candidates, and what every state adds to J with the states at their best.
@@ -416,29 +433,19 @@ class Linearised:
         return np.nan_to_num(np.array([self.chain.slope(state, "precisions") for state in range(self.of.n)]))
 
     def bias(self) -> Array:
-        """Return what the error of the steps adds to the coefficients, in units of their standard errors."""
-        factor = self.chain.factor
+        """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
+        factor, Z = self.chain.factor, self.directions
         if factor is None or not self.support:
-            return np.zeros(len(self.support))
+            return np.zeros(self.of.knowledge.n_free(self.support))
         error = self.steps.truncation()
         outer, inner, _ = self._own_border
         half = factor.forward(np.hstack([self.chain.pulled(error[:, :, None]), outer]))
         rows = self.steps.border(*self.of.placed(self.support))
+        rows = rows if Z is None else rows @ Z
         pulled = np.einsum("ikp,ik->p", self.precisions[:, :, None] * rows, error)
         covariance = np.linalg.pinv(schur(inner, half[:, 1:]), hermitian=True)
         shift = covariance @ (pulled - half[:, 1:].T @ half[:, 0])
         return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
-
-    def deviations(self, covariance: Array) -> Array:
-        """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
-        factor = self.chain.factor
-        if factor is None:
-            return np.full(self.errors.shape, np.nan)
-        variance = np.einsum("ikk->ik", factor.covariances()[0]).copy()
-        if self.support:
-            solved = factor.solved(self._own_border[0])
-            variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
-        return np.sqrt(variance)
 
     def tilted(self, whole: bool = False) -> Array:
         """Return half the gradient of ln|H| − 2 Σ ln|∂r/∂x_b| by the coefficients of the support or the whole, (n, d).
@@ -466,15 +473,6 @@ class Linearised:
         tilt = np.asarray((numbers.T @ sums.reshape(numbers.shape[0], n)).T)
         # As a straight line it promises too much of weak terms that are not there: good enough to propose them.
         return tilt if whole else self.of.on_support(tilt, self.support)
-
-    def state(self, node: int) -> tuple[Array, Array]:
-        """Return how the state at a node depends on the coefficients, (n, k), and its covariance given these."""
-        n, factor = self.of.n, self.chain.factor
-        if factor is None:
-            return np.zeros((n, len(self.support))), np.zeros((n, n))
-        solved = factor.solved(np.hstack([np.eye(self.errors.size, n, -n * node), self._own_border[0]]))
-        own = solved[n * node : n * (node + 1)]
-        return -own[:, n:], own[:, :n]
 
     def deviance(self, noise: Array) -> float:
         """Return −2 ln p(y) less (samples − n stretches) ln 2π, with other s at the same states."""

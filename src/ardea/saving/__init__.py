@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.compression import CompressedRows
 from ardea.dynamics.discovery import Discovery
-from ardea.dynamics.found import Joint
+from ardea.dynamics.joint import Joint
 from ardea.dynamics.models import StateModel
 from ardea.dynamics.series import Clock
 from ardea.equation import Equation, Left
@@ -304,7 +304,8 @@ def _adopt_motion(found: Discovery, content: Motion) -> None:
     named = {*chain(*others, *chain(*content.equivalents))}
     require(named <= set(model.vocabulary.names), "the model", "one of candidate terms")
     _check_joint(content, equations)
-    found._adopt(model, equations, Clock(content.time_unit_, content.time_origin_), content.warnings_)
+    clock = Clock(content.time_unit_, content.time_origin_)
+    found._adopt(model, equations, clock, content.warnings_, content.joint_)
     for name in SAID:
         setattr(found, name, getattr(content, name))
 
@@ -316,4 +317,5 @@ def _check_joint(content: Motion, equations: list[Equation]) -> None:
         sizes = {one.gain.shape for one in (joint.first, joint.last)}
         sound = isinstance(content.model, StateModel) and sizes == {(len(content.model.states), len(joint.correlation))}
         sound = sound and content.process_noise_ is not None and not np.any(joint.correlation[own])
+        sound = sound and (joint.tied is None or joint.tied.offset.size == len(joint.correlation))
         require(sound and is_covariance(joint.estimate(equations).correlation), "the model", "one of a trajectory")

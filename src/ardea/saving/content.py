@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from ardea import priors
 from ardea.core.compression import CompressedRows
+from ardea.core.evidence import Tied
 from ardea.core.loop import Dropped, Trace
 from ardea.core.problem import Array, Columns, DenseColumns, FlatColumns, Problem
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.found import Joint, KnownState
+from ardea.dynamics.joint import Joint, KnownState
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.series import SECONDS
@@ -118,7 +119,8 @@ SIZES: dict[type, dict[str, str]] = {
     Targets: dict.fromkeys(("kept", "kkt_gap", "n_iter", "trace", "effective_rows"), "t")
     | {"support": "td", "ranges": "2d"},
     Motion: dict.fromkeys(("kept", "rivals", "equivalents", "misfit_", "process_noise_"), "n"),
-    KeptTerms: {"active": "k", "prior_variance": "k", "unit": "k"},
+    KeptTerms: {"active": "k", "prior_variance": "c", "unit": "c"},
+    Tied: {"offset": "k", "directions": "kf", "signs": "k"},
     Problem: {"target": "r"},
     DenseColumns: {"matrix": "rk"},
     FlatColumns: {"kept": "f", "loadings": "pk", "target_loadings": "p", "inverse_gram": "pp"},
@@ -141,6 +143,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "distinct": (0.0, inf),
     "correlation": (-1.0, 1.0),
     "order": (1, 2),
+    "signs": (-1.0, 1.0),
 }
 ESTIMATORS = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD, ARDSearch, Discovery)
 PRIORS = (
@@ -245,7 +248,9 @@ def _is_sound(value: Any) -> Any:
             return sound and max(columns, default=0) < value.support.shape[1] and _in_order(value.ranges)
         case KeptTerms(active=active, flat=flat):
             alone = _is_increasing(active) and not np.intersect1d(active, flat.kept).size
-            return alone and active.size == value.problem.n_columns == flat.loadings.shape[1]
+            shape = (active.size, value.problem.n_columns)
+            fits = shape[0] == shape[1] if value.tied is None else value.tied.directions.shape == shape
+            return alone and fits and shape[1] == flat.loadings.shape[1] == value.unit.size
         case Problem():
             return len(value.target) == value.columns.shape[0]
         case FlatColumns(kept=kept):
