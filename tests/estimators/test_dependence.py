@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 import ardea
 from ardea import ARD, ARDSearch, ARDvi, Operator, SparseARD
 from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning
-from ardea.estimators.dependence import harm_by_groups, harm_in_order
 from ardea.estimators.errors import GroupErrors, SeriesErrors
+from ardea.estimators.residuals import harm_by_groups, harm_in_order
 
 M, D = 120, 8
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from ardea import ARD, SparseARD
 from ardea.estimators.advice import UnequalErrorsWarning
-from ardea.estimators.dependence import unequal_sizes
+from ardea.estimators.residuals import unequal_sizes
 
 M, D = 150, 6
 

@@ -28,11 +28,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg, optimize, sparse, special, stats
+from scipy import linalg, optimize, sparse, special
 
 from ardea.core.compression import root_weights
 from ardea.core.problem import EPS, Array, Index, require
 from ardea.estimators.inputs import CheckedRows, dense
+from ardea.estimators.residuals import LARGEST_ERROR, MOST_TAKEN, normal_scores
 
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
 LARGEST = 0.999
@@ -44,8 +45,7 @@ ROWS_PER_ORDER, UNPAID = 10, 2
 MOST_TOGETHER = 4
 # Errors beyond this many σ are drawn in: Huber's own choice, 95 % efficient for normal errors.
 DRAWN_IN = 1.345
-# Squares beyond c² count as c² where sizes are learned (a convention), which leaves so much of a normal's variance.
-LARGEST_ERROR = 2.5
+# What is left of a normal's variance where squares beyond c² count as c².
 EXPECTED_SQUARE = float(special.chdtr(3, LARGEST_ERROR**2) + LARGEST_ERROR**2 * special.chdtrc(1, LARGEST_ERROR**2))
 # The median of |N(0,1)|.
 MEDIAN = float(special.ndtri(0.75))
@@ -53,8 +53,6 @@ MEDIAN = float(special.ndtri(0.75))
 SPURIOUS, MOST_LINES, FARTHEST_SIZE = 0.05, 3, 1e3
 # Sizes and the errors that show them are learned in turn so often (measured: more changes nothing).
 SIZE_ROUNDS = 2
-# Share of an error, or of the power at a frequency, that a fit may take away and that is made up for: a convention.
-MOST_TAKEN = 0.95
 # Steps of a Huber regression, and of the coefficients of sizes, and when they end; each gains a digit in about three.
 MOST_STEPS, STEP = 100, 1e-6
 
@@ -341,11 +339,6 @@ def _distances(X: Array) -> Array:
     Z = X / np.abs(X).max(axis=0)
     Z -= Z.mean(axis=0)
     return np.asarray((Z**2 / (Z**2).mean(axis=0)).mean(axis=1))
-
-
-def normal_scores(X: Array) -> Array:
-    """Return columns as they would be if they were normal: their ranks, as quantiles of a normal distribution."""
-    return np.asarray(special.ndtri((stats.rankdata(X, axis=0) - 0.5) / X.shape[0]))
 
 
 def _broken_lines(X: Array) -> Array:
