@@ -26,6 +26,10 @@ efficiency
     Every ordinary differential equation of `ardea.dynamics.systems`, against its Cramér–Rao bound.
 time
     Lorenz 63 and Lorenz 96 (40 states). All other trials tell their CPU time as well.
+constants
+    Terms with unknown constants inside, among cubic candidates and a family of them: predators that saturate (Holling),
+    an enzyme (Michaelis and Menten; two starts), a toggle switch with Hill terms (four starts), a pendulum in unknown
+    units of angle, an epidemic with saturating incidence.
 quick
     Twelve flows of dysts at 10 % and Lorenz 63 at 20 %.
 """
@@ -40,7 +44,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ardea.dynamics import Polynomials, systems
+from ardea.dynamics import Oscillation, Polynomials, Saturation, systems
 from benchmarks.cramer_rao import variances
 from benchmarks.motions import (
     Array,
@@ -96,6 +100,8 @@ class Sample:
     options: Mapping[str, Any] = field(default_factory=dict)
     # The least variance of every true coefficient, where it is known.
     bound: Callable[[], Bound] | None = None
+    # True constants inside terms, by letter, of every equation.
+    constants: tuple[Mapping[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,6 +266,73 @@ def sample_hare_lynx(trial: Trial) -> Sample:
     return Sample(x, t, ["hare", "lynx"], Polynomials(2 if trial.name == "quadratic" else 3), truth, told)
 
 
+# Constants inside terms
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """A motion with constants inside its terms, and the starts of its experiment."""
+
+    motion: Motion
+    starts: tuple[tuple[float, ...], ...]
+    constants: tuple[Mapping[str, float], ...]
+
+
+def with_constants() -> dict[str, Inside]:
+    """Return motions with constants inside their terms."""
+    saturating, waves = Polynomials(3) + Saturation(), Polynomials(3) + Oscillation()
+
+    def one(name: str, states: str, truth: Truth, flow: Any, t: Array, library: Any, starts: Any, *K: Any) -> Inside:
+        return Inside(Motion(name, tuple(states), truth, flow, np.array(starts[0]), t, library), tuple(starts), K)
+
+    def holling(x: Array) -> Array:
+        eaten = x[0] * x[1] / (0.8 + x[0])
+        return np.array([x[0] - x[0] ** 2 / 3 - 1.2 * eaten, eaten - 0.5 * x[1]])
+
+    def infected(x: Array) -> Array:
+        new = 0.72 * x[0] * x[1] / (0.3 + x[1])
+        return np.array([-new, new - 0.4 * x[1]])
+
+    hunted = ({"x": 1.0, "x^2": -1 / 3, "x y/(K + x)": -1.2}, {"y": -0.5, "x y/(K + x)": 1.0})
+    switched = ({"u": -1.0, "1/(K^2 + v^2)": 3.0}, {"v": -1.0, "1/(K^2 + u^2)": 2.5})
+    spread = ({"S I/(K + I)": -0.72}, {"S I/(K + I)": 0.72, "I": -0.4})
+    swung = ({"v": 1.0}, {"sin(w x)": -1.3, "v": -0.1})
+    motions = [
+        one(
+            "holling", "xy", hunted, holling, np.linspace(0, 50, 500), saturating, [(1.0, 1.0)], {"K": 0.8}, {"K": 0.8}
+        ),
+        one(
+            *("michaelis_menten", "S", ({"S/(K + S)": -1.5},), lambda x: -1.5 * x / (0.7 + x), np.linspace(0, 10, 200)),
+            *(saturating, [(5.0,), (1.0,)], {"K": 0.7}),
+        ),
+        one(
+            *("toggle", "uv", switched, lambda x: np.array([3 / (1 + x[1] ** 2) - x[0], 2.5 / (1 + x[0] ** 2) - x[1]])),
+            *(np.linspace(0, 20, 200), saturating, [(0.1, 2.0), (2.0, 0.1), (3.0, 2.9), (0.2, 0.1)], {"K": 1.0}),
+            {"K": 1.0},
+        ),
+        one(
+            *("pendulum", "xv", swung, lambda x: np.array([x[1], -1.3 * np.sin(1.7 * x[0]) - 0.1 * x[1]])),
+            *(np.linspace(0, 20, 500), waves, [(1.5, 0.0)], {}, {"w": 1.7}),
+        ),
+        one(
+            *("epidemic", "SI", spread, infected, np.linspace(0, 40, 400), saturating, [(0.99, 0.01)]),
+            *({"K": 0.3}, {"K": 0.3}),
+        ),
+    ]
+    return {inside.motion.name: inside for inside in motions}
+
+
+def sample_constants(trial: Trial) -> Sample:
+    """Return a motion with constants inside its terms, from all starts of its experiment."""
+    inside, generator = with_constants()[trial.name], trial.generator()
+    motion = inside.motion
+    clean = [motion.solution(np.array(start)) for start in inside.starts]
+    s = trial.noise * float(np.std(np.vstack(clean)))
+    series = [x + s * generator.normal(size=x.shape) for x in clean]
+    times = [motion.t] * len(series)
+    return Sample(series, times, motion.states, motion.library, motion.truth, constants=inside.constants)
+
+
 # Process noise
 
 
@@ -342,6 +415,7 @@ CASES = {
         *(lambda: ["cubic", "quadratic"], (0.0,), 1, sample_hare_lynx, ("name", "variant")),
         told=("kind of noise told",),
     ),
+    "constants": Case(with_constants, (0.01, 0.05), 10, sample_constants, ("name", "noise")),
     "process": Case(driven, (0.02,), 10, sample_process, ("name",)),
     "efficiency": Case(
         *(lambda: systems.ALL_ODES, (0.01, 0.05, 0.2), 5, lambda trial: noisy(trial, of_system(trial.name)), ("noise",))

@@ -43,6 +43,8 @@ def _section(case: str, records: Sequence[Record], wrong: bool) -> list[str]:
     parts = [case_table(case, records)]
     if case == "efficiency":
         parts.append(efficiency_table(records))
+    if case == "constants":
+        parts.append(constants_table(records))
     if case == "hare_lynx":
         parts.append("\n".join(f"- {_found(record)}" for record in records))
     if wrong:
@@ -94,6 +96,19 @@ def _summary(records: Sequence[Record]) -> list[str]:
 def _coverage(records: Sequence[Record]) -> str:
     right = sum(record.get("right", 0) for record in records)
     return f"{100 * sum(record.get('held', 0) for record in records) / right:.1f} % of {right}" if right else "–"
+
+
+def constants_table(records: Sequence[Record]) -> str:
+    """Return of exact models how many constants inside terms are in their intervals, and in how many models all are."""
+    rows: dict[tuple[str, float], list[list[bool]]] = {}
+    for record in records:
+        own = rows.setdefault((record["name"], record["noise"]), [])
+        own += [record["constants"]] if record["exact"] else []
+    lines = [
+        [name, _shown(noise), f"{sum(map(sum, own))} of {sum(map(len, own))}", f"{sum(map(all, own))} of {len(own)}"]
+        for (name, noise), own in rows.items()
+    ]
+    return markdown(["name", "noise", "constants inside their 95 % intervals", "exact models with all inside"], lines)
 
 
 def efficiency_table(records: Sequence[Record]) -> str:

@@ -15,6 +15,7 @@ trials recorded with other code are done again. Only public names of `ardea.dyna
 the supports are `exact`; the terms that are `false` and `missed`; of the `right` terms, how many 95 % intervals hold
 the truth (`held`), and their z-scores; in exact models the variance that is reported and the squared error, both over
 the Cramér–Rao bound; `t_bound`, the least |coefficient|/standard error that the data allow (`benchmarks.cramer_rao`);
+of unknown `constants` inside terms, whether each interval holds the truth;
 where the model is wrong, whether the truth is among the rivals it names; and what the model says of itself (form,
 misfit, rows used, process noise, warnings). A fit that raises, or takes more than `--limit` seconds of CPU time, has
 failed and is recorded so.
@@ -149,6 +150,9 @@ def judged(model: Discovery, sample: Sample) -> Record:
         "error": float(np.mean([abs(mean / value - 1) for value, mean, *_ in right])) if right else None,
         "found": found,
     }
+    for equation, known in zip(model.equations_, sample.constants, strict=bool(sample.constants)):
+        ends = [(known[letter], *one.interval) for letter, one in equation.constants.items() if letter in known]
+        record["constants"] = [*record.get("constants", []), *(low <= value <= high for value, low, high in ends)]
     if wrong:
         record["wrong"] = [equation.left.text for equation, _ in wrong]
         record["truth_named"] = all(true in [set(rival.terms) for rival in one.rivals] for one, true in wrong)

@@ -35,6 +35,7 @@ RUN_PAGES = (
     "extending.md",
     "trajectory.md",
     "knowledge.md",
+    "constants.md",
 )
 TABLE_PAGES = ("choosing.md", "uncertainty.md", "comparison.md", "selection.md")
 BLOCK = re.compile(

@@ -13,8 +13,7 @@ from scipy import stats
 
 from ardea import ARD, SparseARD
 from ardea.dynamics import Fourier, Polynomials
-from ardea.equation import Left, Rival
-from ardea.names import ColumnNames, latex_name, printable, rounded
+from ardea.names import ColumnNames, Left, Rival, latex_name, printable, rounded
 from conftest import sparse_data
 
 DATA = sparse_data()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,11 @@ from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
 from ardea.names import (
     ColumnNames,
+    Constant,
+    Left,
+    Rival,
     Vocabulary,
+    Wording,
     counted,
     import_sympy,
     is_plain_name,
@@ -40,16 +44,6 @@ IntervalKind = Literal["posterior", "refit", "selective"]
 # Below so many standard deviations intervals that do not allow for the choice of the terms hold the truth less often
 # than they say (measured: docs/promises_table.md).
 WEAK = 3.0
-LeftKind = Literal["value", "rate", "second", "next", "field", "field_second"]
-# How each is written in text and in LaTeX.
-LEFTS: dict[LeftKind, tuple[str, str]] = {
-    "value": ("{}", "{}"),
-    "rate": ("({})'", "\\dot{{{}}}"),
-    "second": ("({})''", "\\ddot{{{}}}"),
-    "next": ("({})[k+1]", "{}_{{k+1}}"),
-    "field": ("({})_t", "{}_t"),
-    "field_second": ("({})_tt", "{}_{{tt}}"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,54 +189,6 @@ def kept_terms(
     )
 
 
-@dataclass(frozen=True)
-class Left:
-    """The left-hand side: a value, a rate of change, the next value of a map, or the rate of change of a field.
-
-    Examples
-    --------
-    >>> Left("x", "rate").text, Left("y").text, Left("u", "field").latex
-    ("(x)'", 'y', 'u_t')
-    """
-
-    name: str
-    kind: LeftKind = "value"
-
-    @property
-    def text(self) -> str:
-        """As text."""
-        return LEFTS[self.kind][0].format(printable(self.name))
-
-    @property
-    def latex(self) -> str:
-        """In LaTeX."""
-        name = latex_name(self.name)
-        # LaTeX refuses a second subscript unless the first is inside braces.
-        subscripted = self.kind in ("next", "field", "field_second") and "_{" in name
-        return LEFTS[self.kind][1].format(f"{{{name}}}" if subscripted else name)
-
-
-@dataclass(frozen=True)
-class Rival:
-    """Another model of the same equation, and by how much its criterion is larger (negative: smaller).
-
-    Examples
-    --------
-    >>> Rival(("x y",), 0.83).compared
-    'x y (0.8 worse)'
-    """
-
-    terms: tuple[str, ...]
-    excess: float
-
-    @property
-    def compared(self) -> str:
-        """Its terms, and where it stands."""
-        rounded = round(self.excess, 1)
-        where = f"{-rounded:.1f} better" if rounded < 0 else f"{abs(rounded):.1f} worse"
-        return f"{', '.join(map(printable, self.terms)) or 'no term'} ({where})"
-
-
 @dataclass(frozen=True, eq=False)
 class Equation:
     """One fitted equation.
@@ -270,7 +216,7 @@ class Equation:
     @cached_property
     def support(self) -> tuple[int, ...]:
         """Candidates kept, in order."""
-        return tuple(int(j) for j in self.kept.support)
+        return tuple(int(j) for j in self.kept.support if j < self.n_candidates)
 
     @cached_property
     def terms(self) -> tuple[str, ...]:
@@ -294,14 +240,61 @@ class Equation:
         return len(self.vocabulary.names)
 
     @cached_property
+    def parameters(self) -> Estimate:
+        """Posterior of the kept terms, then of the constants inside them."""
+        return self.kept.with_flat(self.kept.posterior)
+
+    @cached_property
     def posterior(self) -> Estimate:
         """Posterior of the kept terms: the numbers that are shown everywhere."""
-        return self.kept.with_flat(self.kept.posterior)
+        return self._of_terms(self.parameters)
 
     @cached_property
     def refit(self) -> Estimate | None:
         """Least squares on the kept terms; None with too few rows."""
-        return None if self.kept.refit is None else self.kept.with_flat(self.kept.refit)
+        return None if self.kept.refit is None else self._of_terms(self.kept.with_flat(self.kept.refit))
+
+    def _of_terms(self, estimate: Estimate) -> Estimate:
+        k = len(self.support)
+        return replace(estimate, mean=estimate.mean[:k], covariance=estimate.covariance[:k, :k])
+
+    @cached_property
+    def letters(self) -> dict[int, str]:
+        """The constants inside the kept terms, by their place among all; letters that repeat are numbered."""
+        kept = [int(j) - self.n_candidates for j in self.kept.support[len(self.support) :]]
+        given = [self.vocabulary.constants[q][1] for q in kept]
+        numbers = [given[: i + 1].count(letter) for i, letter in enumerate(given)]
+        named = zip(kept, given, numbers, strict=True)
+        return {q: letter if given.count(letter) == 1 else f"{letter}{number}" for q, letter, number in named}
+
+    @property
+    def constants(self) -> dict[str, Constant]:
+        """Unknown constants inside the kept terms, by their letters; K1, K2, … where several have the same."""
+        return self.constants_at(0.95)
+
+    def constants_at(self, level: float) -> dict[str, Constant]:
+        """Return the constants with intervals of another level."""
+        k, ends, out = len(self.support), self.parameters.interval(level).tolist(), {}
+        for i, (q, letter) in enumerate(self.letters.items(), start=k):
+            term = self.vocabulary.names[self.vocabulary.constants[q][0]]
+            mean, std = float(self.parameters.mean[i]), float(self.parameters.std[i])
+            out[letter] = Constant(term, mean, std, (ends[i][0], ends[i][1]))
+        return out
+
+    def spread_constants(self, fill: float = 0.0) -> Array:
+        """Return the constants as an array over all that the candidates have."""
+        out = np.full(len(self.vocabulary.constants), fill)
+        out[list(self.letters)] = self.parameters.mean[len(self.support) :]
+        return out
+
+    @cached_property
+    def _words(self) -> Vocabulary:
+        """The vocabulary with the letters and values of the constants found."""
+        if not isinstance(self.vocabulary, Wording) or not self.letters:
+            return self.vocabulary
+        values = self.parameters.mean[len(self.support) :].tolist()
+        pairs = zip(self.letters.items(), values, strict=True)
+        return self.vocabulary.with_constants({q: (letter, value) for (q, letter), value in pairs})
 
     @property
     def coefficients(self) -> Array:
@@ -402,7 +395,8 @@ class Equation:
     def right_hand_side(self, precision: int | None = None) -> str:
         """Return the terms as text; numbers to two digits of their standard deviation, or `precision` decimals."""
         number = rounded if precision is None else lambda value, error: f"{value:.{precision}f}"
-        return self._sum(lambda j: f" {printable(self.vocabulary.names[j])}", number) or "0"
+        text = self._sum(lambda j: f" {printable(self._words.names[j])}", number) or "0"
+        return text + "".join(f", {letter} = {number(one.value, one.std)}" for letter, one in self.constants.items())
 
     def with_intervals(self, level: float = 0.95) -> str:
         """Return the terms as text with intervals: `(-9.988 ± 0.020) x + (1.5000 ± 0.0020) y`."""
@@ -411,12 +405,18 @@ class Equation:
         for j, value, width in rows:
             number = f"({rounded(value, width)} ± {rounded(width, width)})" if width > 0 else rounded(value, 0.0)
             constant = j == self.vocabulary.constant
-            parts.append(number if constant else f"{number} {printable(self.vocabulary.names[j])}")
-        return " + ".join(parts) or "0"
+            parts.append(number if constant else f"{number} {printable(self._words.names[j])}")
+        text = " + ".join(parts) or "0"
+        for letter, one in self.constants_at(level).items():
+            width = (one.interval[1] - one.interval[0]) / 2
+            text += f", {letter} = {rounded(one.value, width)} ± {rounded(width, width)}"
+        return text
 
     def latex(self) -> str:
         """Return the equation in LaTeX."""
-        right = self._sum(lambda j: "\\, " + self.vocabulary.latex(j), lambda *number: latex_number(rounded(*number)))
+        right = self._sum(lambda j: "\\, " + self._words.latex(j), lambda *number: latex_number(rounded(*number)))
+        for letter, one in self.constants.items():
+            right += f", \\quad {latex_name(letter)} = {latex_number(rounded(one.value, one.std))}"
         return f"{self.left.latex} = {right or '0'}"
 
     def sympy(self) -> Any:
@@ -425,7 +425,7 @@ class Equation:
         if len(set(self.terms)) != len(self.terms):
             raise ValueError("Two kept columns have the same name: rename them, or fit arrays without names.")
         pairs = zip(self.support, self.coefficients.tolist(), strict=True)
-        parts = [sympy.Float(value) * self.vocabulary.sympy(j) for j, value in pairs]
+        parts = [sympy.Float(value) * self._words.sympy(j) for j, value in pairs]
         return sympy.Add(*parts, *([] if self.intercept is None else [sympy.Float(self.intercept)]))
 
     def python(self, name: str = "predict") -> str:
@@ -439,9 +439,13 @@ class Equation:
         percent = f"{100 * level:g}%"
         columns = (estimate.mean, estimate.std, low, high)
         titles = ("coef", "std", f"{percent} low", f"{percent} high")
-        return {"term": list(self.terms)} | {
+        rows = {"term": list(self.terms)} | {
             title: column.tolist() for title, column in zip(titles, columns, strict=True)
         }
+        for letter, one in self.constants_at(level).items():
+            row = (f"{letter} of {one.term}", one.value, one.std, *one.interval)
+            rows = {title: [*column, value] for (title, column), value in zip(rows.items(), row, strict=True)}
+        return rows
 
     def _sum(self, factor: Callable[[int], str], number: Callable[[float, float], str] = rounded) -> str:
         """Join signed numbers, given with their errors, and terms: `-1.5 x + 2.0 y - 3.0`."""
@@ -471,7 +475,7 @@ def python_function(equations: Sequence[Equation], name: str = "predict") -> str
     remarks = [f"    # {ours}: {theirs!a}" for ours, theirs in arguments.items() if ours != theirs]
     # Numbers by repr, which gives the same bits when read.
     sums = [
-        one._sum(lambda j: f" * {vocabulary.python(j)}", lambda value, _: repr(value)) or "0.0" for one in equations
+        one._sum(partial(_factor_in_python, one._words), lambda value, _: repr(value)) or "0.0" for one in equations
     ]
     if any("np." in one for one in sums):
         remarks.append("    import numpy as np")
@@ -479,3 +483,7 @@ def python_function(equations: Sequence[Equation], name: str = "predict") -> str
     if len(sums) > 1:
         body = ["    return (", *(f"        {one}," for one in sums), "    )"]
     return "\n".join([f"def {name}({', '.join(arguments)}):", *remarks, *body]) + "\n"
+
+
+def _factor_in_python(words: Vocabulary, j: int) -> str:
+    return f" * {words.python(j)}"

@@ -6,10 +6,10 @@ import keyword
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class ColumnNames:
 
     names: Sequence[str]
     constant: int | None = None
+    constants: tuple[tuple[int, str], ...] = ()  # no column has an unknown constant inside
 
     @cached_property
     def _plain(self) -> bool:
@@ -84,6 +85,19 @@ class Wording:
     def constant(self) -> int | None:
         """Which term is the constant 1, if there is one."""
         return next((j for j, term in enumerate(self.terms) if term.is_constant), None)
+
+    @cached_property
+    def constants(self) -> tuple[tuple[int, str], ...]:
+        """Unknown constants inside terms: which term, and the letter."""
+        return tuple((j, letter) for j, term in enumerate(self.terms) for letter in getattr(term, "letters", ()))
+
+    def with_constants(self, known: Mapping[int, tuple[str, float]]) -> Wording:
+        """Return it with letters and values for some of the constants."""
+        terms = list(self.terms)
+        for j in {self.constants[q][0] for q in known}:
+            pairs = [known[q] for q, (term, _) in enumerate(self.constants) if term == j]
+            terms[j] = terms[j].with_constants(*zip(*pairs, strict=True))
+        return Wording(tuple(terms), self.spelling)
 
     def latex(self, j: int) -> str:
         """Return a term in LaTeX."""
@@ -237,3 +251,85 @@ def import_sympy() -> Any:
     except ImportError as error:
         raise ImportError("SymPy is not installed: pip install 'ardea[symbolic]'.") from error
     return sympy
+
+
+# Left-hand sides, other models by their terms, and constants inside terms
+
+LeftKind = Literal["value", "rate", "second", "next", "field", "field_second"]
+# How each is written in text and in LaTeX.
+LEFTS: dict[LeftKind, tuple[str, str]] = {
+    "value": ("{}", "{}"),
+    "rate": ("({})'", "\\dot{{{}}}"),
+    "second": ("({})''", "\\ddot{{{}}}"),
+    "next": ("({})[k+1]", "{}_{{k+1}}"),
+    "field": ("({})_t", "{}_t"),
+    "field_second": ("({})_tt", "{}_{{tt}}"),
+}
+
+
+@dataclass(frozen=True)
+class Left:
+    """The left-hand side: a value, a rate of change, the next value of a map, or the rate of change of a field.
+
+    Examples
+    --------
+    >>> Left("x", "rate").text, Left("y").text, Left("u", "field").latex
+    ("(x)'", 'y', 'u_t')
+    """
+
+    name: str
+    kind: LeftKind = "value"
+
+    @property
+    def text(self) -> str:
+        """As text."""
+        return LEFTS[self.kind][0].format(printable(self.name))
+
+    @property
+    def latex(self) -> str:
+        """In LaTeX."""
+        name = latex_name(self.name)
+        # LaTeX refuses a second subscript unless the first is inside braces.
+        subscripted = self.kind in ("next", "field", "field_second") and "_{" in name
+        return LEFTS[self.kind][1].format(f"{{{name}}}" if subscripted else name)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another model of the same equation, and by how much its criterion is larger (negative: smaller).
+
+    Examples
+    --------
+    >>> Rival(("x y",), 0.83).compared
+    'x y (0.8 worse)'
+    """
+
+    terms: tuple[str, ...]
+    excess: float
+
+    @property
+    def compared(self) -> str:
+        """Its terms, and where it stands."""
+        rounded = round(self.excess, 1)
+        where = f"{-rounded:.1f} better" if rounded < 0 else f"{abs(rounded):.1f} worse"
+        return f"{', '.join(map(printable, self.terms)) or 'no term'} ({where})"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An unknown constant inside a term, as it was estimated.
+
+    Attributes
+    ----------
+    term : str
+        The term.
+    value, std : float
+        Posterior mean and standard deviation.
+    interval : (float, float)
+        Ends of the interval of 95 %.
+    """
+
+    term: str
+    value: float
+    std: float
+    interval: tuple[float, float]

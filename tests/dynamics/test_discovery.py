@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression
 from ardea import SparseARD
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, FieldTerms, Polynomials, systems
 from ardea.dynamics.search import regressor_supports, scored, whitened
-from ardea.equation import Rival
+from ardea.names import Rival
 from ardea.show import model_html
 
 NAMES = ["x", "y", "z"]

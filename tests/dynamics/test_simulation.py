@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from ardea.dynamics import Custom, Discovery, FieldTerms, Fourier, Polynomials, field_simulation, simulation, systems
-from ardea.dynamics.libraries import RightHandSide
+from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.simulation import Bands, SimulationWarning
 
 ODES_AND_MAPS = {**systems.ALL_ODES, **systems.ALL_MAPS}

@@ -8,7 +8,7 @@ import pytest
 import ardea
 from ardea.dynamics import Discovery, Polynomials, systems
 from ardea.dynamics.found import Joint
-from ardea.dynamics.libraries import RightHandSide
+from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.simulation import Driven, simulate_draws
 
 

@@ -136,9 +136,23 @@ def largest(problem: Problem) -> int:
     return int(min(LARGEST_SHARE * problem.n_distinct, problem.n_columns))
 
 
+def together(problem: Problem, support: Iterable[int]) -> Support:
+    """Return a support with all columns that go with one of it, and without those whose owner is not there."""
+    chosen = {int(j) for j in support}
+    if problem.owners is not None:
+        leading = [j for j in chosen if problem.owners[j] == j]
+        chosen = set(np.flatnonzero(np.isin(problem.owners, leading)).tolist())
+    return tuple(sorted(chosen))
+
+
+def _leading(problem: Problem) -> Any:
+    """Return which columns go alone, or lead others."""
+    return True if problem.owners is None else problem.owners == np.arange(problem.n_columns)
+
+
 def model(problem: Problem, support: Iterable[int]) -> Model:
     """Return a support with its residual sum of squares and criterion."""
-    chosen = tuple(sorted(int(j) for j in support))
+    chosen = together(problem, support)
     rss = _rss(problem, chosen)
     return Model(chosen, float(criterion(problem, rss, len(chosen))), rss)
 
@@ -163,7 +177,7 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
 
     Of columns that depend on each other only as many are kept at the start as are independent.
     """
-    chosen, columns = _independent(problem, sorted(support))
+    chosen, columns = _independent(problem, together(problem, support))
     if chosen.size == 0:
         return []
     q, triangle = np.linalg.qr(columns)
@@ -175,17 +189,24 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
     rss = [float(residual @ residual) + problem.rest]
     supports = [tuple(chosen.tolist())]
     left = np.ones(chosen.size, dtype=bool)
-    while len(supports[-1]) > 1:
-        variance = np.maximum(np.einsum("ij,ij->i", rows, rows), TINY)
-        cost = np.where(left, (rows @ loads) ** 2 / variance, np.inf)
-        i = int(cost.argmin())
-        rss.append(rss[-1] + float(cost[i]))
-        direction = rows[i] / np.sqrt(variance[i])
-        rows -= np.multiply.outer(rows @ direction, direction)
-        left[i] = False
+    owners = chosen if problem.owners is None else problem.owners[chosen]
+    leading = owners == chosen
+    while np.sum(left & leading) > 1:
+        first = int(np.where(left & leading, _removals(rows, loads), np.inf).argmin())
+        rss.append(rss[-1])
+        for i in (first, *np.flatnonzero((owners == chosen[first]) & ~leading)):
+            rss[-1] += float(_removals(rows[i : i + 1], loads)[0])
+            direction = rows[i] / np.sqrt(max(float(rows[i] @ rows[i]), TINY))
+            rows -= np.multiply.outer(rows @ direction, direction)
+            left[i] = False
         supports.append(tuple(chosen[left].tolist()))
-    criteria = criterion(problem, np.array(rss), np.arange(chosen.size, 0, -1))
+    criteria = criterion(problem, np.array(rss), np.array(list(map(len, supports))))
     return [Model(*one) for one in zip(supports, criteria.tolist(), rss, strict=True)]
+
+
+def _removals(rows: Array, loads: Array) -> Array:
+    """Return what the removal of each term adds to RSS."""
+    return np.asarray((rows @ loads) ** 2 / np.maximum(np.einsum("ij,ij->i", rows, rows), TINY))
 
 
 def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array]:
@@ -270,7 +291,7 @@ def _one_away(problem: Problem, support: Support) -> list[list[Support]]:
 
     Of each kind those come first that leave the least RSS.
     """
-    change = moves(problem, support)
+    change = _of_leading(problem, support, moves(problem, support))
     best = np.argsort(change.additions, kind="stable")[: ADDITIONS if len(support) < largest(problem) else 0]
     without = [support[:i] + support[i + 1 :] for i in range(len(support))]
     others = change.exchanges.argmin(axis=1) if support else np.empty(0, dtype=np.intp)
@@ -283,6 +304,22 @@ def _one_away(problem: Problem, support: Support) -> list[list[Support]]:
         ),
     ]
     return [[near[i] for i in np.argsort(cost, kind="stable") if np.isfinite(cost[i])] for cost, near in kinds]
+
+
+def _of_leading(problem: Problem, support: Support, change: Moves) -> Moves:
+    """Return the moves without those of columns that only follow others."""
+    if problem.owners is None:
+        return change
+    leading, chosen = _leading(problem), list(support)
+    additions = np.where(leading, change.additions, np.inf)
+    removals = np.where(leading[chosen], change.removals, np.inf)
+    exchanges = np.where(leading[chosen, None] & leading, change.exchanges, np.inf)
+    for i in np.flatnonzero(np.isin(chosen, problem.owners[~leading])):
+        rest = together(problem, support[:i] + support[i + 1 :])
+        removals[i] = _rss(problem, rest) - _rss(problem, support)
+        exchanges[i] = removals[i] + np.where(leading, moves(problem, rest).additions, np.inf)
+        exchanges[i, support[i]] = np.inf
+    return Moves(additions, removals, exchanges)
 
 
 def best_move(problem: Problem, start: Model) -> Model:
@@ -314,7 +351,8 @@ def given(problem: Problem, block: Index, others: Index) -> Problem:
     square = np.einsum("ij,ij->j", columns, columns)
     columns[:, square <= DEPENDENT**2 * problem.square_norms[block]] = 0.0
     floor = max(problem.floor, ROUNDING * problem.total)
-    return replace(problem, columns=DenseColumns(columns), target=target, floor=floor)
+    owners = None if problem.owners is None else np.searchsorted(block, problem.owners[block])
+    return replace(problem, columns=DenseColumns(columns), target=target, floor=floor, owners=owners)
 
 
 def small_models(problem: Problem, block: Index, others: Index, number: int, most: int = MOST_SUBSETS) -> list[Model]:

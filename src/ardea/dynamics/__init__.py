@@ -1,6 +1,7 @@
 """Equations of motion from data.
 
-Libraries list candidate terms (`libraries`, `field_terms`, of `terms`). `Discovery` checks the data (`series`;
+Libraries list candidate terms (`libraries`, `field_terms`, of `terms`), some with unknown constants inside
+(`parametric`, of `formulas`; in a search `inside`). `Discovery` checks the data (`series`;
 `fields`). States are found on the likelihood of their trajectory (`trajectory`, `pursuit`), or from rows (`rows`) that
 are whitened and corrected for noise in the terms (`whitening`; of fields `field_equation`), whose supports are searched
 (`search`). What was found is run (`models`, `simulation`). Differences and splines estimate derivatives
@@ -11,15 +12,22 @@ from ardea.dynamics import systems
 from ardea.dynamics.discovery import AmbiguityWarning, Discovery, KnowledgeWarning, MisfitWarning
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Custom, Fourier, Polynomials
+from ardea.dynamics.parametric import Decay, Oscillation, Parametric, Power, Rational, Saturation
 
 __all__ = [
     "AmbiguityWarning",
     "Custom",
+    "Decay",
     "Discovery",
     "FieldTerms",
     "Fourier",
     "KnowledgeWarning",
     "MisfitWarning",
+    "Oscillation",
+    "Parametric",
     "Polynomials",
+    "Power",
+    "Rational",
+    "Saturation",
     "systems",
 ]

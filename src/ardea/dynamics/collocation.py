@@ -16,7 +16,7 @@ is missing, in one state or in all, is simply not seen; a gap is bridged by poin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
 
@@ -85,6 +85,14 @@ class Nodes:
     def counts(self) -> Array:
         """Number of samples of every state."""
         return self.seen.sum(axis=0).astype(float)
+
+    def with_constants(self, constants: Array) -> Nodes:
+        """Return the nodes with constants as further inputs."""
+        if not constants.size:
+            return self
+        parts = (self.inputs, self.middle_inputs, self.end_inputs)
+        more = [np.hstack([one, np.broadcast_to(constants, (len(one), constants.size))]) for one in parts]
+        return replace(self, inputs=more[0], middle_inputs=more[1], end_inputs=more[2])
 
     @property
     def stretches(self) -> list[Index]:

@@ -22,12 +22,12 @@ from ardea.dynamics.answers import Answers, Found
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
-from ardea.dynamics.found import SAME_TIME, FoundStates, LeftOpen, Wishes, found_states
+from ardea.dynamics.found import SAME_TIME, FoundStates, found_states
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.laws import Reader, check_affordable, libraries_of, refuted_laws, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import BEATEN, FieldModel, Motion, StateModel, listed
-from ardea.dynamics.pursuit import FALSE_TERMS
+from ardea.dynamics.points import FALSE_TERMS, LeftOpen, Wishes
 from ardea.dynamics.rows import Differentiation, Form
 from ardea.dynamics.search import (
     LARGEST_MISFIT,
@@ -82,7 +82,7 @@ class Discovery(Answers, BaseEstimator):
     Parameters
     ----------
     library : Library, FieldTerms or dict, optional
-        Candidate terms. None: polynomials of degree 3 (2 above ten states); for fields u^p ∂^q u, p, q ≤ 4. A dict
+        Candidate terms, also `Parametric` ones. None: polynomials, cubic up to ten states; u^p ∂^q u, p, q ≤ 4. A dict
         {state: library} gives equations libraries of their own; states that it does not name have the polynomials.
     form : {"trajectory", "weak", "derivative"}, optional
         How data and equations meet. "trajectory": the likelihood of the samples, given states that follow the
@@ -342,14 +342,16 @@ class Discovery(Answers, BaseEstimator):
         if order == 2 and x_dot is not None:
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
         model.check_names()
-        knowledge = None
-        if self.known or self.constraints or isinstance(self.library, Mapping):
+        inside, knowledge, told = bool(model.vocabulary.constants), None, self.known or self.constraints
+        if inside and (told or self.form_ != "trajectory" or isinstance(self.library, Mapping)):
+            raise ValueError("Unknown constants inside terms need form='trajectory', and no laws (docs/constants).")
+        if told or isinstance(self.library, Mapping):
             knowledge = told_knowledge(Reader.of(model, own), self.known, self.constraints)
             check_affordable(knowledge, self.form_, MOST_CANDIDATES)
         found: Found
         if x_dot is not None:
             found = self._searched_rows(given_equations(series, library))
-        elif self.form_ == "trajectory" and (n * d <= MOST_CANDIDATES or order == 2 or knowledge is not None):
+        elif self.form_ == "trajectory" and (n * d <= MOST_CANDIDATES or order == 2 or inside or knowledge):
             found = self._pursued(series, library, knowledge=knowledge)
         else:
             equations = state_equations(self._stretches(series), library, bool(self.discrete_time))
@@ -432,7 +434,7 @@ class Discovery(Answers, BaseEstimator):
         misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
         # What does not fit is no noise of a state that hardly moves.
         open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
-        open_still = [*open_still, *unknown, *found.tied(equations), *found.at_rest()]
+        open_still += [*unknown, *found.tied(equations), *found.at_rest(), *found.open_constants(equations)]
         return open_still, [*found.driven(equations), *misfits, *dense]
 
     def _blow_up(self) -> list[str]:

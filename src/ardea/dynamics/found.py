@@ -24,12 +24,12 @@ from ardea.dynamics.collocation import (
     smoothed,
     undersampled,
 )
+from ardea.dynamics.inside import unfolded
 from ardea.dynamics.joint import Joint, KnownState, state_deviations
-from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
+from ardea.dynamics.points import Fit, LeftOpen, Point, Wishes
 from ardea.dynamics.pursuit import (
     CLEAR_GAIN,
-    FALSE_TERMS,
     HOPELESS,
     LARGE_GAIN,
     MOST_ALONE,
@@ -42,9 +42,9 @@ from ardea.dynamics.pursuit import (
     with_process,
 )
 from ardea.dynamics.series import Series
-from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Fit, Likelihood, Linearised, Point
-from ardea.equation import N_RIVALS, Equation, KeptTerms, Left, Rival
-from ardea.names import Vocabulary, printable
+from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
+from ardea.equation import N_RIVALS, Equation, KeptTerms
+from ardea.names import Left, Rival, Vocabulary, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
@@ -67,29 +67,6 @@ LEAST_MOVED = 0.1
 AT_REST, LAST_ROWS = 5.0, 10
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
-
-
-@dataclass(frozen=True, eq=False)
-class LeftOpen:
-    """What an earlier search leaves open where candidates are many: some of them, and the model that it prefers."""
-
-    candidates: Support
-    support: Support
-    coefficients: Array  # (n, d)
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """How equations are searched, as far as users decide."""
-
-    discrete_time: bool = False
-    order: int = 1
-    false_terms: float = FALSE_TERMS
-    noise: str = "auto"
-    noise_std: Array | None = None
-    shown: bool = False
-    left_open: LeftOpen | None = None
-    knowledge: Knowledge | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +124,11 @@ class FoundStates:
         return self._free_covariance if Z is None else Z @ self._free_covariance @ Z.T
 
     @cached_property
+    def _units(self) -> Array:
+        """What one unit of each coefficient in the search is worth: those of tangents stand for constants."""
+        return self.likelihood.inside.units(self.fit.point.coefficients, *self.likelihood.placed(self.fit.support))
+
+    @cached_property
     def _free_covariance(self) -> Array:
         """Covariance of the free parameters: the inverse information, and the error of the steps."""
         found, Z = self.linear.information(self.fit.support), self.linear.directions
@@ -188,23 +170,36 @@ class FoundStates:
 
     def joint(self, equations: Sequence[Equation]) -> Joint:
         """Return how all coefficients, and the states at both ends, depend on each other."""
-        unit = np.sqrt(np.maximum(self.covariance.diagonal(), TINY))
-        nodes = self.likelihood.nodes
-        first, last = (KnownState.at(self.linear, node) for node in (0, int(np.flatnonzero(nodes.series == 0)[-1])))
-        own = Joint.between([len(one.support) for one in equations], self.covariance / np.outer(unit, unit))
+        unit = np.sqrt(np.maximum(self.covariance.diagonal(), TINY)) * np.sign(self._units)
+        nodes, order = self.likelihood.nodes, np.concatenate([own for own, _ in self._places])
+        ends = [KnownState.at(self.linear, node) for node in (0, int(np.flatnonzero(nodes.series == 0)[-1]))]
+        first, last = (replace(one, gain=(one.gain / self._units)[:, order]) for one in ends)
+        correlation = (self.covariance / np.outer(unit, unit))[np.ix_(order, order)]
+        own = Joint.between([one.kept.support.size for one in equations], correlation)
         tied = self.likelihood.knowledge.tied(self.fit.support)
         return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""
-        d, names, out = self.likelihood.d, vocabulary.names, []
-        equations, terms = np.divmod(np.array(self.fit.support, dtype=np.intp), d)
-        rivals = self._rivals()
-        for number, left in enumerate(lefts):
-            own = np.flatnonzero(equations == number + self._first)
-            kept = self._kept(own, terms[own], number)
+        names, out, rivals = vocabulary.names, [], self._rivals()
+        for number, (left, (own, places)) in enumerate(zip(lefts, self._places, strict=True)):
+            kept = self._kept(own, places, number)
             close = tuple(Rival(tuple(names[j] for j in support), excess) for support, excess in rivals[number])
             out.append(Equation(left, vocabulary, kept, close))
+        return out
+
+    @cached_property
+    def _places(self) -> list[tuple[Index, Index]]:
+        """Of every equation, which of all kept coefficients are its own, and which terms of the library these are.
+
+        Terms come in order, then constants inside them.
+        """
+        equations, terms = self.likelihood.placed(self.fit.support)
+        reported, out = self.likelihood.inside.report(terms), []
+        for equation in range(self._first, self.likelihood.n):
+            own = np.flatnonzero(equations == equation)
+            own = own[np.argsort(reported[own], kind="stable")]
+            out.append((own, reported[own]))
         return out
 
     def _kept(self, own: Index, support: Index, number: int) -> KeptTerms:
@@ -218,7 +213,7 @@ class FoundStates:
         else:
             free, used = free[tied.free], np.flatnonzero(np.any(tied.directions[own] != 0, axis=0))
             tied = Tied(tied.offset[own], tied.directions[np.ix_(own, used)], tied.signs[own])
-        covariance = self._free_covariance[np.ix_(used, used)]
+        covariance = self._free_covariance[np.ix_(used, used)] * np.outer(self._units[used], self._units[used])
         unit = np.sqrt(np.maximum(covariance.diagonal(), TINY))
         values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
         rows = (vectors / np.sqrt(np.maximum(values, support.size * EPSILON))).T
@@ -234,6 +229,7 @@ class FoundStates:
         """Return for every equation its other terms in models that differ in it alone, and how much worse these are."""
         d, first, best = self.likelihood.d, self._first, self.pursuit.score(self.fit)
         found: list[dict[Support, float]] = [{} for _ in range(self.likelihood.n - first)]
+        mine = [self._named(self.fit.support, first + number) for number in range(len(found))]
         rivals = {support: self.pursuit.score(fit) - best for support, fit in self.pursuit.met.items()}
         # With noise of the process the linearisation leaves out what the states' spread says of terms: only fits count.
         near = [] if self.pursuit.with_process else self.pursuit.near(self.linear)
@@ -241,12 +237,18 @@ class FoundStates:
             changed = {j // d for j in set(support) ^ set(self.fit.support)}
             if len(changed) == 1:
                 (equation,) = changed
-                terms = tuple(j % d for j in support if j // d == equation)
-                if np.isfinite(excess):
+                terms = self._named(support, equation)
+                if np.isfinite(excess) and terms != mine[equation - first]:
                     # Of models that tie the simplest is taken, even if another is a bit better.
                     tied = -SLIGHT_GAIN < excess < 0 and self.pursuit.few
                     found[equation - first].setdefault(terms, 0.0 if tied else float(excess))
         return [sorted(one.items(), key=lambda item: item[1])[:N_RIVALS] for one in found]
+
+    def _named(self, support: Support, equation: int) -> Support:
+        """Return the terms of the library that a support has in an equation."""
+        of = self.likelihood
+        terms = of.inside.report(np.array([j % of.d for j in support if j // of.d == equation], dtype=np.intp))
+        return tuple(sorted({int(j) for j in terms if j < of.inside.n_reported}))
 
     def tied(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
@@ -257,7 +259,7 @@ class FoundStates:
             if self.pursuit.score(other) > best + SLIGHT_GAIN:
                 break
             if len(changed) > 1:
-                terms = {one: [names[j % d] for j in other.support if j // d == one] for one in changed}
+                terms = {one: [names[j] for j in self._named(other.support, one)] for one in changed}
                 parts = [f"{equations[one - first].left.text} has [{', '.join(terms[one])}]" for one in changed]
                 return [
                     f"The data hardly tell this model from one in which {' and '.join(parts)}. Longer or richer data "
@@ -301,15 +303,19 @@ class FoundStates:
             noise = np.minimum(self.sample_noise, self._noise[:measured])
             away = np.abs(y - end) > AT_REST * noise
             rest += int(np.sum(np.cumsum(np.any(away, axis=1)[::-1]) == 0))
-        moving = self.n_rows - rest
-        if self.likelihood.discrete_time or rest < self.n_rows / 2 or not 0 < moving < self.likelihood.d:
+        moving, number = self.n_rows - rest, self.likelihood.inside.n_open
+        if self.likelihood.discrete_time or rest < self.n_rows / 2 or not 0 < moving < number:
             return []
         return [
             f"The states come to rest: in {rest} of {self.n_rows} rows all of them stay, within their noise, where "
-            f"they end. The other {moving} rows are few for {self.likelihood.d} candidates for each equation: others "
+            f"they end. The other {moving} rows are few for {number} candidates for each equation: others "
             "may explain them as well. Add series from other starts, or take a smaller library "
             "(docs/warnings/ambiguity)."
         ]
+
+    def open_constants(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of constants inside terms."""
+        return self.likelihood.inside.open_constants(equations)
 
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:
         """Return the samples less the states, in units of their noise; of a state that is not measured, nothing."""
@@ -326,15 +332,16 @@ class FoundStates:
                 "intervals and the rivals of the equations, or resample whole series and fit each."
             )
         of = self.likelihood
-        chosen = np.zeros(of.n * of.d)
+        chosen = np.zeros((of.n, of.inside.n_reported))
         posed = self.pursuit.posed(self.linear)
         if posed is not None:
             for _ in range(n_resamples):
                 target = posed.problem.target + generator.standard_normal(posed.problem.target.size)
                 drawn = replace(posed.problem, target=target)
                 best = select(drawn, self.pursuit.propose(drawn, posed.unit))[0]
-                chosen[list(posed.support(best.support))] += 1
-        return np.asarray(chosen.reshape(-1, of.d)[self._first :] / n_resamples)
+                for equation in range(of.n):
+                    chosen[equation, list(self._named(posed.support(best.support), equation))] += 1
+        return np.asarray(chosen[self._first :] / n_resamples)
 
 
 def found_states(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> FoundStates:
@@ -358,6 +365,11 @@ def pursued(
     from tqdm import tqdm
 
     hidden = series[0].x.shape[1] * (wishes.order - 1)
+    nodes = nodes_of(series, 1, hidden, wishes.discrete_time)
+    states = smoothed(nodes, hidden, wishes.discrete_time)
+    data = np.hstack([states, nodes.inputs])
+    if any(term.letters for term in library.listed(data.shape[1])):
+        library = unfolded(library, data, range(hidden, nodes.n_states))
 
     def on(substeps: int, power: float) -> Likelihood:
         nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
@@ -366,7 +378,6 @@ def pursued(
 
     with tqdm(unit="fits", disable=not wishes.shown) as bar:
         of, sampled = on(1, NOISE_POWERS.get(wishes.noise, 0.0)), sample_noise(series)
-        states = smoothed(of.nodes, hidden, wishes.discrete_time)
         starts = [(of, states, sampled)]
         spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
         if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
@@ -388,6 +399,8 @@ def _pursued(
     """Return a search from a start at its end, and the noise at which the equations hold exactly."""
     if wishes.left_open is None:
         pursuit.begin(start, pursuit.candidates)
+        if pursuit.of.inside.n_constants:  # values on a grid do not yet fit: that is no noise of the process
+            pursuit.search()
         early = with_process(pursuit, LARGE_GAIN)
     else:
         early = pursuit = _continued(pursuit, start, wishes.left_open)
@@ -432,7 +445,7 @@ def _beginning(
     else:
         noise = np.concatenate([sampled, states[:, of.n - hidden :].std(axis=0)]) / size
     noise = np.maximum(noise, of.floor)
-    everything = tuple(j for j in of.knowledge.candidates if j >= hidden * of.d)
+    everything = tuple(j for j in of.inside.opened(of.knowledge.candidates, of.d) if j >= hidden * of.d)
     candidates = everything if wishes.left_open is None else wishes.left_open.candidates
     error: Array | float = 0.0
     if not wishes.discrete_time and len(states) > FIFTH:

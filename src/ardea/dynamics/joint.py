@@ -78,9 +78,9 @@ class Joint:
 
     def estimate(self, equations: Sequence[Equation]) -> Estimate:
         """Return the estimate of all kept coefficients, equation by equation."""
-        std = np.concatenate([one.std for one in equations])
-        own = linalg.block_diag(*(one.covariance for one in equations))
-        mean = np.concatenate([one.coefficients for one in equations])
+        std = np.concatenate([one.parameters.std for one in equations])
+        own = linalg.block_diag(*(one.parameters.covariance for one in equations))
+        mean = np.concatenate([one.parameters.mean for one in equations])
         if self.tied is not None:  # those that several equations share are the same to the last digit
             mean = self.tied.offset + self.tied.directions @ mean[self.tied.free]
         degrees = min(one.degrees for one in equations)

@@ -24,8 +24,8 @@ from ardea.core.subsets import Support
 from ardea.dynamics.knowledge import NOTHING, Knowledge, Law
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import StateModel
+from ardea.dynamics.points import Fit
 from ardea.dynamics.pursuit import Pursuit
-from ardea.dynamics.trajectory import Fit
 from ardea.equation import CLOSE
 from ardea.names import printable
 

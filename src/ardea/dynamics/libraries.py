@@ -3,7 +3,6 @@
 A library of an ordinary differential equation lists its terms for a number of states, `terms(n_states)`. Names,
 values and derivatives follow from the terms (`ardea.dynamics.terms`). Two libraries add (union of their terms) and
 multiply (all products of a term of one with a term of the other). Terms of fields: `ardea.dynamics.field_terms`.
-With coefficients, a library is the `RightHandSide` of equations.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import combinations, combinations_with_replacement
 from math import comb, prod
 from numbers import Integral
@@ -24,14 +23,82 @@ from scipy import sparse
 from sklearn.utils import check_scalar
 
 from ardea.core.problem import Array, Index
+from ardea.core.subsets import Support
+from ardea.dynamics.chain import solved_damped
 from ardea.dynamics.terms import CompiledTerms, OwnFunction, Term, Values, Wave
 from ardea.names import Wording, checked_names, counted, default_names
 
 # Convention: up to 10 states the default degree is 3, at most 286 candidates; above it is 2.
 MANY_STATES = 10
-# Up to so many multiplications, one row is faster in Python floats than in NumPy calls (measured on Lorenz 96 with 4 to
-# 40 states: 5 against 9 µs for 48, equal for 84, 25 against 9 for 240).
-FLOAT_OPERATIONS = 84
+
+
+class NothingInside:
+    """Candidates without unknown constants inside: what `inside.Inside` does, where there is nothing to do."""
+
+    n_constants = 0
+
+    def __init__(self, n_terms: int) -> None:
+        self.n_open = self.n_reported = n_terms
+
+    def split(self, coefficients: Array) -> tuple[Array, Array]:
+        """Return the coefficients alone, and all constants."""
+        return coefficients, np.empty(0)
+
+    def linear(self, coefficients: Array) -> Array:
+        """Return coefficients with zeros for tangents."""
+        return coefficients
+
+    def filled(self, coefficients: Array) -> Array:
+        """Return coefficients with constants for terms that are absent, too."""
+        return coefficients
+
+    def advanced(self, coefficients: Array, equations: Index, terms: Index, change: Array) -> Array:
+        """Return coefficients after a change of some."""
+        out = coefficients.copy()
+        out[equations, terms] += change
+        return out
+
+    def arrived(self, coefficients: Array, equations: Index, terms: Index, values: Array) -> Array:
+        """Return the coefficients of some terms with the constants that they lead to from others."""
+        return values
+
+    def step(
+        self, coefficients: Array, equations: Index, terms: Index, information: Array, pull: Array, damping: float
+    ) -> Array:
+        """Return a damped step −S⁻¹b."""
+        return -solved_damped(information, pull, damping)
+
+    def report(self, terms: Index) -> Index:
+        """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
+        return terms
+
+    def open_constants(self, equations: Sequence[Any]) -> list[str]:
+        """Return what is to be warned of: of no constants, nothing."""
+        return []
+
+    def units(self, coefficients: Array, equations: Index, terms: Index) -> Array:
+        """Return what one unit of each coefficient is worth."""
+        return np.ones(len(terms))
+
+    def open(self, equations: Sequence[int], d: int) -> Support:
+        """Return the candidates of some equations that a search may choose from."""
+        return tuple(equation * d + j for equation in equations for j in range(self.n_open))
+
+    def opened(self, support: Support, d: int) -> Support:
+        """Return those of some candidates that a search may choose from anywhere."""
+        return tuple(j for j in support if j % d < self.n_open)
+
+    def settled(self, support: Support, coefficients: Array) -> tuple[Support, Array]:
+        """Return a support with free terms for those on grids, and coefficients with their constants."""
+        return support, coefficients
+
+    def beside(self, candidates: Support, support: Support, d: int) -> Support:
+        """Return what can be chosen beside a support."""
+        return candidates
+
+    def owners(self, candidates: Support, d: int) -> Index | None:
+        """Return for each of some candidates the place of that with which it goes; None where each goes alone."""
+        return None
 
 
 class Library(ABC):
@@ -45,6 +112,10 @@ class Library(ABC):
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return the terms, all different, in the order of the columns of Θ."""
 
+    def listed(self, n_states: int) -> tuple[Term, ...]:
+        """Return the terms, the first of each name."""
+        return _terms(self, n_states)
+
     def n_terms(self, n_states: int) -> int:
         """Return the number of terms for so many states."""
         return len(_terms(self, n_states))
@@ -52,6 +123,10 @@ class Library(ABC):
     def n_listed(self, n_states: int) -> int:
         """Return the number of terms, repeated ones included, without listing them where that may take for ever."""
         return self.n_terms(n_states)
+
+    def inside(self, n_states: int) -> NothingInside:
+        """Return what is known of unknown constants inside terms: of candidates as they are given, nothing."""
+        return NothingInside(self.n_terms(n_states))
 
     def degrees(self, n_states: int) -> list[int]:
         """Return the degrees of the terms."""
@@ -64,7 +139,10 @@ class Library(ABC):
     def vocabulary(self, feature_names: Sequence[str]) -> Wording:
         """Return how the terms are written for states of these names."""
         names = checked_names(feature_names)
-        return Wording(_terms(self, len(names)), (names,))
+        terms = _terms(self, len(names))
+        if both := {letter for term in terms for letter in term.letters} & set(names):
+            raise ValueError(f"{min(both)} is the name of a state and of a constant inside a term: rename the state.")
+        return Wording(terms, (names,))
 
     def evaluate(self, X: ArrayLike, terms: Sequence[int] | None = None) -> Values:
         """Return Θ(X).
@@ -274,97 +352,6 @@ class ProductOfLibraries(Library):
     def n_listed(self, n_states: int) -> int:
         """Return the number of products."""
         return prod(part.n_listed(n_states) for part in self.parts)
-
-
-class RightHandSide:
-    """f(x, u) = Θ([x, u])ξᵀ for one ξ, or for many draws of it; only terms in some equation are evaluated.
-
-    The library is of the states followed by the inputs u. Coefficients have shape (n_states, n_terms), mostly zeros, or
-    with draws (n_draws, n_states, n_terms).
-
-    Examples
-    --------
-    >>> rhs = RightHandSide(Polynomials(2), [[0.0, 1.0, -1.0]], n_states=1)  # x' = x − x²
-    >>> rhs([[0.5], [1.0]])
-    array([[0.25],
-           [0.  ]])
-    """
-
-    def __init__(self, library: Library, coefficients: ArrayLike, n_states: int, n_inputs: int = 0) -> None:
-        self.n_states, self.n_inputs = n_states, n_inputs
-        draws = np.asarray(coefficients, dtype=float).reshape(-1, n_states, library.n_terms(n_states + n_inputs))
-        self._given = library, draws
-        equations, columns = np.nonzero(np.any(draws != 0, axis=0))
-        used, position = np.unique(columns, return_inverse=True)
-        self._terms = library.compiled(n_states + n_inputs, used.tolist())
-        self._slots = self._terms.slots[position]
-        # One row of weights for each coefficient that is not zero, one column for each draw.
-        self._weights = np.ascontiguousarray(draws[:, equations, columns].T)
-        self._equations, self._starts = np.unique(equations, return_index=True)
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws of ξ."""
-        return self._weights.shape[1]
-
-    def __call__(self, X: ArrayLike, inputs: ArrayLike | None = None) -> Array:
-        """Return f at every row of states and inputs; with draws, row i belongs to draw i."""
-        X = np.asarray(X, dtype=float)
-        if X.ndim != 2 or X.shape[1] != self.n_states:
-            raise ValueError(f"states must have shape (rows, {self.n_states}), got {X.shape}")
-        if (inputs is None) != (self.n_inputs == 0):
-            raise ValueError(
-                f"the equations have {counted(self.n_inputs, 'input')}; give them if there are any, and only then"
-            )
-        u = np.empty((len(X), 0)) if inputs is None else np.asarray(inputs, dtype=float).reshape(len(X), -1)
-        if u.shape[1] != self.n_inputs:
-            raise ValueError(f"inputs must have shape ({len(X)}, {self.n_inputs}), got {u.shape}")
-        return self.columns(np.hstack([X, u]).T).T
-
-    def columns(self, columns: Array) -> Array:
-        """Return f, shape (n_states, rows), of states and inputs of shape (n_states + n_inputs, rows), unchecked."""
-        out = np.zeros((self.n_states, columns.shape[1]))
-        if len(self._starts):
-            parts = self._terms.on_slots(columns).take(self._slots, axis=0) * self._weights
-            out[self._equations] = np.add.reduceat(parts, self._starts, axis=0)
-        return out
-
-    def row(self, x: Array, inputs: Array | None = None) -> Array:
-        """Return f at one state of shape (n_states,), in microseconds; nothing is checked."""
-        z = x if inputs is None else np.concatenate([x, inputs])
-        if self._sums is None:
-            return self.columns(z[:, None])[:, 0]
-        values = z.tolist()
-        if self._terms.constant is not None:
-            values.append(1.0)
-        for _, first, rest in self._terms.products:
-            values.append(values[first] * values[rest])
-        return np.array([sum([weight * values[slot] for weight, slot in one]) for one in self._sums])
-
-    def stacked(self, x: Array, inputs: Array | None = None) -> Array:
-        """Return f at the state of every draw, shape (n_draws, n_states), all with the same inputs; unchecked."""
-        if len(x) == 1:
-            return self.row(x[0], inputs)[None]
-        columns = x.T if inputs is None else np.vstack([x.T, np.tile(inputs[:, None], len(x))])
-        return self.columns(columns).T
-
-    def of_draws(self, draws: Index) -> RightHandSide:
-        """Return the right-hand side of some of the draws."""
-        library, coefficients = self._given
-        return RightHandSide(library, coefficients[draws], self.n_states, self.n_inputs)
-
-    @cached_property
-    def _sums(self) -> list[list[tuple[float, int]]] | None:
-        """Weights and slots of every equation in Python numbers, where these are faster."""
-        operations = len(self._terms.products) + len(self._slots)
-        if self.n_draws != 1 or self._terms.functions or operations > FLOAT_OPERATIONS:
-            return None
-        sums: list[list[tuple[float, int]]] = [[] for _ in range(self.n_states)]
-        lengths = np.diff(self._starts, append=len(self._slots))
-        weights, slots = self._weights[:, 0].tolist(), self._slots.tolist()
-        for equation, weight, slot in zip(np.repeat(self._equations, lengths), weights, slots, strict=True):
-            sums[equation].append((weight, slot))
-        return sums
 
 
 @lru_cache(maxsize=256)

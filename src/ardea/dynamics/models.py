@@ -18,13 +18,15 @@ from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.found import SAME_TIME
+from ardea.dynamics.inside import kept_positive, to_run
 from ardea.dynamics.joint import Joint, KnownState
-from ardea.dynamics.libraries import Library, Polynomials, RightHandSide
+from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import SLIGHT_GAIN
+from ardea.dynamics.right_hand_side import RightHandSide, with_rates
 from ardea.dynamics.series import IN_WORDS, Clock, calendar, in_order
-from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, simulate_draws, simulate_states
-from ardea.equation import CLOSE, Equation, Left, LeftKind
-from ardea.names import Wording, check_candidates, default_names, printable
+from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, drawn_starts, simulate_draws, simulate_states
+from ardea.equation import CLOSE, Equation
+from ardea.names import Left, LeftKind, Wording, check_candidates, printable
 from ardea.show.report import ShowsMotion
 
 # Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
@@ -48,6 +50,7 @@ class StateModel:
     reach: Array  # largest |x| in the data
     discrete_time: bool
     order: int = 1
+    constants: Array | None = None  # inside terms, of every equation; None where terms have none
 
     @property
     def n_inputs(self) -> int:
@@ -85,21 +88,19 @@ class StateModel:
     @cached_property
     def right_hand_side(self) -> RightHandSide:
         """The model as a function; `.row(x)` takes microseconds."""
-        return self._with(self.coefficients)
+        constants = np.empty((len(self.coefficients), 0)) if self.constants is None else self.constants
+        return self._with(np.hstack([self.coefficients, constants]))
 
-    def _with(self, coefficients: Array) -> RightHandSide:
-        n, m = len(self.coefficients), len(self.states)
+    def _with(self, parameters: Array) -> RightHandSide:
+        """Return the right-hand side for coefficients, and constants behind them, or draws of both."""
+        n, d = self.coefficients.shape
+        library, given, constants = self.library, parameters.reshape(-1, n, parameters.shape[-1]), np.empty((0, 1))
+        if self.constants is not None:
+            drawn = kept_positive(given[:, :, d:], self.constants)
+            library, given, constants = to_run(library, given[:, :, :d], drawn, len(self.variables))
         if self.order == 1:
-            return RightHandSide(self.library, coefficients, n, self.n_inputs)
-        # x′ = v, in a library that surely holds v.
-        library = self.library + Polynomials(1, include_constant=False)
-        names = library.names(default_names(m + self.n_inputs))
-        given = coefficients.reshape(-1, n, coefficients.shape[-1])
-        full = np.zeros((len(given), m, len(names)))
-        full[:, n:, : given.shape[2]] = given
-        for state, name in enumerate(default_names(m + self.n_inputs)[n:m]):
-            full[:, state, names.index(name)] = 1.0
-        return RightHandSide(library, full, m, self.n_inputs)
+            return RightHandSide(library, given, n, self.n_inputs, constants)
+        return with_rates(library, given, n, self.n_inputs, constants)
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return x′, the next state, or x″."""
@@ -230,8 +231,11 @@ class EquationsOfMotion(ShowsMotion):
         joint: Joint | None = None,
     ) -> None:
         self.equations_, self.model_, self.joint_ = list(equations), model, joint
-        kept = [one.coefficients for one in equations] if joint is None else [joint.estimate(equations).mean]
-        self.model_ = replace(model, coefficients=self._spread(np.concatenate(kept)[None])[0])
+        kept = [one.parameters.mean for one in equations] if joint is None else [joint.estimate(equations).mean]
+        values, d = self._spread(np.concatenate(kept)[None])[0], len(model.vocabulary.names)
+        self.model_ = replace(model, coefficients=values[:, :d])
+        if isinstance(self.model_, StateModel) and model.vocabulary.constants:
+            self.model_ = replace(self.model_, constants=values[:, d:])
         self.feature_names_ = [equation.name for equation in equations]
         self.time_unit_, self.time_origin_ = clock.unit, clock.origin
         self.warnings_ = list(doubts)
@@ -363,19 +367,21 @@ class EquationsOfMotion(ShowsMotion):
         In trajectory form the coefficients of all equations are drawn together, with the correlations between them.
         """
         check_is_fitted(self)
-        return self._spread(self._kept_draws(n, check_random_state(random_state)))
+        drawn = self._spread(self._kept_draws(n, check_random_state(random_state)))
+        return drawn[:, :, : len(self.model_.vocabulary.names)]
 
     def _kept_draws(self, n: int, generator: Any) -> Array:
-        """Return draws of all kept coefficients, equation by equation, (n, k)."""
+        """Return draws of all kept coefficients and constants, equation by equation, (n, k)."""
         if self.joint_ is not None:
             return self.joint_.sample(self.equations_, n, generator)
-        return np.hstack([one.posterior.sample(n, generator) for one in self.equations_])
+        return np.hstack([one.parameters.sample(n, generator) for one in self.equations_])
 
     def _spread(self, kept: Array) -> Array:
-        """Return draws of the kept coefficients as (n, equations, terms)."""
-        draws = np.zeros((len(kept), len(self.equations_), len(self.model_.vocabulary.names)))
-        rows = [number for number, one in enumerate(self.equations_) for _ in one.support]
-        draws[:, rows, [j for one in self.equations_ for j in one.support]] = kept
+        """Return draws of the kept coefficients and constants as (n, equations, terms and constants)."""
+        words = self.model_.vocabulary
+        draws = np.zeros((len(kept), len(self.equations_), len(words.names) + len(words.constants)))
+        rows = [number for number, one in enumerate(self.equations_) for _ in one.kept.support]
+        draws[:, rows, [j for one in self.equations_ for j in one.kept.support]] = kept
         return draws
 
     def simulate(
@@ -435,7 +441,7 @@ class EquationsOfMotion(ShowsMotion):
         kept = self._kept_draws(n_samples, generator)
         if known is not None and self.joint_ is not None:
             start = known.draws(kept - self.joint_.estimate(self.equations_).mean, generator)
-        start = start if x0_std is None else _drawn_starts(x0, x0_std, n_samples, generator)
+        start = start if x0_std is None else drawn_starts(x0, x0_std, n_samples, generator)
         bands = self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator))
         return bands if rows is None and calendar(asked) is None else bands.at(rows, asked)
 
@@ -463,10 +469,3 @@ class EquationsOfMotion(ShowsMotion):
             return None
         still = np.zeros(self.joint_.first.mean.size - noise.size)  # positions follow their rates exactly
         return Driven(np.concatenate([still, noise]), self.joint_.step, generator)
-
-
-def _drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> Array:
-    start, deviations = np.asarray(x0, dtype=float), np.asarray(x0_std, dtype=float)
-    if deviations.shape not in ((), start.shape) or not np.all(deviations >= 0):
-        raise ValueError(f"x0_std must be one number or one for each entry of x0 ({start.shape}), none below zero.")
-    return np.asarray(start + deviations * generator.standard_normal((n, *start.shape)))

@@ -21,7 +21,8 @@ from scipy import special
 from ardea.core.problem import Array
 from ardea.core.subsets import Model, Propose, Support, given, model, neighbours, select, small_models
 from ardea.dynamics.knowledge import Posed
-from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Fit, Likelihood, Linearised, Point
+from ardea.dynamics.points import Fit, Point
+from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
 from ardea.methods.task import wide_supports
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
@@ -32,8 +33,6 @@ OPENED, MOST_OPENED, MOST_OPENINGS = 0.7, 8, 4
 # three of up to a hundred candidates: that takes some seconds. Measured on competing species, 91 candidates each: the
 # best pairs do not lead to the three right terms.
 MOST_ALONE, ALL_TRIPLES = 5000, 162_000
-# The expected number of false terms, where it is not told.
-FALSE_TERMS = 0.02
 # A neighbour whose deviance may exceed that of a fit by up to this is fitted itself, the closest so many; fits whose
 # surroundings are searched, selections followed at a first level, first levels, and models tried that look better from
 # one of larger q (bounds on work, conventions).
@@ -156,7 +155,7 @@ class Pursuit:
             problem, unit = posed.problem, posed.unit
             best = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])[0]
             small = small_models(problem, np.arange(problem.n_columns), np.empty(0, dtype=np.intp), 1)
-            found, values = posed.of(min([best, *small], key=lambda one: one.criterion))
+            found, values = self._led(posed, min([best, *small], key=lambda one: one.criterion), linear)
             support, coefficients = tuple(sorted({*support, *found})), coefficients + values
         return [(support, coefficients, 0.0)]
 
@@ -187,6 +186,7 @@ class Pursuit:
             fit = pursuit.search()
             gains = self.of.linearised(fit.point, fit.support).significance() ** 2
             gains.flat[list(pursuit.candidates)] = 0.0
+            gains[:, self.of.inside.n_open :] = 0.0
             order = np.argsort(-gains, axis=1)[:, :MOST_OPENED]
             rows, places = np.nonzero(np.take_along_axis(gains, order, axis=1) > OPENED * self.price)
             more = rows * self.of.d + order[rows, places]
@@ -210,17 +210,17 @@ class Pursuit:
         """Try what looks best for every equation, of all its candidates, next to the others as they are."""
         linear, d = self.of.linearised(fit.point, fit.support), self.of.d
         for equation in np.unique(np.array(self.candidates) // d):
-            others = [j for j in fit.support if j // d != equation]
-            candidates = np.array(sorted([*others, *range(equation * d, (equation + 1) * d)]))
+            every = self.of.inside.beside(self.of.inside.open([int(equation)], d), fit.support, d)
+            candidates = np.array(sorted({*every, *fit.support}))
             posed = self.posed(linear, tuple(candidates.tolist()))
             if posed is None:
                 return
             inside, around = (np.flatnonzero((candidates // d == equation) == own) for own in (True, False))
             mine = model(posed.problem, np.flatnonzero(np.isin(candidates, fit.support)))
             for best in small_models(posed.problem, inside, around, 1, ALL_TRIPLES):
-                support, values = posed.of(best)
+                support, values = self._led(posed, best, linear)
                 if best.criterion < mine.criterion and support not in self.met:
-                    self.candidates = tuple(sorted({*self.candidates, *support}))
+                    self.candidates = tuple(sorted({*self.candidates, *self.of.inside.opened(support, d)}))
                     self._tried(support, replace(fit.point, coefficients=values))
 
     def _rivals_again(self, fit: Fit) -> None:
@@ -238,11 +238,14 @@ class Pursuit:
 
     def _tried(self, support: Support, start: Point) -> None:
         """Fit a support that was not met, from states that are close."""
-        if self.of.knowledge.trimmed(support) not in self.met:
+        settled, _ = self.of.inside.settled(support, start.coefficients)
+        if self.of.knowledge.trimmed(settled) not in self.met:
             self.fit(support, start, [*self.levels[2:-1:2], self.levels[-1]])
 
     def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:
         """Fit a support, and keep it if it is better than before; terms of a wrong sign are left out of it."""
+        support, coefficients = self.of.inside.settled(support, start.coefficients)
+        start = replace(start, coefficients=coefficients)
         knowledge, support = self.of.knowledge, self.of.knowledge.trimmed(support)
         if not knowledge.possible(support):
             return
@@ -272,7 +275,8 @@ class Pursuit:
     ) -> Posed | None:
         """Return the regression on all candidates, or on those of states that do not depend on the others."""
         knowledge = self.of.knowledge
-        every = knowledge.with_kept(self.candidates if candidates is None else candidates)
+        beside = self.of.inside.beside(self.candidates, linear.support, self.of.d)
+        every = knowledge.with_kept(beside if candidates is None else candidates)
         found = linear.problem(every, states)
         return None if found is None else knowledge.posed(replace(found[0], price=self.price), found[1], every)
 
@@ -296,7 +300,12 @@ class Pursuit:
         simple = sorted(tied, key=lambda one: self.degree(posed.support(one.support)))
         found = {one.support: one for one in (*models, *near[:NEIGHBOURS], *simple[:SIMPLEST])}
         ordered = sorted(found.values(), key=lambda one: one.criterion)
-        return [(*posed.of(one), mine.criterion - one.criterion) for one in ordered]
+        return [(*self._led(posed, one, linear), mine.criterion - one.criterion) for one in ordered]
+
+    def _led(self, posed: Posed, one: Model, linear: Linearised) -> tuple[Support, Array]:
+        """Return the candidates of a model, their coefficients, and the constants that these lead to."""
+        support, values = posed.of(one)
+        return support, self.of.inside.arrived(linear.point.coefficients, *self.of.placed(support), values)
 
     def _small(self, posed: Posed, own: Support) -> list[list[Model]]:
         """Return, for every equation, models with another few terms in it, best first."""

@@ -28,10 +28,10 @@ from sklearn.exceptions import ConvergenceWarning
 from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Problem
 from ardea.core.subsets import Model, Propose, Support, misfit, model, neighbours, penalty, posed, select, small_models
-from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms, Left, Rival
+from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import wide_supports
-from ardea.names import Vocabulary
+from ardea.names import Left, Rival, Vocabulary
 
 # "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
 # noise), of which 52 supports were exact while equations of states were still revised together in the end.

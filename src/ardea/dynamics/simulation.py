@@ -19,7 +19,7 @@ from scipy.integrate import LSODA
 from scipy.optimize import brentq
 
 from ardea.core.problem import Array, Index
-from ardea.dynamics.libraries import RightHandSide
+from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.series import calendar, input_curve
 from ardea.estimators.advice import warn_caller
 from ardea.names import counted, default_names
@@ -437,3 +437,11 @@ def _called(inputs: Callable[[float], ArrayLike], s: float, n_inputs: int) -> Ar
     if values.shape != (n_inputs,):
         raise ValueError(f"inputs(t) must return {n_inputs} values, got shape {values.shape}")
     return values
+
+
+def drawn_starts(x0: ArrayLike, x0_std: ArrayLike, n: int, generator: Any) -> Array:
+    """Return a start for every draw, with standard deviations of its entries."""
+    start, deviations = np.asarray(x0, dtype=float), np.asarray(x0_std, dtype=float)
+    if deviations.shape not in ((), start.shape) or not np.all(deviations >= 0):
+        raise ValueError(f"x0_std must be one number or one for each entry of x0 ({start.shape}), none below zero.")
+    return np.asarray(start + deviations * generator.standard_normal((n, *start.shape)))

@@ -10,7 +10,6 @@ jets, derivatives of fields, as factors.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Index
+from ardea.dynamics.slopes import slope_of
 from ardea.names import default_names, import_sympy, is_plain_name, latex_name
 
 # Values may be complex, so that a complex step through a library gives a derivative to all digits.
@@ -29,6 +29,7 @@ Orders = tuple[int, ...]
 # with 861 terms).
 BLOCK_VALUES = 2**16
 LATEX_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "arctan", "arcsin", "arccos"}
+BRACES = str.maketrans({"{": "{{", "}": "}}"})
 SYMPY_FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "sign", "Abs"}
 
 
@@ -134,10 +135,10 @@ class OwnFunction:
         return values
 
     def derivative(self, state: int) -> list[tuple[float, Term]]:
-        """Return a numerical derivative by each argument that is this state."""
-        slopes = [NumericalPartial(self.function, i) for i, argument in enumerate(self.arguments) if argument == state]
-        name = self._generic_name.replace("{", "{{").replace("}", "}}")
-        return [(1.0, Term.of(OwnFunction(slope, self.arguments, f"d{slope.argument} {name}"))) for slope in slopes]
+        """Return the derivative by each argument that is this state."""
+        own = [i for i, argument in enumerate(self.arguments) if argument == state]
+        name = self.template if isinstance(self.template, str) else self._generic_name.translate(BRACES)
+        return [(1.0, Term.of(OwnFunction(slope_of(self.function, i), self.arguments, f"d{i} {name}"))) for i in own]
 
     def _filled(self, arguments: Sequence[str]) -> str:
         return self.template.format(*arguments) if isinstance(self.template, str) else self.template(*arguments)
@@ -152,36 +153,6 @@ class OwnFunction:
     @property
     def _generic_name(self) -> str:
         return self._filled(default_names(len(self.arguments), "a"))
-
-
-@dataclass(frozen=True)
-class NumericalPartial:
-    """Partial derivative of a callable, by complex step where that is right, else by central differences.
-
-    A complex step has no rounding error but is wrong for functions that are not analytic (`abs`) or that drop the
-    imaginary part. It is taken if it agrees with the central difference within 1 % of the largest derivative;
-    otherwise the central difference stands, with a relative error of about 1e-10.
-    """
-
-    function: Callable[..., Any]
-    argument: int
-
-    def __call__(self, *columns: Values) -> Values:
-        """Return the derivative, one value per row."""
-        step = np.cbrt(np.finfo(float).eps) * (1.0 + np.abs(columns[self.argument]))
-        central = (self._shifted(columns, step) - self._shifted(columns, -step)) / (2 * step)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-                exact = np.imag(self._shifted(columns, 1e-30j)) / 1e-30
-        except (TypeError, ValueError):
-            return central
-        agrees = np.max(np.abs(exact - central), initial=0.0) <= 1e-2 * np.max(np.abs(central), initial=0.0)
-        return np.asarray(exact if agrees else central)
-
-    def _shifted(self, columns: Sequence[Values], shift: Any) -> Values:
-        moved = [column + shift if i == self.argument else column for i, column in enumerate(columns)]
-        return np.broadcast_to(np.asarray(self.function(*moved)), columns[0].shape)
 
 
 @dataclass(frozen=True)
@@ -239,6 +210,19 @@ class Term:
     def arguments(self) -> list[int]:
         """The states in it, in ascending order."""
         return sorted({state for factor, _ in self.factors for state in factor.arguments})
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The unknown constants inside its factors."""
+        return tuple(letter for factor, _ in self.factors for letter in getattr(factor, "letters", ()))
+
+    def with_constants(self, letters: Sequence[str], values: Sequence[float]) -> Self:
+        """Return the term with other letters and values for the constants inside its factors."""
+        left, factors = iter(zip(letters, values, strict=True)), []
+        for factor, exponent in self.factors:
+            own = [next(left) for _ in getattr(factor, "letters", ())]
+            factors.append((factor.with_constants(*zip(*own, strict=True)) if own else factor, exponent))
+        return type(self)(tuple(factors))
 
     def __mul__(self, other: Self) -> Self:
         exponents = dict(self.factors)

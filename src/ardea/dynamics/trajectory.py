@@ -18,17 +18,18 @@ s² = Σ(x − y)²/(M − g) with g = ∂ ln|H|/∂ ln s⁻², q² alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
-from ardea.dynamics.chain import Chain, rooted, schur, solved_damped, triangle
+from ardea.dynamics.chain import Chain, rooted, schur, triangle
 from ardea.dynamics.collocation import Nodes, RightSide, Steps
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
+from ardea.dynamics.points import Fit, Point
 
 # The first level of q, as a share of the states' own steps, the factor between levels, and the last, as a share of
 # s/N: what N steps then add up to does not matter.
@@ -61,26 +62,6 @@ N_DRAWS = 64
 LEAST_SIZE = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
-    """States and coefficients, with the noise that they were found at."""
-
-    states: Array  # (points, n)
-    coefficients: Array  # (n, d)
-    noise: Array  # (n,): s, in units of |x|^power
-    process: Array  # (n,): q
-    tilt: Array | None = None  # (n, d): the half gradient by ξ of what the states' own spread adds to −2 ln p(y)
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A support at its best point."""
-
-    support: Support  # candidates of all equations, l·d + j
-    point: Point
-    deviance: float  # −2 ln p(y), up to a constant
-
-
 class Likelihood:
     """Trajectories, and all candidate terms of their equations."""
 
@@ -101,7 +82,8 @@ class Likelihood:
             spread = np.where(nodes.counts > 0, spread, fixed.T @ spread / nodes.usual_step)
         self.floor: Array = LEAST_NOISE * np.where(spread > 0, spread, 1.0) / self.usual_size(nodes.y)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
-        self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1]
+        self.inside = library.inside(nodes.n_states + nodes.inputs.shape[1])
+        self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1] + self.inside.n_constants
         self.d = library.n_terms(self.n + self.n_inputs)
         self.degrees = library.degrees(self.n + self.n_inputs)
         self.knowledge = Knowledge.nothing(self.n, self.d) if knowledge is None else knowledge
@@ -116,8 +98,9 @@ class Likelihood:
 
     def steps(self, point: Point) -> Steps:
         """Return the steps at a point."""
-        right = RightSide(self.library, point.coefficients, self.n_inputs, self.fixed)
-        return Steps(self.nodes, self.library, right, point.states, self.discrete_time)
+        coefficients, constants = self.inside.split(point.coefficients)
+        right = RightSide(self.library, coefficients, self.n_inputs, self.fixed)
+        return Steps(self.nodes.with_constants(constants), self.library, right, point.states, self.discrete_time)
 
     def sizes(self, states: Array) -> Array:
         """Return what the noise is a share of, (points, n)."""
@@ -350,10 +333,11 @@ class Linearised:
         information, pull = schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
         if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
             return None
-        change = -solved_damped(information, pull, damping)
+        placed = self.of.placed(self.support)
+        change = self.of.inside.step(self.point.coefficients, *placed, information, pull, damping)
         states = -factor.backward(half[:, :1] + half[:, 1:] @ change[:, None]).reshape(self.errors.shape)
-        coefficients = self.point.coefficients.copy()
-        coefficients[self.of.placed(self.support)] += change if self.directions is None else self.directions @ change
+        along = change if self.directions is None else self.directions @ change
+        coefficients = self.of.inside.advanced(self.point.coefficients, *placed, along)
         coefficients = self.of.knowledge.obeying(coefficients, self.support)
         point = replace(self.point, states=self.point.states + states, coefficients=coefficients)
         expected = self.objective - float(half[:, 0] @ half[:, 0] - pull @ change)
@@ -467,12 +451,14 @@ class Linearised:
         else:
             half = self.of.nodes.steps[:, None, None] / 2
             where, weight = self.steps.middles, half * (np.eye(n) - of_a - of_b) * joined
-        slopes, numbers = self.of.library.slopes(len(where), tuple(range(self.of.d)))
+        used = range(self.of.d) if whole else np.unique(self.of.placed(self.support)[1]).tolist()
+        slopes, numbers = self.of.library.slopes(len(where), tuple(used))
         sums = np.zeros((len(slopes.slots), len(where), n))
         sums[:, :n] = (slopes.values(where) @ weight.reshape(len(weight), n * n)).reshape(-1, n, n)
-        tilt = np.asarray((numbers.T @ sums.reshape(numbers.shape[0], n)).T)
+        tilt = np.zeros((n, self.of.d))
+        tilt[:, list(used)] = (numbers.T @ sums.reshape(numbers.shape[0], n)).T
         # As a straight line it promises too much of weak terms that are not there: good enough to propose them.
-        return tilt if whole else self.of.on_support(tilt, self.support)
+        return self.of.inside.linear(tilt if whole else self.of.on_support(tilt, self.support))
 
     def deviance(self, noise: Array) -> float:
         """Return −2 ln p(y) less (samples − n stretches) ln 2π, with other s at the same states."""
@@ -499,8 +485,9 @@ class Linearised:
         seen = self.of.nodes.counts if states is None else self.of.nodes.counts[list(states)]
         least = float(np.sum(parts if states is None else parts[list(states)]))
         unit = np.sqrt(np.maximum(np.einsum("ij,ij->j", root, root), np.finfo(float).tiny))
-        target = root @ self.point.coefficients.ravel()[list(candidates)] - pull
+        target = root @ self.of.inside.linear(self.point.coefficients).ravel()[list(candidates)] - pull
         rest = least - float(pull @ pull)
         # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
         rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
-        return Problem(DenseColumns(root / unit), target, rest, samples, max(samples - rest, 0.0)), 1 / unit
+        owners, floor = self.of.inside.owners(tuple(candidates), self.of.d), max(samples - rest, 0.0)
+        return Problem(DenseColumns(root / unit), target, rest, samples, floor, owners=owners), 1 / unit

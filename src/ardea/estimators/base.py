@@ -24,7 +24,7 @@ from ardea.core.implicit import Operator
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.threads import threads_for
-from ardea.equation import Equation, Left, kept_terms
+from ardea.equation import Equation, kept_terms
 from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice, warn_caller
 from ardea.estimators.dependence import ROW_KINDS, RowKind, independent_rows, rows_advice
 from ardea.estimators.inputs import (
@@ -39,7 +39,7 @@ from ardea.estimators.inputs import (
     meet_columns,
 )
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
-from ardea.names import ColumnNames, counted, default_names
+from ardea.names import ColumnNames, Left, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
 from ardea.show.answers import Answers
 from ardea.show.report import ShowsFit

@@ -23,11 +23,11 @@ from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.joint import Joint
 from ardea.dynamics.models import StateModel
 from ardea.dynamics.series import Clock
-from ardea.equation import Equation, Left
+from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.estimators.inputs import meet_columns
 from ardea.estimators.search import EVIDENCE_CRITERIA, RSS_CRITERIA, ARDSearch, Path
-from ardea.names import ColumnNames, default_names
+from ardea.names import ColumnNames, Left, default_names
 from ardea.saving.content import (
     ESTIMATORS,
     Choice,
@@ -168,13 +168,20 @@ def _support(equations: list[Equation]) -> Any:
 
 def _check_equations(equations: list[Equation], support: Any) -> None:
     """Refuse equations that keep other terms than the file says, or whose numbers overflow."""
-    require(np.array_equal(_support(equations), support), "the model", "one of the terms that it keeps")
+    sound = all(map(_has_its_constants, equations)) and np.array_equal(_support(equations), support)
+    require(sound, "the model", "one of the terms that it keeps")
     require(all(map(_is_finite, equations)), "the model", "one with finite coefficients")
+
+
+def _has_its_constants(equation: Equation) -> bool:
+    """Whether the constants of an equation are all those inside the terms that it keeps."""
+    k, pairs = len(equation.support), enumerate(equation.vocabulary.constants, start=equation.n_candidates)
+    return bool(equation.kept.support[k:].tolist() == [j for j, (term, _) in pairs if term in equation.support])
 
 
 def _is_finite(equation: Equation) -> bool:
     """Whether no number of an equation overflows."""
-    estimates = (equation.posterior, equation.refit or equation.posterior)
+    estimates = (equation.parameters, equation.refit or equation.posterior)
     numbers: list[Any] = [number for one in estimates for number in (one.mean, one.covariance)]
     numbers += [equation.noise, equation.intercept or 0.0, equation.intercept_std or 0.0]
     numbers += [] if equation.kept.prior_variance is None else [equation.kept.log_evidence]
@@ -282,10 +289,12 @@ def _path(columns: dict[str, Any], n_features: int) -> Path:
 
 def _motion_of(found: Discovery) -> Motion:
     """Return the candidate terms, and the kept ones of every equation with its rivals."""
-    equations = found.equations_
+    equations, model = found.equations_, found.model_
+    if isinstance(model, StateModel):  # its constants follow from the equations
+        model = replace(model, constants=None)
     said: dict[str, Any] = {name: getattr(found, name) for name in SAID}
     return Motion(
-        model=replace(found.model_, coefficients=_support(equations)),
+        model=replace(model, coefficients=_support(equations)),
         kept=[one.kept for one in equations],
         rivals=[one.rivals for one in equations],
         equivalents=[one.equivalents for one in equations],
@@ -313,7 +322,7 @@ def _adopt_motion(found: Discovery, content: Motion) -> None:
 def _check_joint(content: Motion, equations: list[Equation]) -> None:
     """Refuse what does not say how these equations, of a trajectory, depend on each other, and only that."""
     if (joint := content.joint_) is not None:
-        own = Joint.between([len(one.support) for one in equations], np.ones_like(joint.correlation)) == 0
+        own = Joint.between([one.kept.support.size for one in equations], np.ones_like(joint.correlation)) == 0
         sizes = {one.gain.shape for one in (joint.first, joint.last)}
         sound = isinstance(content.model, StateModel) and sizes == {(len(content.model.states), len(joint.correlation))}
         sound = sound and content.process_noise_ is not None and not np.any(joint.correlation[own])

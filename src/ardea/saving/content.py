@@ -26,10 +26,12 @@ from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.joint import Joint, KnownState
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
+from ardea.dynamics.parametric import Decay, Oscillation, Power, Rational, Saturation
 from ardea.dynamics.series import SECONDS
-from ardea.equation import KeptTerms, Rival
+from ardea.equation import KeptTerms
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch
+from ardea.names import Rival
 from ardea.tables.archive import LONGEST_QUOTE, ModelFileError, require
 
 # Numbers are finite unless told otherwise; whole numbers are those that floats hold exactly.
@@ -126,7 +128,7 @@ SIZES: dict[type, dict[str, str]] = {
     FlatColumns: {"kept": "f", "loadings": "pk", "target_loadings": "p", "inverse_gram": "pp"},
     Trace: {"cost": "s", "noise_variance": "s", "n_terms": "s"},
     CompressedRows: {"factor": "rc", "ranges": "2d", "digests": "h"},
-    StateModel: {"coefficients": "nd", "reach": "n"},
+    StateModel: {"coefficients": "nd", "reach": "n", "constants": "nc"},
     FieldModel: {"coefficients": "nd", "reach": "f", "fields": "f", "solved": "n", "axes": "a", "space": "a"},
     Joint: {"correlation": "kk"},
     KnownState: {"mean": "n", "gain": "nk", "covariance": "nn"},
@@ -150,7 +152,10 @@ PRIORS = (
     *(priors.Flat, priors.CappedLinear, priors.Linear, priors.Tanh, priors.Log, priors.Gamma),
     *(priors.Bounds, priors.NegativeLog, priors.Both),
 )
-LIBRARIES = (Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms)
+LIBRARIES = (
+    *(Polynomials, Fourier, SumOfLibraries, ProductOfLibraries, FieldTerms),
+    *(Saturation, Rational, Decay, Oscillation, Power),
+)
 # What a file can be made of; code of a user's own is not among it.
 MADE: dict[str, type] = {cls.__name__: cls for cls in (*ESTIMATORS, *PRIORS, *LIBRARIES, *SIZES)}
 # Their arguments, and the types of these where they are checked.

@@ -1,0 +1,415 @@
+"""Functions of states and of constants that are not known, such as x/(K + x).
+
+A `Formula` is called with states, then constants, value by value. It knows its derivatives by each of them
+(`partial_derivative`), how it is written, and where its constants are sought (`ranges`), given the largest size of its
+states in the data. `WithConstants` is a factor of a term that holds such a function.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ardea.dynamics.slopes import NumericalPartial, slope_of
+from ardea.dynamics.terms import OwnFunction, State, Style, Term, Values
+from ardea.names import default_names, import_sympy, is_plain_name
+
+# Values of a constant that stand for its whole range among the candidates: neighbours of x/(K + x) a factor 2 apart
+# have correlations above 0.98 over two decades of x.
+N_VALUES = 8
+# A constant of a state of size 1 is sought here where no range is given: below, x/(K + x) is a constant, above it is a
+# straight line and a parabola, up to a few percent.
+LEAST_SHARE, LARGEST_SHARE = 0.02, 4.0
+# A rate k of exp(−kx) alike, and a frequency: there columns are new whenever ωx changes by about 1.
+SLOWEST, FASTEST = 0.1, 10.0
+LEAST_ANGLE, LARGEST_ANGLE, N_ANGLES = 0.5, 12.0, 16
+LEAST_POWER, LARGEST_POWER = 0.2, 4.0
+
+
+# Derivatives that differ by more than this share from numerical ones, whose error is about 1e-10, are wrong.
+WRONG_SLOPE = 1e-5
+
+
+class Range(NamedTuple):
+    """Where a constant is sought, and how many values stand for it."""
+
+    low: float
+    high: float
+    number: int = N_VALUES
+    even: bool = False  # whether values differ by a number, not by a factor
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Values that stand for the range."""
+        spread = np.linspace if self.even or self.low <= 0 else np.geomspace
+        return tuple(float(f"{value:.4g}") for value in spread(self.low, self.high, self.number))
+
+
+class Formula(ABC):
+    """A function of states, then of constants. Immutable and hashable."""
+
+    constants: tuple[str, ...]
+
+    @abstractmethod
+    def __call__(self, *columns: Values) -> Values:
+        """Return the values."""
+
+    @abstractmethod
+    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
+        """Return it as text, in LaTeX or in Python."""
+
+    @abstractmethod
+    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
+        """Return it as an expression of SymPy."""
+
+    @abstractmethod
+    def ranges(self, reach: Sequence[float]) -> list[Range]:
+        """Return where the constants are sought, for states of this size."""
+
+    def partial_derivative(self, argument: int) -> Callable[..., Any]:
+        """Return the derivative by a state or a constant."""
+        return NumericalPartial(self, argument)
+
+    def fits(self, states: Sequence[Values]) -> bool:
+        """Return whether it can be evaluated at such states."""
+        return True
+
+    def check(self, states: Sequence[Values], constants: Sequence[float]) -> None:
+        """Compare derivatives that were given with numerical ones."""
+        columns = [*states, *(np.full(len(states[0]), value) for value in constants)]
+        for i, given in enumerate(getattr(self, "derivatives", None) or ()):
+            numerical, own = NumericalPartial(self, i)(*columns), np.asarray(given(*columns))
+            if not np.allclose(own, numerical, rtol=WRONG_SLOPE, atol=WRONG_SLOPE * np.max(np.abs(numerical))):
+                raise ValueError(
+                    f"The derivative given for argument {i + 1} is not that of the function: at the "
+                    f"first row it is {np.ravel(own)[0]:.6g}, and differences say {numerical[0]:.6g}."
+                )
+
+    @property
+    def degree(self) -> int:
+        """How complicated it is, next to a product of so many states."""
+        return 2
+
+    def kin(self, states: Sequence[int]) -> Hashable:
+        """Return what formulas of some states have in common whose constants of one letter mean the same."""
+        return self, tuple(states)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A formula, or a derivative of it, as a function of states alone: its constants are held."""
+
+    function: Callable[..., Any]
+    values: tuple[float, ...]
+
+    def __call__(self, *states: Values) -> Values:
+        """Return the values."""
+        return np.asarray(self.function(*states, *self.values))
+
+    def partial_derivative(self, argument: int) -> Callable[..., Any]:
+        """Return the derivative by a state."""
+        return Held(slope_of(self.function, argument), self.values)
+
+
+@dataclass(frozen=True)
+class WithConstants:
+    """A formula of some states as a factor of a term: with letters for its constants in text, values in code."""
+
+    formula: Formula
+    arguments: tuple[int, ...]
+    letters: tuple[str, ...]
+    held: tuple[float, ...]
+
+    @classmethod
+    def of(cls, formula: Formula, states: Sequence[int]) -> WithConstants:
+        """Return it with its constants at the middle of the ranges for states of size 1."""
+        middle = [one.values[one.number // 2] for one in formula.ranges([1.0] * len(states))]
+        return cls(formula, tuple(states), formula.constants, tuple(middle))
+
+    def written(self, style: Style, names: Sequence[str]) -> str:
+        """Return it as text."""
+        states = [State(state).written(style, names) for state in self.arguments]
+        letters = list(map(repr, self.held)) if style == "python" else list(self.letters)
+        return self.formula.written(style, states, letters)
+
+    def sympy(self, names: Sequence[str]) -> Any:
+        """Return it with the values of its constants."""
+        numbers = list(map(import_sympy().Float, self.held))
+        return self.formula.sympy([State(state).sympy(names) for state in self.arguments], numbers)
+
+    def values(self, columns: Values) -> Values:
+        """Return the values where its constants are held."""
+        return self.at(self.held).values(columns)
+
+    def derivative(self, state: int) -> list[tuple[float, Term]]:
+        """Return that of the function with its constants held."""
+        return self.at(self.held).derivative(state)
+
+    def with_constants(self, letters: Sequence[str], values: Sequence[float]) -> WithConstants:
+        """Return it with other letters and values."""
+        return replace(self, letters=tuple(letters), held=tuple(values))
+
+    def at(self, constants: Sequence[float]) -> OwnFunction:
+        """Return the function of the states alone with other constants."""
+        fields = [f"{{{i}}}" for i in range(len(self.arguments))]
+        text = self.formula.written("name", fields, [repr(float(value)) for value in constants])
+        return OwnFunction(Held(self.formula, tuple(constants)), self.arguments, text)
+
+    def free(self, places: Sequence[int]) -> OwnFunction:
+        """Return the function of states and constants, which stand behind the states in these places."""
+        fields = [f"{{{i}}}" for i in range(len(self.arguments) + len(places))]
+        text = self.formula.written("name", fields[: len(self.arguments)], fields[len(self.arguments) :])
+        return OwnFunction(self.formula, (*self.arguments, *places), text)
+
+
+# Formulas
+
+
+def _monomial(columns: Sequence[Values], exponents: Sequence[int]) -> Values:
+    """Return the product of powers; powers of NumPy are slow."""
+    factors = [column for column, e in zip(columns, exponents, strict=True) for _ in range(e)]
+    return np.asarray(reduce(np.multiply, factors)) if factors else np.asarray(1.0)
+
+
+def _product(style: Style, names: Sequence[str], exponents: Sequence[int]) -> str:
+    power = {"name": "{}^{}", "latex": "{}^{{{}}}", "python": "{}**{}"}[style]
+    parts = [name if e == 1 else power.format(name, e) for name, e in zip(names, exponents, strict=True) if e]
+    return {"name": " ", "latex": "\\, ", "python": " * "}[style].join(parts) or "1"
+
+
+@dataclass(frozen=True)
+class Ratio(Formula):
+    """Π x^a/(K^m + Π x^b); a product below that is negative counts as its size, so that nothing is divided by zero."""
+
+    numerator: tuple[int, ...]
+    denominator: tuple[int, ...]
+    power: int
+    constants: tuple[str, ...]
+    given: tuple[float, float] | None = None
+
+    def below(self, *columns: Values) -> Values:
+        """Return what stands below."""
+        return np.asarray(columns[-1] ** self.power + np.abs(_monomial(columns[:-1], self.denominator)))
+
+    def __call__(self, *columns: Values) -> Values:
+        """Return the values."""
+        return np.asarray(_monomial(columns[:-1], self.numerator) / self.below(*columns))
+
+    def partial_derivative(self, argument: int) -> Callable[..., Any]:
+        """Return the derivative by the quotient rule."""
+        return RatioSlope(self, argument)
+
+    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
+        """Return x y/(K + x)."""
+        top = _product(style, states, self.numerator)
+        below = f"{_product(style, constants, (self.power,))} + {_product(style, states, self.denominator)}"
+        if style == "latex":
+            return f"\\frac{{{top}}}{{{below}}}"
+        return f"{top} / ({below})" if style == "python" else f"{top}/({below})"
+
+    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
+        """Return the quotient."""
+        top, below = (
+            prod((one**e for one, e in zip(states, exponents, strict=True)), start=import_sympy().Integer(1))
+            for exponents in (self.numerator, self.denominator)
+        )
+        return top / (constants[0] ** self.power + below)
+
+    def ranges(self, reach: Sequence[float]) -> list[Range]:
+        """Return the range given, or the one in which the quotient is neither constant nor a straight line."""
+        if self.given is not None:
+            return [Range(*self.given)]
+        size = float(_monomial([np.asarray(one) for one in reach], self.denominator)) ** (1 / self.power)
+        return [Range(LEAST_SHARE * size, LARGEST_SHARE * size)]
+
+    def fits(self, states: Sequence[Values]) -> bool:
+        """Return whether what stands below is positive, up to noise."""
+        return _positive(_monomial(states, self.denominator))
+
+    @property
+    def degree(self) -> int:
+        """All exponents."""
+        return sum(self.numerator) + sum(self.denominator)
+
+    def kin(self, states: Sequence[int]) -> Hashable:
+        """Return what stands below."""
+        pairs = zip(states, self.denominator, strict=True)
+        return self.power, tuple((state, e) for state, e in pairs if e)
+
+
+@dataclass(frozen=True)
+class RatioSlope:
+    """Derivative of a quotient u/v by one of its arguments: u′/v − uv′/v²."""
+
+    ratio: Ratio
+    argument: int
+
+    def __call__(self, *columns: Values) -> Values:
+        """Return the values."""
+        ratio, i = self.ratio, self.argument
+        below, top = ratio.below(*columns), _monomial(columns[:-1], ratio.numerator)
+        if i == len(columns) - 1:
+            return np.asarray(-top * ratio.power * columns[-1] ** (ratio.power - 1) / below**2)
+        out = _slope(columns[:-1], ratio.numerator, i) / below if ratio.numerator[i] else 0.0
+        if ratio.denominator[i]:
+            sign = np.sign(_monomial(columns[:-1], ratio.denominator))
+            out = out - sign * top * _slope(columns[:-1], ratio.denominator, i) / below**2
+        return np.asarray(out)
+
+
+def _slope(columns: Sequence[Values], exponents: Sequence[int], i: int) -> Values:
+    """Return the derivative of a product of powers by one of its factors."""
+    lower = [one - (place == i) for place, one in enumerate(exponents)]
+    return np.asarray(exponents[i] * _monomial(columns, lower))
+
+
+def _positive(values: Values) -> bool:
+    """Return whether values that are positive but for noise stay so."""
+    return bool(np.nanmin(values) > -0.2 * np.nanmax(np.abs(values)))
+
+
+@dataclass(frozen=True)
+class Exponential(Formula):
+    """exp(−kx)."""
+
+    constants: tuple[str, ...] = ("k",)
+    given: tuple[float, float] | None = None
+
+    def __call__(self, *columns: Values) -> Values:
+        """Return the values."""
+        x, k = columns
+        return np.asarray(np.exp(-k * x))
+
+    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
+        """Return exp(-k x)."""
+        (x,), (k,) = states, constants
+        return {"name": f"exp(-{k} {x})", "latex": f"e^{{-{k}\\, {x}}}", "python": f"np.exp(-{k} * {x})"}[style]
+
+    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
+        """Return SymPy's exponential."""
+        return import_sympy().exp(-constants[0] * states[0])
+
+    def ranges(self, reach: Sequence[float]) -> list[Range]:
+        """Return the rates at which it is neither flat nor gone."""
+        return [Range(*(self.given or (SLOWEST / reach[0], FASTEST / reach[0])))]
+
+
+@dataclass(frozen=True)
+class Sine(Formula):
+    """sin(ωx), cos(ωx), or sin(ωx + φ)."""
+
+    kind: str
+    constants: tuple[str, ...]
+    given: tuple[float, float] | None = None
+
+    def __call__(self, *columns: Values) -> Values:
+        """Return the values."""
+        x, frequency, *phase = columns
+        angle = frequency * x + (phase[0] if phase else 0.0)
+        return np.asarray(np.cos(angle) if self.kind == "cos" else np.sin(angle))
+
+    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
+        """Return sin(w x + p)."""
+        times = {"name": " ", "latex": "\\, ", "python": " * "}[style]
+        angle = times.join([constants[0], states[0]]) + "".join(f" + {one}" for one in constants[1:])
+        call = {"name": "{}({})", "latex": "\\{}\\left({}\\right)", "python": "np.{}({})"}[style]
+        return call.format(self.kind, angle)
+
+    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
+        """Return SymPy's sine or cosine."""
+        return getattr(import_sympy(), self.kind)(constants[0] * states[0] + sum(constants[1:]))
+
+    def ranges(self, reach: Sequence[float]) -> list[Range]:
+        """Return frequencies from half a radian over the data to two full turns."""
+        low, high = self.given or (LEAST_ANGLE / reach[0], LARGEST_ANGLE / reach[0])
+        phase = [Range(-np.pi, np.pi, 5, True)]
+        return [Range(low, high, N_ANGLES, True), *phase * (len(self.constants) - 1)]
+
+    def kin(self, states: Sequence[int]) -> Hashable:
+        """Return the state."""
+        return Sine, tuple(states)
+
+
+@dataclass(frozen=True)
+class PowerOf(Formula):
+    """x^p, p any number, of a state above zero."""
+
+    constants: tuple[str, ...] = ("p",)
+    given: tuple[float, float] | None = None
+
+    def __call__(self, *columns: Values) -> Values:
+        """Return the values; of a negative state that of its size, with its sign."""
+        x, p = columns
+        sign = np.where(np.real(x) < 0, -1.0, 1.0)
+        return np.asarray(sign * (sign * x + TINY) ** p)
+
+    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
+        """Return x^p."""
+        power = {"name": "{}^{}", "latex": "{}^{{{}}}", "python": "{}**{}"}[style]
+        return power.format(states[0], constants[0])
+
+    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
+        """Return the power."""
+        return states[0] ** constants[0]
+
+    def ranges(self, reach: Sequence[float]) -> list[Range]:
+        """Return powers from a fifth to four."""
+        return [Range(*(self.given or (LEAST_POWER, LARGEST_POWER)))]
+
+    def fits(self, states: Sequence[Values]) -> bool:
+        """Return whether the state is positive, up to noise."""
+        return _positive(states[0])
+
+
+TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class OwnFormula(Formula):
+    """A user's function of states and constants, with a template of its name."""
+
+    function: Callable[..., Any]
+    template: str
+    constants: tuple[str, ...]
+    given: tuple[tuple[float, float], ...]
+    derivatives: tuple[Callable[..., Any], ...] | None = None
+
+    def __call__(self, *columns: Values) -> Values:
+        """Return the values."""
+        return np.asarray(self.function(*columns))
+
+    def partial_derivative(self, argument: int) -> Callable[..., Any]:
+        """Return the derivative that was given, or a numerical one."""
+        return NumericalPartial(self, argument) if self.derivatives is None else self.derivatives[argument]
+
+    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
+        """Fill in the template; in Python, call a function that bears the name of the one given."""
+        if style == "python":
+            head = getattr(self.function, "__name__", "")
+            if not is_plain_name(head):
+                raise ValueError(f"{self.template} stands for a function without a name, which code cannot call")
+            return f"{head}({', '.join([*states, *constants])})"
+        text = self.template
+        for name, letter in zip(self.constants, constants, strict=True):
+            text = re.sub(rf"\b{re.escape(name)}\b", letter.replace("{", "{{").replace("}", "}}"), text)
+        return text.format(*states, *([states[0]] * text.count("{}") if len(states) == 1 else []))
+
+    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
+        """Return what the function makes of symbols or, where it cannot, an undefined function."""
+        try:
+            return import_sympy().sympify(self.function(*states, *constants))
+        except (TypeError, AttributeError):
+            head = self.written("name", default_names(len(states), "a"), self.constants)
+            return import_sympy().Function(head)(*states, *constants)
+
+    def ranges(self, reach: Sequence[float]) -> list[Range]:
+        """Return the ranges given; of several constants fewer values each."""
+        count = {1: N_VALUES, 2: 5}.get(len(self.given), 4)
+        return [Range(*one, count) for one in self.given]

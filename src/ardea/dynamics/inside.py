@@ -1,0 +1,384 @@
+"""Constants inside terms as parameters of a search.
+
+A term g(x; K) with an unknown constant stands among the candidates three times. On a *grid* of values of K it is an
+ordinary term at each. Once a support holds one of these, it is *free*: a term whose K is a parameter. With
+g′ = ∂g/∂K, its *tangent*,
+
+    c g(x; K) + β g′(x; K) = c g(x; K + β/c) + O(β²),
+
+so that a step of Gauss–Newton finds c and β as it finds all coefficients, K moves by β/c, and β is zero again. The
+covariance of c and β is that of c and c(K − K̂). A free term and its tangents are in a support together, and count as so
+many parameters. Every equation has constants of its own. In the array of coefficients the place of a tangent holds K.
+
+Constants stand behind states and inputs as further columns that a term is a function of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.core.problem import Array, Index
+from ardea.core.subsets import Support
+from ardea.dynamics.chain import solved_damped
+from ardea.dynamics.formulas import Range, WithConstants
+from ardea.dynamics.libraries import Library, NothingInside
+from ardea.dynamics.terms import CompiledTerms, Term
+from ardea.equation import Equation
+
+# A step changes a constant by at most this factor or, where it may be negative, this share of its range (a convention).
+LARGEST_FACTOR, LARGEST_MOVE = 3.0, 0.25
+# At a bound: within this share of the range (rounding error). One that ends so near to it is warned of (a convention).
+AT_BOUND, NEAR_END = 1e-9, 1e-4
+
+
+def unknown_in(term: Term) -> list[WithConstants]:
+    """Return the factors of a term that hold unknown constants."""
+    return [factor for factor, _ in term.factors if isinstance(factor, WithConstants)]
+
+
+def replaced(term: Term, by: Callable[[WithConstants, list[float]], object], values: Sequence[float]) -> Term:
+    """Return a term with something else for its factors that hold constants, given the values of these."""
+    out, left = Term(), list(values)
+    for factor, exponent in term.factors:
+        if isinstance(factor, WithConstants):
+            own, left = left[: len(factor.letters)], left[len(factor.letters) :]
+            factor = by(factor, own)
+        for _ in range(exponent):
+            out = out * Term.of(factor)
+    return out
+
+
+def freed(term: Term, places: Sequence[int]) -> Term:
+    """Return a term as a function of states and of constants in these places."""
+    return replaced(term, lambda factor, own: factor.free([int(place) for place in own]), places)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A term with constants inside, and where these are sought."""
+
+    term: Term
+    place: int  # among all terms
+    first: int  # of its constants, among all
+    ranges: tuple[Range, ...]
+    grid: tuple[tuple[float, ...], ...]  # values of all constants that stand for it
+    sizes: tuple[float, ...]  # root mean square of the term over the data, at each
+
+    @property
+    def n_constants(self) -> int:
+        """Number of constants."""
+        return len(self.ranges)
+
+
+@dataclass(frozen=True, eq=False)  # looked up by what it is: to hash all its terms takes long
+class Unfolded(Library):
+    """The candidates of a search: ordinary terms, grids, and of every equation free terms with their tangents."""
+
+    library: Library
+    members: tuple[Member, ...]
+    n_variables: int  # states and inputs
+    equations: tuple[int, ...]  # the states whose equations are sought
+
+    @property
+    def plain(self) -> tuple[Term, ...]:
+        """The ordinary terms."""
+        return tuple(term for term in self.library.listed(self.n_variables) if not term.letters)
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the ordinary terms, the grids, and the free terms of every equation, each before its tangents."""
+        grids = [replaced(one.term, _held, values) for one in self.members for values in one.grid]
+        free, place = [], self.n_variables
+        for _ in self.equations:
+            for one in self.members:
+                places = list(range(place, place + one.n_constants))
+                place += one.n_constants
+                term = freed(one.term, places)
+                free += [term, *(slope for at in places for _, slope in term.derivative(at))]
+        return (*self.plain, *grids, *free)
+
+    def degrees(self, n_states: int) -> list[int]:
+        """Return the degrees of the terms; of a formula its own, and nothing more for its constants."""
+        own = [_degree(one.term) for one in self.members]
+        grids = [degree for one, degree in zip(self.members, own, strict=True) for _ in one.grid]
+        free = [d for one, degree in zip(self.members, own, strict=True) for d in (degree, *[0] * one.n_constants)]
+        return [*(term.degree for term in self.plain), *grids, *free * len(self.equations)]
+
+    def inside(self, n_states: int) -> NothingInside:
+        """Return which terms are what."""
+        return Inside(self)
+
+
+def _held(factor: WithConstants, values: list[float]) -> object:
+    return factor.at(values)
+
+
+def _degree(term: Term) -> int:
+    others = sum(e for factor, e in term.factors if not isinstance(factor, WithConstants))
+    return others + sum(factor.formula.degree for factor in unknown_in(term))
+
+
+def _kin_of(term: Term) -> list[Hashable]:
+    """Return of every constant what it means."""
+    return [(factor.formula.kin(factor.arguments), letter) for factor in unknown_in(term) for letter in factor.letters]
+
+
+def unfolded(library: Library, states: Array, equations: Sequence[int]) -> Library:
+    """Return the candidates of a search for some equations, given states and inputs in the data, (rows, variables)."""
+    terms = library.listed(states.shape[1])
+    if not any(term.letters for term in terms):
+        return library
+    members, reach = [], np.maximum(np.abs(states).max(axis=0), np.finfo(float).tiny)
+    firsts = np.cumsum([0, *(len(term.letters) for term in terms)]).tolist()
+    for place, term in enumerate(terms):
+        factors = unknown_in(term)
+        if not factors or not all(one.formula.fits([states[:, i] for i in one.arguments]) for one in factors):
+            continue
+        ranges = [one for factor in factors for one in factor.formula.ranges([reach[i] for i in factor.arguments])]
+        grid = list(product(*(one.values for one in ranges)))
+        _check(factors, grid[len(grid) // 2], states)
+        with np.errstate(all="ignore"):
+            columns = CompiledTerms([replaced(term, _held, one) for one in grid], states.shape[1]).values(states.T)
+            sizes = np.sqrt(np.mean(columns**2, axis=1))
+        sound = np.flatnonzero(np.isfinite(sizes) & (sizes > 0))
+        chosen = (tuple(grid[k] for k in sound), tuple(float(sizes[k]) for k in sound))
+        members += [Member(term, place, firsts[place], tuple(ranges), *chosen)] if sound.size else []
+    return Unfolded(library, tuple(members), states.shape[1], tuple(equations))
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Library):
+    """Some terms."""
+
+    given: tuple[Term, ...]
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the terms."""
+        return self.given
+
+
+def to_run(library: Library, coefficients: Array, constants: Array, n_variables: int) -> tuple[Library, Array, Array]:
+    """Return a library of variables and constants, coefficients for it, and its constants, (constants, draws).
+
+    Given are coefficients of shape (draws, n, terms) and the constants of every equation, (draws, n, constants).
+    """
+    listed = library.listed(n_variables)
+    terms = [term for term in listed if not term.letters]
+    columns = [coefficients[:, :, [j for j, term in enumerate(listed) if not term.letters]]]
+    firsts = np.cumsum([0, *(len(term.letters) for term in listed)])
+    held: list[Array] = []
+    for j, term in enumerate(listed):
+        for equation in np.flatnonzero(np.any(coefficients[:, :, j], axis=0)) if term.letters else ():
+            terms.append(freed(term, [n_variables + len(held) + k for k in range(len(term.letters))]))
+            held += list(constants[:, equation, firsts[j] : firsts[j + 1]].T)
+            columns.append(
+                np.where(np.arange(coefficients.shape[1]) == equation, coefficients[:, :, j], 0.0)[:, :, None]
+            )
+    return Listed(tuple(terms)), np.concatenate(columns, axis=2), np.array(held).reshape(-1, len(coefficients))
+
+
+def kept_positive(draws: Array, means: Array) -> Array:
+    """Return draws of constants; where the mean is positive they stay so: K exp((Kᵢ − K)/K), to first order Kᵢ.
+
+    Nothing is divided by zero, then, however little is known of a constant.
+    """
+    safe = np.where(means > 0, means, 1.0)
+    return np.asarray(np.where(means > 0, safe * np.exp((draws - safe) / safe), draws))
+
+
+def _check(factors: Sequence[WithConstants], values: Sequence[float], states: Array) -> None:
+    """See that formulas are right at some constants, one after the other."""
+    left = list(values)
+    for one in factors:
+        own, left = left[: len(one.letters)], left[len(one.letters) :]
+        one.formula.check([states[:, i] for i in one.arguments], own)
+
+
+class Inside(NothingInside):
+    """Which terms of a library are grids, free terms and tangents, and how these change."""
+
+    def __init__(self, library: Unfolded) -> None:
+        self.members, self.states = library.members, library.equations
+        members = self.members
+        plain = len(library.plain)
+        self.n_open = plain + sum(len(one.grid) for one in members)
+        of_grid = [(m, k) for m, one in enumerate(members) for k in range(len(one.grid))]
+        free = [
+            (m, k, equation)
+            for equation in library.equations
+            for m, one in enumerate(members)
+            for k in range(-1, one.n_constants)
+        ]
+        none = [-1] * plain
+        self.member: Index = np.array([*none, *(m for m, _ in of_grid), *(m for m, _, _ in free)], dtype=np.intp)
+        self.value: Index = np.array([*none, *(k for _, k in of_grid), *(-1 for _ in free)], dtype=np.intp)
+        order = np.array([-1] * self.n_open + [k for _, k, _ in free], dtype=np.intp)
+        self.equation: Index = np.array([-1] * self.n_open + [one for *_, one in free], dtype=np.intp)
+        self.tangent: NDArray[np.bool_] = order >= 0
+        self.owner: Index = np.arange(order.size) - (order + 1)
+        self.free = {(equation, m): self.n_open + i for i, (m, k, equation) in enumerate(free) if k < 0}
+        self.tangents: Index = np.flatnonzero(self.tangent)
+        self.n_constants = self.tangents.size
+        self._order = np.cumsum(self.tangent) - 1  # of a tangent among all
+        ranges = [members[self.member[j]].ranges[order[j]] for j in self.tangents]
+        self.low, self.high = np.zeros(order.size), np.zeros(order.size)
+        self.low[self.tangents], self.high[self.tangents] = [one.low for one in ranges], [one.high for one in ranges]
+        self._middle = np.array([one.values[one.number // 2] for one in ranges])
+        kin = [kin for _ in library.equations for one in members for kin in _kin_of(one.term)]
+        self._mates = [np.array([j for j, other in enumerate(kin) if other == own]) for own in kin]
+        listed = library.library.listed(library.n_variables)
+        own = np.array([members[m].place for m in self.member[plain:]], dtype=np.intp)
+        first = np.array([len(listed) + members[m].first for m in self.member[plain:]], dtype=np.intp)
+        ordinary = [place for place, term in enumerate(listed) if not term.letters]
+        self.reported: Index = np.array([*ordinary, *np.where(order[plain:] < 0, own, first + order[plain:])])
+        self.n_reported = len(listed)
+
+    def split(self, coefficients: Array) -> tuple[Array, Array]:
+        """Return the coefficients alone, and all constants.
+
+        Those of terms that are absent are what they are in a term of their kin: best in the same equation.
+        """
+        equations = self.equation[self.tangents]
+        values, constants = coefficients[equations, self.tangents], self._middle.copy()
+        present = np.flatnonzero(coefficients[equations, self.owner[self.tangents]])
+        for near in (False, True):
+            for one in present:
+                mates = self._mates[one]
+                constants[mates[equations[mates] == equations[one]] if near else mates] = values[one]
+        constants[present] = values[present]
+        return np.where(self.tangent, 0.0, coefficients), constants
+
+    def filled(self, coefficients: Array) -> Array:
+        """Return coefficients with constants for terms that are absent, too."""
+        out, constants = self.split(coefficients)
+        out[self.equation[self.tangents], self.tangents] = constants
+        return out
+
+    def linear(self, coefficients: Array) -> Array:
+        """Return coefficients with zeros for tangents."""
+        return np.where(self.tangent, 0.0, coefficients)
+
+    def advanced(self, coefficients: Array, equations: Index, terms: Index, change: Array) -> Array:
+        """Return coefficients after a change of some; constants move by β/c, not too far, and within their range."""
+        out = self.linear(coefficients).copy()
+        out[equations, terms] += change
+        if np.any(own := self.tangent[terms]):
+            rows, columns = equations[own], terms[own]
+            out[rows, columns] = self._moved(
+                coefficients[rows, columns], columns, out[rows, self.owner[columns]], change[own]
+            )
+        return out
+
+    def arrived(self, coefficients: Array, equations: Index, terms: Index, values: Array) -> Array:
+        """Return the coefficients of some terms with the constants that they lead to from others."""
+        before = np.zeros_like(coefficients)
+        before[equations, terms] = self.filled(coefficients)[equations, terms]
+        return self.advanced(before, equations, terms, (values - self.linear(before))[equations, terms])
+
+    def _moved(self, K: Array, columns: Index, c: Array, change: Array) -> Array:
+        low, high = self.low[columns], self.high[columns]
+        with np.errstate(all="ignore"):
+            move = np.nan_to_num(change / c)
+            factor = np.exp(np.clip(move / K, -np.log(LARGEST_FACTOR), np.log(LARGEST_FACTOR)))
+        width = LARGEST_MOVE * (high - low)
+        after = np.where(low > 0, K * np.nan_to_num(factor, nan=1.0), K + np.clip(move, -width, width))
+        return np.asarray(np.clip(after, low, high))
+
+    def step(
+        self, coefficients: Array, equations: Index, terms: Index, information: Array, pull: Array, damping: float
+    ) -> Array:
+        """Return a damped step −S⁻¹b that leads no constant out of its range from an end of it."""
+        change = -solved_damped(information, pull, damping)
+        K, near = coefficients[equations, terms], AT_BOUND * (self.high - self.low)[terms]
+        c = coefficients[equations, self.owner[terms]]
+        outward = np.where(change * c < 0, self.low[terms] + near >= K, self.high[terms] - near <= K)
+        blocked = self.tangent[terms] & outward & (change != 0)
+        if np.any(blocked):
+            change[blocked], rest = 0.0, np.flatnonzero(~blocked)
+            change[rest] = -solved_damped(information[np.ix_(rest, rest)], pull[rest], damping)
+        return change
+
+    def report(self, terms: Index) -> Index:
+        """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
+        return self.reported[terms]
+
+    def open_constants(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of: constants at an end of their range, or that the data say nothing of."""
+        said = []
+        for state, one in zip(self.states, equations, strict=True):
+            for q, (letter, constant) in zip(one.letters, one.constants.items(), strict=True):
+                same = (self.equation == state) & (self.reported == self.n_reported + q)
+                low, high = (float(ends[same][0]) for ends in (self.low, self.high))
+                name, near = f"{letter} in {constant.term} of {one.left.text}", NEAR_END * (high - low)
+                if not low + near < constant.value < high - near:
+                    end = low if constant.value < (low + high) / 2 else high
+                    said.append(
+                        f"{name} ends at {end:.3g}, the limit of its range: give a wider one, if it makes sense, or "
+                        "see whether a simpler term does as well (docs/constants)."
+                    )
+                elif constant.interval[0] <= low and constant.interval[1] >= high:
+                    said.append(
+                        f"{name} is not determined by the data: its interval holds its whole range, {low:.3g} to "
+                        f"{high:.3g}. Data over a wider range of states would tell (docs/constants)."
+                    )
+        return said
+
+    def units(self, coefficients: Array, equations: Index, terms: Index) -> Array:
+        """Return what one unit of each coefficient is worth: of a tangent 1/c, so that it stands for its constant."""
+        c = coefficients[equations, self.owner[terms]]
+        return np.asarray(np.where(self.tangent[terms], 1 / np.where(c == 0, 1.0, c), 1.0))
+
+    def settled(self, support: Support, coefficients: Array) -> tuple[Support, Array]:
+        """Return a support with free terms for those on grids, and coefficients with their constants.
+
+        Of several values of one constant that with the largest share stands for all.
+        """
+        d = coefficients.shape[1]
+        placed = [divmod(j, d) for j in support]
+        on_grid = [(row, j) for row, j in placed if self.value[j] >= 0]
+        kept = {(row, j) for row, j in placed if self.value[j] < 0 and not self.tangent[j]}
+        coefficients = coefficients.copy() if on_grid else coefficients
+        for row, m in {(row, int(self.member[j])) for row, j in on_grid}:
+            free, member = self.free[row, m], self.members[m]
+            if (row, free) not in kept:
+                own = [j for equation, j in on_grid if equation == row and self.member[j] == m]
+                shares = [float(coefficients[row, j] * member.sizes[self.value[j]]) for j in own]
+                best = self.value[own[int(np.argmax(np.abs(shares)))]]
+                # Two of opposite signs are the slope by the constant rather than the term itself.
+                total = sum(shares) if abs(sum(shares)) > max(map(abs, shares)) / 2 else max(shares, key=abs)
+                coefficients[row, free] = total / member.sizes[best]
+                coefficients[row, free + 1 : free + 1 + member.n_constants] = member.grid[best]
+                kept.add((row, free))
+        tangents = {(row, j + 1 + k) for row, j in kept if self.equation[j] >= 0 for k in range(self._number(j))}
+        return tuple(sorted(row * d + j for row, j in kept | tangents)), coefficients
+
+    def _number(self, term: int) -> int:
+        """Return the number of constants of a free term."""
+        return self.members[self.member[term]].n_constants
+
+    def beside(self, candidates: Support, support: Support, d: int) -> Support:
+        """Return what can be chosen beside a support: terms of the kin of its own, but no other values of these."""
+        present = {(j // d, self.member[j % d]) for j in support if self.equation[j % d] >= 0}
+        if not present:
+            return candidates
+        open_in = {j // d for j in candidates}
+        mates = {int(t) for j in support if self.tangent[j % d] for t in self.tangents[self._mates[self._order[j % d]]]}
+        kin = {
+            int(self.equation[t]) * d + k
+            for t in mates
+            if self.equation[t] in open_in
+            for k in range(self.owner[t], self.owner[t] + 1 + self._number(t))
+        }
+        others = [j for j in candidates if self.value[j % d] < 0 or (j // d, self.member[j % d]) not in present]
+        return tuple(sorted({*others, *support, *kin}))
+
+    def owners(self, candidates: Support, d: int) -> Index | None:
+        """Return for each of some candidates the place of that with which it goes; None where each goes alone."""
+        terms = np.array(candidates, dtype=np.intp) % d
+        if not np.any(self.tangent[terms]):
+            return None
+        return np.searchsorted(np.array(candidates), np.array(candidates) - terms + self.owner[terms])

@@ -1,0 +1,276 @@
+"""Libraries of terms with unknown constants inside: x/(K + x), exp(−kx), sin(ωx), x^p, and functions of one's own.
+
+They add to other libraries with ``+`` and multiply with ``*``. A search has values all over the range of a constant
+among its candidates; a term that is chosen then has its constant estimated together with its coefficient (`inside`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_scalar
+
+from ardea.dynamics.formulas import Exponential, Formula, OwnFormula, PowerOf, Ratio, Sine, WithConstants
+from ardea.dynamics.libraries import Library, Polynomials
+from ardea.dynamics.terms import State, Term
+from ardea.names import is_plain_name
+
+Bounds = tuple[float, float] | None
+# A convention: Hill functions of higher powers are steps.
+LARGEST_POWER = 20
+
+
+class Family(Library):
+    """Formulas of some states, each applied to all of them."""
+
+    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
+        """Yield formulas and the states that each is of."""
+        raise NotImplementedError
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return a term for every formula and choice of states."""
+        return tuple(Term.of(WithConstants.of(formula, states)) for formula, states in self.formulas(n_states))
+
+
+@dataclass(frozen=True)
+class Parametric(Family):
+    """A function of one's own of states and of constants that are not known.
+
+    Its positional arguments are states, but for those that have a range: these are constants. A function of one state
+    is applied to every state, one of two states to every ordered pair, and so on.
+
+    Parameters
+    ----------
+    function : callable
+        Takes states, then constants, and works on arrays, value by value.
+    name : str
+        How it is written, with ``{}``, or ``{0}``, ``{1}``, …, for the states and the constants by their names.
+    derivatives : sequence of callables, optional
+        Derivatives by each argument, of the same arguments. By default they are computed by complex step or, where that
+        does not agree with central differences, by these. Those given are compared with these on the data.
+    **ranges : (float, float)
+        Least and greatest value of every constant.
+
+    Examples
+    --------
+    >>> library = Parametric(lambda x, K: x / (K + x), "{}/(K + {})", K=(0.1, 10))
+    >>> library.names(["x", "y"])
+    ['x/(K + x)', 'y/(K + y)']
+    """
+
+    formula: OwnFormula
+    n_arguments: int
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        derivatives: Sequence[Callable[..., Any]] | None = None,
+        **ranges: tuple[float, float],
+    ) -> None:
+        arguments = list(inspect.signature(function).parameters)
+        constants = [one for one in arguments if one in ranges]
+        if not constants or arguments[len(arguments) - len(constants) :] != constants or set(ranges) - set(arguments):
+            raise ValueError(
+                f"{name}: the function has the arguments {', '.join(arguments)}, and ranges were given for "
+                f"{', '.join(ranges) or 'none'}. States come first, then constants, each with a range."
+            )
+        if len(constants) == len(arguments):
+            raise ValueError(f"{name}: the function takes no state.")
+        if derivatives is not None and len(derivatives) != len(arguments):
+            raise ValueError(f"{name}: give one derivative for each of {', '.join(arguments)}.")
+        given = tuple(_checked_range(one, ranges[one]) for one in constants)
+        slopes = None if derivatives is None else tuple(derivatives)
+        object.__setattr__(self, "formula", OwnFormula(function, name, tuple(constants), given, slopes))
+        object.__setattr__(self, "n_arguments", len(arguments) - len(constants))
+
+    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
+        """Yield the function for every ordered choice of states."""
+        for states in permutations(range(n_states), self.n_arguments):
+            yield self.formula, states
+
+
+@dataclass(frozen=True)
+class Saturation(Family):
+    """x^n/(K^n + x^n), the same times another state, and 1/(K^n + x^n): rates that saturate, Hill functions.
+
+    Parameters
+    ----------
+    powers : sequence of int
+        The powers n: 1 is Michaelis and Menten's, and Holling's second, 2 his third.
+    K : (float, float), optional
+        Range of the constant. None: from 0.02 to 4 times the largest value of x. States that are negative are left out.
+
+    Examples
+    --------
+    >>> Saturation().names(["x"])
+    ['x/(K + x)', '1/(K + x)', 'x^2/(K^2 + x^2)', '1/(K^2 + x^2)']
+    >>> "x y/(K + x)" in Saturation().names(["x", "y"])
+    True
+    """
+
+    powers: tuple[int, ...] = (1, 2)
+    K: Bounds = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "powers", tuple(self.powers))
+        for power in self.powers:
+            check_scalar(power, "powers", Integral, min_val=1, max_val=LARGEST_POWER)
+        object.__setattr__(self, "K", self.K and _checked_range("K", self.K))
+
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of terms."""
+        return len(self.powers) * n_states * (n_states + 1)
+
+    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
+        """Yield them power by power and state by state."""
+        for n in self.powers:
+            for x in range(n_states):
+                yield Ratio((n,), (n,), n, ("K",), self.K), (x,)
+                yield Ratio((0,), (n,), n, ("K",), self.K), (x,)
+                for y in range(n_states):
+                    if x < y:
+                        yield Ratio((n, 1), (n, 0), n, ("K",), self.K), (x, y)
+                    elif y < x:
+                        yield Ratio((1, n), (0, n), n, ("K",), self.K), (y, x)
+
+
+@dataclass(frozen=True)
+class Rational(Family):
+    """θ/(K + φ), θ a monomial of a numerator, φ one of a denominator.
+
+    Parameters
+    ----------
+    numerator, denominator : Polynomials
+        Where the monomials are from; the constant 1 of the denominator is K.
+    K : (float, float), optional
+        Range of the constant. None: from 0.02 to 4 times the largest value of φ. Denominators that are negative are
+        left out.
+
+    Examples
+    --------
+    >>> Rational(Polynomials(1), Polynomials(2)).names(["x"])
+    ['1/(K + x)', '1/(K + x^2)', 'x/(K + x)', 'x/(K + x^2)']
+    """
+
+    numerator: Polynomials = field(default_factory=lambda: Polynomials(2))
+    denominator: Polynomials = field(default_factory=lambda: Polynomials(1))
+    K: Bounds = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "K", self.K and _checked_range("K", self.K))
+
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of quotients, at most."""
+        return self.numerator.n_listed(n_states) * self.denominator.n_listed(n_states)
+
+    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
+        """Yield every quotient."""
+        for above in self.numerator.terms(n_states):
+            for below in self.denominator.terms(n_states):
+                if not below.is_constant:
+                    states = sorted({*above.arguments, *below.arguments})
+                    top, bottom = (tuple(_exponent(term, state) for state in states) for term in (above, below))
+                    yield Ratio(top, bottom, 1, ("K",), self.K), states
+
+
+def _exponent(term: Term, state: int) -> int:
+    return dict(term.factors).get(State(state), 0)
+
+
+@dataclass(frozen=True)
+class Decay(Family):
+    """exp(−kx) of every state.
+
+    Parameters
+    ----------
+    k : (float, float), optional
+        Range of the rate. None: from 0.1 to 10 over the largest value of x.
+
+    Examples
+    --------
+    >>> Decay().names(["x"])
+    ['exp(-k x)']
+    """
+
+    k: Bounds = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", self.k and _checked_range("k", self.k))
+
+    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
+        """Yield one for every state."""
+        for state in range(n_states):
+            yield Exponential(("k",), self.k), (state,)
+
+
+@dataclass(frozen=True)
+class Oscillation(Family):
+    """sin(ωx), cos(ωx) and sin(ωx + φ) of every state; ω is written w, φ is written p.
+
+    Parameters
+    ----------
+    w : (float, float), optional
+        Range of the frequency. None: from 0.5 to 12 over the largest value of x.
+    phase : bool
+        Whether sin(ωx + φ) is there.
+
+    Examples
+    --------
+    >>> Oscillation().names(["x"])
+    ['sin(w x)', 'cos(w x)', 'sin(w x + p)']
+    """
+
+    w: Bounds = None
+    phase: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "w", self.w and _checked_range("w", self.w))
+
+    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
+        """Yield them state by state."""
+        for state in range(n_states):
+            yield Sine("sin", ("w",), self.w), (state,)
+            yield Sine("cos", ("w",), self.w), (state,)
+            if self.phase:
+                yield Sine("sin", ("w", "p"), self.w), (state,)
+
+
+@dataclass(frozen=True)
+class Power(Family):
+    """x^p of every state that stays above zero, p any number.
+
+    Parameters
+    ----------
+    p : (float, float), optional
+        Range of the power. None: from 0.2 to 4.
+
+    Examples
+    --------
+    >>> Power().names(["x"])
+    ['x^p']
+    """
+
+    p: Bounds = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", self.p and _checked_range("p", self.p))
+
+    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
+        """Yield one for every state."""
+        for state in range(n_states):
+            yield PowerOf(("p",), self.p), (state,)
+
+
+def _checked_range(name: str, given: Any) -> tuple[float, float]:
+    """Return a range as two numbers."""
+    low, high = (float(one) for one in given) if np.shape(given) == (2,) else (np.nan, np.nan)
+    if not (is_plain_name(name) and low < high and np.isfinite(high - low)):
+        raise ValueError(f"{name}={given!r} must be the least and the greatest value of the constant, two numbers.")
+    return low, high

@@ -1,0 +1,292 @@
+"""Terms with unknown constants inside: their derivatives, that a search finds them, and that nothing else changes."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import ardea
+from ardea.core.problem import DenseColumns, Problem
+from ardea.core.subsets import backward_path, model, neighbours, select
+from ardea.dynamics import (
+    AmbiguityWarning,
+    Decay,
+    Discovery,
+    Oscillation,
+    Parametric,
+    Polynomials,
+    Power,
+    Rational,
+    Saturation,
+)
+from ardea.dynamics.collocation import nodes_of, smoothed
+from ardea.dynamics.formulas import WithConstants
+from ardea.dynamics.inside import unfolded
+from ardea.dynamics.points import Point
+from ardea.dynamics.series import Series
+from ardea.dynamics.slopes import NumericalPartial
+from ardea.dynamics.trajectory import Likelihood
+
+FAMILIES = [Saturation(powers=(1, 2, 3)), Rational(), Decay(), Oscillation(), Power()]
+T = np.linspace(0, 8, 120)
+
+
+def solved(flow, start, t=T):
+    return solve_ivp(lambda _, x: flow(x), (t[0], t[-1]), start, t_eval=t, rtol=1e-10, atol=1e-12).y.T
+
+
+def enzyme(noise, seed, starts=(5.0, 1.0)):
+    """Return noisy decays S′ = −1.5 S/(0.7 + S)."""
+    generator = np.random.default_rng(seed)
+    clean = [solved(lambda x: -1.5 * x / (0.7 + x), [start]) for start in starts]
+    return [x + noise * generator.normal(size=x.shape) for x in clean], [T] * len(clean)
+
+
+@cache
+def found():
+    return Discovery(Polynomials(2) + Saturation()).fit(*enzyme(0.03, 0), feature_names=["S"])
+
+
+# Formulas
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda one: type(one).__name__)
+def test_derivatives_by_states_and_constants_are_those_of_differences(family):
+    rng = np.random.default_rng(0)
+    for term in family.terms(2):
+        factor = term.factors[0][0]
+        n = len(factor.arguments) + len(factor.letters)
+        columns = [rng.uniform(0.3, 2.0, 20) for _ in range(n)]
+        for argument in range(n):
+            slope = np.broadcast_to(factor.formula.partial_derivative(argument)(*columns), 20)
+            numerical = NumericalPartial(lambda *x, f=factor.formula: np.real(f(*map(np.real, x))), argument)(*columns)
+            np.testing.assert_allclose(slope, numerical, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda one: type(one).__name__)
+def test_python_and_sympy_say_what_the_values_are(family):
+    sympy = pytest.importorskip("sympy")
+    x = np.array([[0.7], [1.3]])
+    for term in family.terms(2):
+        held = term.with_constants(term.letters, [0.4 + 0.3 * i for i in range(len(term.letters))])
+        value = float(np.ravel(held.factors[0][0].values(x))[0])
+        assert eval(held.python(["x", "y"]), {"np": np, "x": 0.7, "y": 1.3}) == pytest.approx(value, rel=1e-12)
+        symbolic = held.sympy(["x", "y"]).subs({sympy.Symbol("x"): 0.7, sympy.Symbol("y"): 1.3})
+        assert float(symbolic) == pytest.approx(value, rel=1e-9)
+
+
+def test_a_function_of_ones_own_is_named_by_its_template():
+    library = Parametric(lambda x, y, a, b: x * np.exp(-a * y) + b, "{0} exp(-a {1}) + b", a=(0.1, 1), b=(-1, 1))
+    assert library.names(["u", "v"]) == ["u exp(-a v) + b", "v exp(-a u) + b"]
+    assert Parametric(lambda x, K: x / (K + x), "{}/(K + {})", K=(0.1, 1)).names(["u"]) == ["u/(K + u)"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Parametric(lambda K, x: x / K, "{}/K", K=(1, 2)), "States come first"),
+        (lambda: Parametric(lambda x, K: x / K, "{}/K", L=(1, 2)), "States come first"),
+        (lambda: Parametric(lambda K: K, "K", K=(1, 2)), "takes no state"),
+        (lambda: Parametric(lambda x, K: x / K, "{}/K", K=(2, 1)), "least and the greatest"),
+        (lambda: Parametric(lambda x, K: x / K, "{}/K", derivatives=[np.sin], K=(1, 2)), "one derivative for each"),
+        (lambda: Saturation(K=(1, 1)), "least and the greatest"),
+        (lambda: Saturation().names(["K"]), "rename the state"),
+        (lambda: Discovery(Saturation(), form="weak").fit(*enzyme(0.0, 0)), "form='trajectory'"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_wrong_derivatives_are_refused():
+    wrong = Parametric(
+        lambda x, K: x / (K + x), "{}/(K + {})", derivatives=[lambda x, K: K / (K + x), lambda x, K: x], K=(0.1, 10)
+    )
+    with pytest.raises(ValueError, match="not that of the function"):
+        Discovery(wrong).fit(*enzyme(0.03, 0))
+
+
+# Columns that go with others
+
+
+def tied():
+    """Return a problem in which column 2 goes with column 1."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(40, 5))
+    z = A[:, 1] + 0.5 * A[:, 2] - A[:, 3] + 0.1 * rng.normal(size=40)
+    return Problem(DenseColumns(A), z, 0.0, 40.0, owners=np.array([0, 1, 1, 3, 4]))
+
+
+def test_a_column_is_in_a_model_with_its_owner_alone():
+    problem = tied()
+    assert model(problem, [1, 3]).support == (1, 2, 3)
+    assert model(problem, [2, 3]).support == (3,)
+    best = select(problem, [(0, 1, 2, 3, 4)])[0]
+    assert best.support == (1, 2, 3)
+    near = [one.support for one in neighbours(problem, best)]
+    assert all((1 in support) == (2 in support) for support in near)
+    assert (3,) in near
+    path = backward_path(problem, range(5))
+    for one in path:
+        assert (1 in one.support) == (2 in one.support)
+        assert one.rss == pytest.approx(model(problem, one.support).rss)
+
+
+# The likelihood
+
+
+def likelihood():
+    """Return the likelihood of a noisy enzyme, a point, and the support of its free term and tangent."""
+    (x, *_), _ = enzyme(0.03, 0)
+    nodes = nodes_of([Series(T, x, np.empty((len(T), 0)))])
+    states = smoothed(nodes)
+    of = Likelihood(nodes, unfolded(Saturation(powers=(1,)), states, [0]))
+    inside = of.inside
+    (free, *rest) = sorted(j for j in range(of.d) if j >= inside.n_open)[:2]
+    coefficients = np.zeros((1, of.d))
+    coefficients[0, [free, *rest]] = -1.4, 0.6
+    return of, Point(states, coefficients, np.array([0.03]), np.array([0.01])), (free, *rest)
+
+
+def test_the_border_of_a_constant_is_the_derivative_of_the_steps():
+    of, point, (free, tangent) = likelihood()
+    border = of.steps(point).border(np.zeros(1, dtype=int), np.array([tangent]))[:, :, 0]
+    step = 1e-5
+    residuals = []
+    for sign in (1, -1):
+        moved = point.coefficients.copy()
+        moved[0, tangent] += sign * step
+        residuals.append(of.steps(Point(point.states, moved, point.noise, point.process)).residual)
+    numerical = (residuals[0] - residuals[1]) / (2 * step)
+    np.testing.assert_allclose(point.coefficients[0, free] * border, numerical, rtol=1e-6, atol=1e-9)
+
+
+def test_a_descent_moves_a_constant_to_its_least_squares_value_from_anywhere():
+    of, point, support = likelihood()
+    ends = []
+    for start in (0.2, 0.6, 3.0):
+        coefficients = point.coefficients.copy()
+        coefficients[0, support[1]] = start
+        at, _ = of.descended(Point(point.states, coefficients, point.noise, point.process), support)
+        ends.append(at.coefficients[0, support[1]])
+    assert np.ptp(ends) < 0.01
+
+
+# Searches
+
+
+def test_an_enzyme_is_found_with_its_constant():
+    model = found()
+    (equation,) = model.equations_
+    assert equation.terms == ("S/(K + S)",)
+    constant = equation.constants["K"]
+    assert abs(constant.value - 0.7) < 3 * constant.std
+    assert constant.interval[1] - constant.interval[0] == pytest.approx(3.92 * constant.std, rel=0.02)
+    assert "S/(K + S), K = " in equation.with_intervals()
+    assert "\\frac{S}{K + S}" in model.latex()
+    assert model.coef_.shape == (1, len(model.get_feature_names()))
+
+
+def test_a_constant_is_as_uncertain_as_its_likelihood_says():
+    """Over draws of the noise, K̂ spreads as its standard deviation says (χ² of 6 draws, 1 in 1000 on either side)."""
+    z = []
+    for seed in range(6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AmbiguityWarning)
+            model = Discovery(Saturation(powers=(1,))).fit(*enzyme(0.03, 100 + seed), feature_names=["S"])
+        (equation,) = model.equations_
+        if equation.terms == ("S/(K + S)",):
+            z.append((equation.constants["K"].value - 0.7) / equation.constants["K"].std)
+    assert len(z) == 6
+    assert 0.38 < np.sum(np.square(z)) < 22.5
+
+
+def test_the_model_runs_with_its_constant():
+    model, K = found(), found().equations_[0].constants["K"].value
+    c = float(model.equations_[0].coefficients[0])
+    np.testing.assert_allclose(model.predict([[0.3], [2.0]])[:, 0], [c * 0.3 / (K + 0.3), c * 2 / (K + 2)])
+    exact = solved(lambda x: c * x / (K + x), [4.0])
+    np.testing.assert_allclose(model.simulate([4.0], T), exact, rtol=1e-6, atol=1e-8)
+    source: dict[str, object] = {}
+    exec(model.equations_[0].python(), source)
+    assert source["predict"](0.3) == pytest.approx(c * 0.3 / (K + 0.3))  # type: ignore[operator]
+
+
+def test_draws_have_constants_of_their_own():
+    """The spread of slopes over draws is that of cx/(K + x) to first order in c and K."""
+    model, at = found(), 0.5
+    (equation,) = model.equations_
+    c, K = float(equation.coefficients[0]), equation.constants["K"].value
+    slope = np.array([at / (K + at), -c * at / (K + at) ** 2])
+    expected = np.sqrt(slope @ equation.parameters.covariance @ slope)
+    short = np.array([0.0, 1e-3])
+    drawn = model.simulate([at], short, n_samples=1000, random_state=0).samples[:, 1, 0]
+    assert drawn.std() / short[1] == pytest.approx(expected, rel=0.1)
+
+
+def test_a_stored_model_is_the_same(tmp_path):
+    model = found()
+    ardea.save(model, tmp_path / "model")
+    again = ardea.load(tmp_path / "model")
+    assert again.equations_[0].constants == model.equations_[0].constants
+    assert again.equations() == model.equations()
+    np.testing.assert_array_equal(again.predict([[0.3]]), model.predict([[0.3]]))
+    np.testing.assert_array_equal(
+        again.simulate([4.0], T, n_samples=3, random_state=0).samples,
+        model.simulate([4.0], T, n_samples=3, random_state=0).samples,
+    )
+
+
+def test_a_constant_at_the_limit_of_its_range_is_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Discovery(Saturation(powers=(1,), K=(1.0, 8.0))).fit(*enzyme(0.03, 0), feature_names=["S"])
+    assert any("the limit of its range" in one for one in model.warnings_)
+
+
+def test_units_of_states_change_units_of_constants_alone():
+    x, t = enzyme(0.03, 0)
+    model = Discovery(Polynomials(2) + Saturation()).fit([1000 * one for one in x], t, feature_names=["S"])
+    assert model.equations_[0].terms == found().equations_[0].terms
+    given, first = model.equations_[0].constants["K"], found().equations_[0].constants["K"]
+    assert given.value == pytest.approx(1000 * first.value, rel=1e-3)
+    assert given.std == pytest.approx(1000 * first.std, rel=1e-2)
+
+
+def test_a_function_of_ones_own_finds_what_the_family_finds():
+    library = Polynomials(2) + Parametric(lambda S, K: S / (K + S), "{}/(K + {})", K=(0.1, 10))
+    model = Discovery(library).fit(*enzyme(0.03, 0), feature_names=["S"])
+    assert model.equations_[0].terms == ("S/(K + S)",)
+    given, first = model.equations_[0].constants["K"], found().equations_[0].constants["K"]
+    assert given.value == pytest.approx(first.value, rel=1e-3)
+
+
+def test_letters_that_repeat_are_numbered():
+    words = Saturation(powers=(1,)).vocabulary(["x", "y"])
+    both = [q for q, (j, _) in enumerate(words.constants) if words.names[j] in ("x/(K + x)", "y/(K + y)")]
+    written = words.with_constants({q: (f"K{i + 1}", 0.5) for i, q in enumerate(both)})
+    assert set(written.names) - set(words.names) == {"x/(K1 + x)", "y/(K2 + y)"}
+
+
+def test_products_with_other_libraries_have_constants_too():
+    library = Polynomials(1, include_constant=False) * Decay()
+    assert library.names(["x"]) == ["x · exp(-k x)"]
+    x = solved(lambda x: x * np.exp(-0.8 * x) - 0.3 * x, [0.1], np.linspace(0, 12, 120))
+    y = x + 0.003 * np.random.default_rng(0).normal(size=x.shape)
+    other = solved(lambda x: x * np.exp(-0.8 * x) - 0.3 * x, [4.0], np.linspace(0, 12, 120))
+    z = other + 0.003 * np.random.default_rng(1).normal(size=x.shape)
+    model = Discovery(Polynomials(2) + library).fit([y, z], [np.linspace(0, 12, 120)] * 2, feature_names=["x"])
+    assert model.equations_[0].terms == ("x", "x · exp(-k x)")
+    low, high = model.equations_[0].constants["k"].interval
+    assert low < 0.8 < high
+
+
+def test_factors_are_equal_where_formula_states_and_constants_are():
+    (first, *_), (again, *_) = Saturation().terms(1), Saturation().terms(1)
+    assert first == again
+    assert isinstance(first.factors[0][0], WithConstants)
