@@ -20,7 +20,7 @@ there (D the product of the thinning factors).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import ClassVar, NamedTuple
@@ -216,7 +216,7 @@ class FieldRun:
         self._forms = [{} if term is None else weak_form(term, len(data.space)) for term in terms]
         self._weights = [{} if term is None else noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
-        jets = data.jets()
+        jets = data.sampled_jets()
         self._columns = columns_of(data.windows, self._forms, jets)
         in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
         self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
@@ -337,24 +337,27 @@ class FieldEquation(EquationRows):
                 f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
             )
         self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
-        kept: list[FieldTerm | None] = list(self._terms)
-        for i, reason in self._left_out(runs[0]).items():
-            kept[i], self.told = None, (*self.told, reason)
+        left_out, self.told = self._left_out(runs[0])
+        kept = [None if i in left_out else term for i, term in enumerate(self._terms)]
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation, self.hint = float(max(data.excitation[field] for data in runs)), runs[0].hint
 
-    def _left_out(self, data: Fields) -> dict[int, str]:
+    def _left_out(self, data: Fields) -> tuple[set[int], tuple[str, ...]]:
         """Return the terms that cannot be candidates, and what is said of them."""
         forms = [weak_form(term, len(data.space)) for term in self._terms]
+        broken = [i for i, form in enumerate(forms) if any(_has_slopes_of(data.rough, m) for _, m in form)]
         lost, zero = empty_terms(data.windows, forms, data.jets())
-        reasons = dict.fromkeys(lost, "is not finite on the whole grid") | dict.fromkeys(zero, "is zero up to rounding")
-        return {
-            i: f"The candidate {self._terms[i].name(data.names, data.axes)} {why} and was left out "
-            "(docs/warnings/ambiguity)."
-            for i, why in reasons.items()
-        }
+        shocks = f"has derivatives of {', '.join(data.names[i] for i in data.rough)}, which jumps,"
+        reasons = ((broken, shocks), (lost, "is not finite on the whole grid"), (zero, "is zero up to rounding"))
+        told = [
+            f"{len(terms)} of the candidates, such as {self._terms[terms[0]].name(data.names, data.axes)}: each {why} "
+            "and was left out (docs/warnings/ambiguity)."
+            for terms, why in reasons
+            if terms
+        ]
+        return {i for terms, _ in reasons for i in terms}, tuple(told)
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
@@ -423,6 +426,12 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
     moving = [True] * first.n_measured
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
     return [gaps] * (used < every), far
+
+
+def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:
+    """Whether a product holds derivatives of one of some fields: near a jump they say nothing."""
+    jets = [jet for jet, _ in monomial.factors if isinstance(jet, Jet)]
+    return any(jet.field in fields and any(jet.orders) for jet in jets)
 
 
 def _flat(matrices: Array) -> Array:

@@ -185,7 +185,8 @@ class FieldSystem(System):
         """Names of all candidate terms."""
         known = self.options.get("known_fields", {})
         fields = [*self.options.get("feature_names", self.feature_names), *known]
-        return self.library.vocabulary(fields, ["x", "y", "z"][: len(self.space)], len(known)).names
+        library: Any = self.library
+        return list(library.vocabulary(fields, ["x", "y", "z"][: len(self.space)], len(known)).names)
 
     def true_coefficients(self, library: Library | FieldTerms | None = None) -> Array:
         """Return the true ξ, shape (n_equations, n_terms), in the columns of the system's own library."""
