@@ -48,15 +48,15 @@ def trial(name: str, noise: float, seed: int) -> Record:
             inside += int(np.sum(np.prod(equation.interval(0.95) - np.array(numbers)[:, None], axis=1) < 0))
             coefficients += len(numbers)
     return {
-        **{
-            "name": name,
-            "noise": noise,
-            "seed": seed,
-            "grid": list(u.shape),
-            "exact": all(right),
-            "warned": len(raised),
-        },
-        **{"inside": inside, "coefficients": coefficients, "cpu": spent},
+        "name": name,
+        "noise": noise,
+        "seed": seed,
+        "grid": list(u.shape),
+        "exact": all(right),
+        "warned": len(raised),
+        "inside": inside,
+        "coefficients": coefficients,
+        "cpu": spent,
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
@@ -74,18 +74,19 @@ def page(records: list[Record], said: dict[str, str]) -> str:
         inside, number = (sum(one[key] for one in own) for key in ("inside", "coefficients"))
         times = [one["cpu"] for one in own]
         grid = " × ".join(map(str, own[0]["grid"]))
+        memory = f"{max(one['memory'] for one in own):.0f} MB"
         rows.append(
-            [name, grid, *cells, f"{inside} of {number}", f"{seconds(min(times))}–{seconds(max(times))}"]
-            + [f"{max(one['memory'] for one in own):.0f} MB"]
+            [name, grid, *cells, f"{inside} of {number}", f"{seconds(min(times))}–{seconds(max(times))}", memory]
         )
     every, whole = (sum(one[key] for one in records) for key in ("inside", "coefficients"))
     header = ["system", "grid", *(f"exact, {100 * noise:g} %" for noise in noises), "95 % intervals hold", "CPU time"]
     return f"""# Fields of all kinds, in numbers
 
-Made by `python -m benchmarks.fields`. Every system of `systems.ALL_FIELDS` is fitted with its own library; nothing else is told. *Exact*
-counts draws in which all equations have exactly the true terms; noise is Gaussian, in % of the standard deviation of all fields
-together. Intervals are counted where an equation is exact: {every} of {whole} hold the truth in all. Memory is the largest that a process
-took, about 150 MB of it Python and its packages. Seeds from {min(one["seed"] for one in records)} on.
+Made by `python -m benchmarks.fields`. Every system of `systems.ALL_FIELDS` is fitted with its own library; nothing else
+is told. *Exact* counts draws in which all equations have exactly the true terms; noise is Gaussian, in % of the
+standard deviation of all fields together. Intervals are counted where an equation is exact: {every} of {whole} hold the truth.
+Memory is the largest that a process took, Python and its packages included. Seeds from
+{min(one["seed"] for one in records)} on; systems in two dimensions have one draw at each noise.
 
 {machine_line(said)}
 

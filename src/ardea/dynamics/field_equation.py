@@ -54,6 +54,9 @@ BELOW_NOISE = 0.25
 # Derived: with so many samples per radius the sum of a product of two bumps, a Gaussian of a deviation of .18 radii, is
 # right to 1e-4. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
 TIMES_PER_RADIUS = 4
+# Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
+# periodic along an axis, and at least where it is not.
+PERIODIC, NOT_PERIODIC = 2.0, 6.0
 # Derived: some thousand roundings of 1e-16, of splines and sums.
 ROUNDING = 1e-12
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
@@ -416,16 +419,38 @@ def field_equations(
 
 
 def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
-    """Return what is to be said of fields: of wide gaps, and, where models tie, of powers that look alike."""
+    """Return what is to be said of fields: always, and, where models tie, of powers that look alike."""
     used, every = sum(one.windows.n_functions for one in runs), sum(prod(one.windows.lattice) for one in runs)
     gaps = (
         f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch them "
         "and were left out (docs/warnings/ambiguity)."
     )
-    first = runs[0]
+    first, swapped = runs[0], _swapped_axis(runs[0])
+    swap = (
+        f"Along the last axis, which is taken for time, the fields return to their beginning, and along {swapped}, "
+        "which has as many points, they do not: see that the last axis is time (docs/warnings/ambiguity)."
+    )
     moving = [True] * first.n_measured
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
-    return [gaps] * (used < every), far
+    return [gaps] * (used < every) + [swap] * bool(swapped), far
+
+
+def _swapped_axis(data: Fields) -> str:
+    """Return a space axis that looks like time, where the time axis looks like one of a periodic field; else nothing.
+
+    Compared are the steps of û across the seam, from the last point to the first, with those between neighbours.
+    """
+    *space, times = data.windows.grid
+    jets = data.jets()
+    values = np.stack([jets(Jet(i, (0,) * len(space))) / data.spread[i] for i in range(data.n_measured)])
+
+    def seam(axis: int) -> float:
+        inner = float(np.sqrt(np.mean(np.diff(values, axis=axis) ** 2)))
+        return float(np.sqrt(np.mean((values.take(0, axis) - values.take(-1, axis)) ** 2))) / max(inner, JITTER)
+
+    if times not in space or seam(values.ndim - 1) > PERIODIC:
+        return ""
+    return next((name for i, name in enumerate(data.axes) if space[i] == times and seam(i + 1) > NOT_PERIODIC), "")
 
 
 def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:
