@@ -20,7 +20,7 @@ there (D the product of the thinning factors).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import ClassVar, NamedTuple
@@ -52,8 +52,11 @@ JITTER = 1e-6
 # How much of ln RSS counts below the level of the noise. Measured: with 1, rough terms win at 100 % noise.
 BELOW_NOISE = 0.25
 # Derived: with so many samples per radius the sum of a product of two bumps, a Gaussian of a deviation of .18 radii, is
-# right to 1e-6. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
-TIMES_PER_RADIUS = 5
+# right to 1e-4. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
+TIMES_PER_RADIUS = 4
+# Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
+# periodic along an axis, and at least where it is not.
+PERIODIC, NOT_PERIODIC = 2.0, 6.0
 # Derived: some thousand roundings of 1e-16, of splines and sums.
 ROUNDING = 1e-12
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
@@ -216,7 +219,7 @@ class FieldRun:
         self._forms = [{} if term is None else weak_form(term, len(data.space)) for term in terms]
         self._weights = [{} if term is None else noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
-        jets = data.jets()
+        jets = data.sampled_jets()
         self._columns = columns_of(data.windows, self._forms, jets)
         in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
         self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
@@ -337,24 +340,27 @@ class FieldEquation(EquationRows):
                 f"test functions carry derivatives up to order {HIGHEST_ORDER}, the library has {library.derivatives}"
             )
         self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
-        kept: list[FieldTerm | None] = list(self._terms)
-        for i, reason in self._left_out(runs[0]).items():
-            kept[i], self.told = None, (*self.told, reason)
+        left_out, self.told = self._left_out(runs[0])
+        kept = [None if i in left_out else term for i, term in enumerate(self._terms)]
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation, self.hint = float(max(data.excitation[field] for data in runs)), runs[0].hint
 
-    def _left_out(self, data: Fields) -> dict[int, str]:
+    def _left_out(self, data: Fields) -> tuple[set[int], tuple[str, ...]]:
         """Return the terms that cannot be candidates, and what is said of them."""
         forms = [weak_form(term, len(data.space)) for term in self._terms]
+        broken = [i for i, form in enumerate(forms) if any(_has_slopes_of(data.rough, m) for _, m in form)]
         lost, zero = empty_terms(data.windows, forms, data.jets())
-        reasons = dict.fromkeys(lost, "is not finite on the whole grid") | dict.fromkeys(zero, "is zero up to rounding")
-        return {
-            i: f"The candidate {self._terms[i].name(data.names, data.axes)} {why} and was left out "
-            "(docs/warnings/ambiguity)."
-            for i, why in reasons.items()
-        }
+        shocks = f"has derivatives of {', '.join(data.names[i] for i in data.rough)}, which jumps,"
+        reasons = ((broken, shocks), (lost, "is not finite on the whole grid"), (zero, "is zero up to rounding"))
+        told = [
+            f"{len(terms)} of the candidates, such as {self._terms[terms[0]].name(data.names, data.axes)}: each {why} "
+            "and was left out (docs/warnings/ambiguity)."
+            for terms, why in reasons
+            if terms
+        ]
+        return {i for terms, _ in reasons for i in terms}, tuple(told)
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
@@ -413,16 +419,44 @@ def field_equations(
 
 
 def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
-    """Return what is to be said of fields: of wide gaps, and, where models tie, of powers that look alike."""
+    """Return what is to be said of fields: always, and, where models tie, of powers that look alike."""
     used, every = sum(one.windows.n_functions for one in runs), sum(prod(one.windows.lattice) for one in runs)
     gaps = (
         f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch them "
         "and were left out (docs/warnings/ambiguity)."
     )
-    first = runs[0]
+    first, swapped = runs[0], _swapped_axis(runs[0])
+    swap = (
+        f"Along the last axis, which is taken for time, the fields return to their beginning, and along {swapped}, "
+        "which has as many points, they do not: see that the last axis is time (docs/warnings/ambiguity)."
+    )
     moving = [True] * first.n_measured
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
-    return [gaps] * (used < every), far
+    return [gaps] * (used < every) + [swap] * bool(swapped), far
+
+
+def _swapped_axis(data: Fields) -> str:
+    """Return a space axis that looks like time, where the time axis looks like one of a periodic field; else nothing.
+
+    Compared are the steps of û across the seam, from the last point to the first, with those between neighbours.
+    """
+    *space, times = data.windows.grid
+    jets = data.jets()
+    values = np.stack([jets(Jet(i, (0,) * len(space))) / data.spread[i] for i in range(data.n_measured)])
+
+    def seam(axis: int) -> float:
+        inner = float(np.sqrt(np.mean(np.diff(values, axis=axis) ** 2)))
+        return float(np.sqrt(np.mean((values.take(0, axis) - values.take(-1, axis)) ** 2))) / max(inner, JITTER)
+
+    if times not in space or seam(values.ndim - 1) > PERIODIC:
+        return ""
+    return next((name for i, name in enumerate(data.axes) if space[i] == times and seam(i + 1) > NOT_PERIODIC), "")
+
+
+def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:
+    """Whether a product holds derivatives of one of some fields: near a jump they say nothing."""
+    jets = [jet for jet, _ in monomial.factors if isinstance(jet, Jet)]
+    return any(jet.field in fields and any(jet.orders) for jet in jets)
 
 
 def _flat(matrices: Array) -> Array:

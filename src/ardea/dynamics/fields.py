@@ -57,6 +57,10 @@ DIGITS = 6
 BLOCKS, LARGEST_THINNING = 10, 4.0
 # Derived from rounding, 2e-16 summed over a field: what varies by less is constant, and less noise is rounding error.
 LEAST_NOISE = 1e-12
+# What splines leave is noise, with a kurtosis of 3; near a shock it is ringing, and far more. Measured on all fields of
+# `systems`: 3.1 at most where there is noise and no shock, 15 to 99 with a shock and noise of up to 10 %. Without noise
+# they leave less than this share of the field, unless there is a shock.
+LARGEST_KURTOSIS, LEAST_ROUGH = 6.0, 1e-3
 # A convention: with fewer rows, hardly any model can be told from another.
 FEWEST_FUNCTIONS = 20
 
@@ -200,19 +204,29 @@ def place_windows(
 
 
 class Jets:
-    """Derivatives of fields on a grid, and products of their powers, each computed once."""
+    """Derivatives of fields on a grid, and products of their powers, each computed once.
 
-    def __init__(self, jet: Callable[[Jet], Array]) -> None:
-        self._jet = jet
+    Where a field is given with its noise, of variance s² = variance(jet), powers are those whose mean is that of the
+    field without it (Hermite): H_p = u H_{p−1} − (p − 1) s² H_{p−2}.
+    """
+
+    def __init__(self, jet: Callable[[Jet], Array], variance: Callable[[Jet], float] = lambda _: 0.0) -> None:
+        self._jet, self._variance = jet, variance
         self._values: dict[tuple[Any, int], Array] = {}
 
     def __call__(self, jet: Jet | FunctionOfFields, power: int = 1) -> Array:
         """Return a power of a jet or of a function."""
         if (jet, power) not in self._values:
-            if power > 1:
-                values = self(jet, power - 1) * self(jet)
+            if isinstance(jet, FunctionOfFields):
+                values = jet.values(self) if power == 1 else self(jet, power - 1) * self(jet)
+            elif power == 1:
+                values = self._jet(jet)
             else:
-                values = jet.values(self) if isinstance(jet, FunctionOfFields) else self._jet(jet)
+                values = self(jet, power - 1) * self(jet)
+                noise = self._variance(jet)
+                values = (
+                    values - (power - 1) * noise * (self(jet, power - 2) if power > 2 else 1.0) if noise else values
+                )
             self._values[jet, power] = values
         return self._values[jet, power]
 
@@ -281,6 +295,12 @@ class Fields:
         self.noise = np.maximum([one.noise for one in found], LEAST_NOISE * self.spread)
         self.noise[self.n_measured :] = 0.0
         self.left = self.noise / np.sqrt([one.density for one in found])
+        even = all(grid is None for grid in self._even)
+        self.rough = {
+            i: u
+            for i, (u, one) in enumerate(zip(fields[: self.n_measured], smooth, strict=False))
+            if even and self.noise[i] > LEAST_ROUGH * self.spread[i] and _kurtosis(u - one) > LARGEST_KURTOSIS
+        }
         measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
         numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
@@ -314,6 +334,18 @@ class Fields:
     def jets(self, factors: Sequence[int] | None = None) -> Jets:
         """Return the derivatives of û on the grid, or at every d-th sample; they live as long as what is returned."""
         return Jets(lambda jet: self.splines[jet.field].derivative(self._coefficients[jet.field], jet.orders, factors))
+
+    def sampled_jets(self) -> Jets:
+        """Return the derivatives on the grid, with the samples themselves instead of û where û does not follow them."""
+        smooth = self.jets()
+
+        def is_raw(jet: Jet) -> bool:
+            return jet.field in self.rough and not any(jet.orders)
+
+        return Jets(
+            lambda jet: self.rough[jet.field] if is_raw(jet) else smooth(jet),
+            lambda jet: float(self.noise[jet.field]) ** 2 if is_raw(jet) else 0.0,
+        )
 
     @cached_property
     def thinned_jets(self) -> Jets:
@@ -482,6 +514,11 @@ def _check_values(fields: Sequence[Array], names: Sequence[str]) -> None:
             raise ValueError(f"The field {name} has no number on the whole grid: leave it out.")
         if np.ptp(seen) <= LEAST_NOISE * np.abs(seen).max():
             raise ValueError(f"The field {name} is constant, so it has no equation to find: leave it out.")
+
+
+def _kurtosis(values: Array) -> float:
+    square = values**2
+    return float(np.mean(square**2) / np.mean(square) ** 2)
 
 
 def _different(names: Sequence[Any], n: int, what: str) -> list[str]:
