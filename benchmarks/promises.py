@@ -239,7 +239,9 @@ def page() -> str:
     """Return docs/promises_table.md."""
     records, cells = saved("false_terms"), list(false_terms_cells(TRIALS))
     done = [(one["m"], one["d"], one["correlation"], one["signal"], one["errors"]) for one in records]
-    undone = [one for one in cells if (one["m"], one["d"], one["correlation"], one["signal"], one["errors"]) not in done]
+    undone = [
+        one for one in cells if (one["m"], one["d"], one["correlation"], one["signal"], one["errors"]) not in done
+    ]
     shapes = dict.fromkeys(f"{one['m']} × {one['d']}" for one in undone)
     left = f" {len(undone)} of {len(cells)} cells were not run, of {', '.join(shapes)}." if undone else ""
     return PAGE.format(left=left, false_terms=false_terms_page(records), coverage=coverage_page(saved("coverage")))
