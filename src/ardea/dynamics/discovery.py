@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import require
 from ardea.core.subsets import Propose
-from ardea.core.threads import threads_for
 from ardea.dynamics.answers import Answers, Found
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
@@ -247,7 +247,7 @@ class Discovery(Answers, BaseEstimator):
         self._check_parameters(space)
         given = FieldWishes(space, split, known_fields, equations)
         # Many small matrices: threads of BLAS would only wait for each other. Use n_jobs for several equations.
-        with threads_for():
+        with threadpool_limits(1):
             if space is not None or isinstance(self.library, FieldTerms) or hasattr(x, "coords"):
                 if x_dot is not None or u is not None:
                     raise ValueError("Fields have no x_dot and no inputs u: see known_fields for what acts on them.")
