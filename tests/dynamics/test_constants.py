@@ -290,3 +290,31 @@ def test_factors_are_equal_where_formula_states_and_constants_are():
     (first, *_), (again, *_) = Saturation().terms(1), Saturation().terms(1)
     assert first == again
     assert isinstance(first.factors[0][0], WithConstants)
+
+
+def test_maps_inputs_and_positions_have_constants_too():
+    generator = np.random.default_rng(0)
+
+    def noisy(x):
+        return x + 0.01 * x.std() * generator.normal(size=x.shape)
+
+    ricker = [0.3]
+    for _ in range(150):
+        ricker.append(12 * ricker[-1] * np.exp(-0.9 * ricker[-1]))
+    products = Polynomials(1, include_constant=False) * Decay()
+    mapped = Discovery(Polynomials(2) + products, discrete_time=True).fit(noisy(np.array(ricker)[:, None]))
+    t = np.linspace(0, 20, 300)
+    fed = solve_ivp(lambda s, x: 1.2 + np.sin(s) - 2 * x / (0.6 + x), (0, 20), [1.0], t_eval=t, rtol=1e-9).y.T
+    u = (1.2 + np.sin(t))[:, None]
+    driven = Discovery(Polynomials(2) + Saturation(powers=(1,))).fit(noisy(fed), t, u=u, feature_names=["x", "u"])
+    swing = solved(lambda x: np.array([x[1], -1.3 * np.sin(1.7 * x[0]) - 0.1 * x[1]]), [1.5, 0.0], t)[:, :1]
+    swung = Discovery(Polynomials(3) + Oscillation(), derivative_order=2).fit(noisy(swing), t, feature_names=["x"])
+    for one, terms, letter, truth in (
+        (mapped, {"x0 · exp(-k x0)"}, "k", 0.9),
+        (driven, {"u", "x/(K + x)"}, "K", 0.6),
+        (swung, {"x'", "sin(w x)"}, "w", 1.7),
+    ):
+        (equation,) = one.equations_
+        assert set(equation.terms) == terms
+        assert abs(equation.constants[letter].value - truth) < 3.5 * equation.constants[letter].std
+    np.testing.assert_allclose(driven.simulate([1.0], t, u=u), fed, atol=0.05)
