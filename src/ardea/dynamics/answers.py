@@ -54,7 +54,7 @@ class Answers(EquationsOfMotion):
             one = copy(self)
             equations = own.equations(model.lefts, model.vocabulary)
             one._adopt(model, equations, clock, self.warnings_, own.joint(equations))
-            one.searched_, one.experiments_ = own, None
+            one.searched_ = own
             experiments.append(one)
         return experiments
 

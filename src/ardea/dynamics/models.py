@@ -238,7 +238,7 @@ class EquationsOfMotion(ShowsMotion):
         doubts: Sequence[str],
         joint: Joint | None = None,
     ) -> None:
-        self.equations_, self.model_, self.joint_ = list(equations), model, joint
+        self.equations_, self.model_, self.joint_, self.experiments_ = list(equations), model, joint, None
         kept = [one.parameters.mean for one in equations] if joint is None else [joint.estimate(equations).mean]
         values, d = self._spread(np.concatenate(kept)[None])[0], len(model.vocabulary.names)
         self.model_ = replace(model, coefficients=values[:, :d])
