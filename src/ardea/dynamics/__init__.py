@@ -9,7 +9,8 @@ are whitened and corrected for noise in the terms (`whitening`; of fields `field
 """
 
 from ardea.dynamics import systems
-from ardea.dynamics.discovery import AmbiguityWarning, Discovery, KnowledgeWarning, MisfitWarning
+from ardea.dynamics.answers import AmbiguityWarning, KnowledgeWarning, MisfitWarning
+from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Custom, Fourier, Polynomials
 from ardea.dynamics.parametric import Decay, Oscillation, Parametric, Power, Rational, Saturation

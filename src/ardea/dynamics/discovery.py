@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from ardea.core.problem import require
 from ardea.core.subsets import Propose
-from ardea.dynamics.answers import Answers, Found
+from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
+from ardea.dynamics.experiments import check_shared, set_apart
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
@@ -64,18 +65,6 @@ INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 
 
-class AmbiguityWarning(UserWarning):
-    """The data do not tell two models apart."""
-
-
-class MisfitWarning(UserWarning):
-    """The equations found do not follow the samples."""
-
-
-class KnowledgeWarning(UserWarning):
-    """The data refute a law that was told."""
-
-
 class Discovery(Answers, BaseEstimator):
     """Find sparse equations x′ = Θ(x)ξ (or x_{i+1} = Θ(x_i)ξ) from noisy data.
 
@@ -110,6 +99,9 @@ class Discovery(Answers, BaseEstimator):
         Laws between coefficients, which hold to rounding in the fit and in every draw (trajectory form): linear
         equations, "x: x y + y: x y = 0" or "x: 1 = 2", of the coefficients named by equation and term; signs,
         "x: x < 0"; "S: * + I: * + R: * = 0" says the same of every term. What the data refute is warned of.
+    shared : "structure" or dict, optional
+        Several trajectories have the same terms, chosen together, and coefficients of their own (trajectory form).
+        {state: [terms]} names common ones. `experiments_` has a model of each, the model itself is that of the first.
     noise : {"additive", "counts", "proportional", "auto"}, default="auto"
         Whether the noise of the samples is of the same size everywhere, grows as the root of the state, as that of
         counts does, or is proportional to the state; "auto" takes the likeliest (trajectory form).
@@ -152,6 +144,8 @@ class Discovery(Answers, BaseEstimator):
         Deviation of noise that moves the system itself, over a unit of time; zero where the data need none.
     states_ : list of DataFrame
         Times, states and their standard deviations, one frame per series (trajectory form).
+    experiments_ : list of Discovery or None
+        With `shared`: a model of every trajectory.
     searched_ : Found
         The data and the fit behind the equations. A model read from a file does not have them.
 
@@ -177,6 +171,7 @@ class Discovery(Answers, BaseEstimator):
         false_terms: float | None = None,
         known: Any = None,
         constraints: Any = None,
+        shared: Any = None,
         noise: str = "auto",
         noise_std: Any = None,
         n_jobs: int | None = None,
@@ -192,6 +187,7 @@ class Discovery(Answers, BaseEstimator):
         self.false_terms = false_terms
         self.known = known
         self.constraints = constraints
+        self.shared = shared
         self.noise = noise
         self.noise_std = noise_std
         self.n_jobs = n_jobs
@@ -268,6 +264,7 @@ class Discovery(Answers, BaseEstimator):
         laws = found.likelihood.knowledge.laws if isinstance(found, FoundStates) else ()
         refuted = refuted_laws(found.pursuit, found.fit) if isinstance(found, FoundStates) and laws else []
         self.warnings_ = [*open_still, *misfits, *refuted]
+        self.experiments_ = self._told_apart(model, clock) if self.shared else None
         said = ((AmbiguityWarning, open_still), (MisfitWarning, misfits), (KnowledgeWarning, refuted))
         for category, texts in said:
             for text in texts:
@@ -286,6 +283,8 @@ class Discovery(Answers, BaseEstimator):
             raise ValueError(
                 f"noise={self.noise!r} is not known: choose {', '.join(map(repr, NOISE_POWERS))} or 'auto'."
             )
+        if self.shared is not None:
+            check_shared(self.shared)
         if self.false_terms is not None and not self.false_terms > 0:
             raise ValueError(f"false_terms must be above 0, got {self.false_terms!r}.")
         if self.differentiation not in ("finite", "smoothed", "spectral"):
@@ -301,8 +300,8 @@ class Discovery(Answers, BaseEstimator):
                 )
         if space is not None and isinstance(self.library, Library | Mapping):
             raise TypeError("Fields (space=...) need a library of FieldTerms.")
-        if fields and (self.known or self.constraints):
-            raise ValueError("known and constraints are for states: fields (space=...) have none yet.")
+        if fields and (self.known or self.constraints or self.shared or self.false_terms is not None):
+            raise ValueError("known, constraints, shared and false_terms are for states: fields have none yet.")
         if self.regressor is not None and not isinstance(self.regressor, BaseARD):
             raise TypeError(f"regressor must be one of ardea's estimators, got {type(self.regressor).__name__}.")
         if self.regressor is not None and self.regressor.fit_intercept:
@@ -326,33 +325,36 @@ class Discovery(Answers, BaseEstimator):
         series, all_names, clock = checked_series(x, t, x_dot, u, names, time_unit)
         n, order = series[0].x.shape[1], self.derivative_order
         n_states = n * order + series[0].inputs.shape[1]
-        library: Library = self.library or Polynomials(Polynomials().degree_for(n_states))
-        own = [library] * n
-        if isinstance(library, Mapping):
-            library, own = libraries_of(library, all_names[:n], n_states)
+        library: Any = self.library or Polynomials(Polynomials().degree_for(n_states))
+        several = isinstance(library, Mapping)
+        library, own = libraries_of(library, all_names[:n], n_states) if several else (library, [library] * n)
         rows, d = sum(len(one.x) for one in series), library.n_terms(n_states)
         # What stretches hold of every row, about 800 bytes as measured, and the columns.
         require(8 * (rows * (100 + d) + 4 * d**2), f"A search among {d} terms over {rows} rows")
         self.form_ = self.form or ("trajectory" if self.regressor is None or order == 2 else "weak")
         if x_dot is not None:
             self.form_ = "derivative"
+        if self.false_terms is not None and self.form_ != "trajectory":
+            raise ValueError("false_terms is for the trajectory form: leave form, regressor and x_dot out.")
         every = np.vstack([one.x for one in series])
         reach = np.maximum(np.nanmax(np.abs(every), axis=0), np.finfo(float).tiny)
         model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order)
-        if order == 2 and x_dot is not None:
-            raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
-        model.check_names()
-        inside, knowledge, told = bool(model.vocabulary.constants), None, self.known or self.constraints
-        if inside and (told or self.form_ != "trajectory" or isinstance(self.library, Mapping)):
+        model.check_names(x_dot)
+        inside, told = bool(model.vocabulary.constants), self.known or self.constraints or self.shared or several
+        if inside and (told or self.form_ != "trajectory"):
             raise ValueError("Unknown constants inside terms need form='trajectory', and no laws (docs/constants).")
-        if told or isinstance(self.library, Mapping):
-            knowledge = told_knowledge(Reader.of(model, own), self.known, self.constraints)
+        knowledge, marked, terms = None, series, library
+        if told:
+            reader = Reader.of(model, own)
+            knowledge = told_knowledge(reader, self.known, self.constraints)
             check_affordable(knowledge, self.form_, MOST_CANDIDATES)
+            if self.shared:
+                marked, terms, knowledge = set_apart(self.shared, series, library, reader, knowledge)
         found: Found
         if x_dot is not None:
             found = self._searched_rows(given_equations(series, library))
         elif self.form_ == "trajectory" and (n * d <= MOST_CANDIDATES or order == 2 or inside or knowledge):
-            found = self._pursued(series, library, knowledge=knowledge)
+            found = self._pursued(marked, terms, knowledge=knowledge)
         else:
             equations = state_equations(self._stretches(series), library, bool(self.discrete_time))
             found = self._searched_rows(equations, thorough=self.form_ != "trajectory")

@@ -25,7 +25,7 @@ from ardea.dynamics.collocation import (
     undersampled,
 )
 from ardea.dynamics.inside import unfolded
-from ardea.dynamics.joint import Joint, KnownState, state_deviations
+from ardea.dynamics.joint import Joint, KnownState, state_deviations, step_bias
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.points import Fit, LeftOpen, Point, Wishes
 from ardea.dynamics.pursuit import (
@@ -79,6 +79,7 @@ class FoundStates:
     misfit: Array  # noise at which the equations hold exactly, over that
     n_rows: int  # rows with a sample
     times: list[Array]  # of every series, as given
+    series: int = 0  # whose coefficients are told, where those of series differ
 
     @property
     def likelihood(self) -> Likelihood:
@@ -109,11 +110,11 @@ class FoundStates:
     @property
     def excitation(self) -> list[float]:
         """How much every measured state varies in units of its noise."""
-        size, measured = self._noise, len(self.sample_noise)
+        size, measured = self.noise, len(self.sample_noise)
         return list(self.fit.point.states[:, :measured].std(axis=0) / np.maximum(size[:measured], TINY))
 
     @property
-    def _noise(self) -> Array:
+    def noise(self) -> Array:
         """The noise of every state in its own units."""
         return np.asarray(self.fit.point.noise * self.likelihood.usual_size(self.fit.point.states))
 
@@ -138,7 +139,7 @@ class FoundStates:
         unit = np.sqrt(np.maximum(np.einsum("ij,ij->j", root, root), TINY))
         half = np.linalg.pinv(root / unit) / unit[:, None]
         inverse = half @ half.T
-        bias = self.linear.bias() * np.sqrt(inverse.diagonal())
+        bias = step_bias(self.linear) * np.sqrt(inverse.diagonal())
         return np.asarray(inverse + np.diag(bias**2))
 
     @property
@@ -172,12 +173,19 @@ class FoundStates:
         """Return how all coefficients, and the states at both ends, depend on each other."""
         unit = np.sqrt(np.maximum(self.covariance.diagonal(), TINY)) * np.sign(self._units)
         nodes, order = self.likelihood.nodes, np.concatenate([own for own, _ in self._places])
-        ends = [KnownState.at(self.linear, node) for node in (0, int(np.flatnonzero(nodes.series == 0)[-1]))]
+        rows = np.flatnonzero(nodes.series == self.series)
+        ends = [KnownState.at(self.linear, int(node)) for node in rows[[0, -1]]]
         first, last = (replace(one, gain=(one.gain / self._units)[:, order]) for one in ends)
         correlation = (self.covariance / np.outer(unit, unit))[np.ix_(order, order)]
         own = Joint.between([one.kept.support.size for one in equations], correlation)
-        tied = self.likelihood.knowledge.tied(self.fit.support)
+        knowledge, several = self.likelihood.knowledge, self.likelihood.knowledge.of_series
+        support = self.fit.support
+        tied = knowledge.tied(support) if several is None else several.base.tied(several.terms(support))
         return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
+
+    def of_every_series(self) -> list[FoundStates]:
+        """Return what was found, told of every series in turn."""
+        return [replace(self, series=series) for series in range(len(self.times))]
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""
@@ -195,12 +203,20 @@ class FoundStates:
         Terms come in order, then constants inside them.
         """
         equations, terms = self.likelihood.placed(self.fit.support)
-        reported, out = self.likelihood.inside.report(terms), []
+        reported, several, out = self.likelihood.inside.report(terms), self.likelihood.knowledge.of_series, []
+        mine = np.ones(terms.size, dtype=bool)
+        if several is not None:  # those of the series that is told of
+            mine, reported = terms // several.base.d == self.series, terms % several.base.d
         for equation in range(self._first, self.likelihood.n):
-            own = np.flatnonzero(equations == equation)
+            own = np.flatnonzero((equations == equation) & mine)
             own = own[np.argsort(reported[own], kind="stable")]
             out.append((own, reported[own]))
         return out
+
+    def _per_series(self, number: int) -> int:
+        """Return a number of terms as those of one series."""
+        several = self.likelihood.knowledge.of_series
+        return number if several is None else number // several.number
 
     def _kept(self, own: Index, support: Index, number: int) -> KeptTerms:
         """Return rows whose least squares have the free parameters of an equation, and their covariance."""
@@ -220,7 +236,7 @@ class FoundStates:
         target = rows @ (free[used] / unit)
         measured = number if number < len(self.sample_noise) else 0
         problem = Problem(DenseColumns(rows), target, degrees, of.n_samples)
-        noise = float(self._noise[measured])
+        noise = float(self.noise[measured])
         return KeptTerms.of_rows(
             support, problem, unit, noise, of.n_samples - degrees, None if of.told is None else 1.0, tied
         )
@@ -248,7 +264,8 @@ class FoundStates:
         """Return the terms of the library that a support has in an equation."""
         of = self.likelihood
         terms = of.inside.report(np.array([j % of.d for j in support if j // of.d == equation], dtype=np.intp))
-        return tuple(sorted({int(j) for j in terms if j < of.inside.n_reported}))
+        n_terms = self._per_series(of.d)
+        return tuple(sorted({int(j) % n_terms for j in terms if j < of.inside.n_reported}))
 
     def tied(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
@@ -272,14 +289,14 @@ class FoundStates:
         """Noise of the samples that the fit leaves, over that which differences show."""
         if not self.pursuit.with_process:
             return self.misfit
-        return np.asarray(self._noise[: len(self.misfit)] / np.maximum(self.sample_noise, TINY))
+        return np.asarray(self.noise[: len(self.misfit)] / np.maximum(self.sample_noise, TINY))
 
     def driven(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
             return []
         size = self.fit.point.process[self._first :]
-        ratio = size[: len(self.sample_noise)] / np.maximum(self._noise[: len(self.sample_noise)], TINY)
+        ratio = size[: len(self.sample_noise)] / np.maximum(self.noise[: len(self.sample_noise)], TINY)
         moved = [
             f"{printable(one.name)} by {by:.2g} ({share:.2g} times the noise of its samples)"
             for one, by, share in zip(equations, size, ratio, strict=True)
@@ -300,10 +317,10 @@ class FoundStates:
                 warnings.simplefilter("ignore", RuntimeWarning)  # a state without a sample in the last rows
                 end = np.nanmean(y[-LAST_ROWS:], axis=0)
             # Where samples are few for every period, differences show the motion.
-            noise = np.minimum(self.sample_noise, self._noise[:measured])
+            noise = np.minimum(self.sample_noise, self.noise[:measured])
             away = np.abs(y - end) > AT_REST * noise
             rest += int(np.sum(np.cumsum(np.any(away, axis=1)[::-1]) == 0))
-        moving, number = self.n_rows - rest, self.likelihood.inside.n_open
+        moving, number = self.n_rows - rest, self._per_series(self.likelihood.inside.n_open)
         if self.likelihood.discrete_time or rest < self.n_rows / 2 or not 0 < moving < number:
             return []
         return [
@@ -321,10 +338,14 @@ class FoundStates:
         """Return the samples less the states, in units of their noise; of a state that is not measured, nothing."""
         scaled = self.linear.errors * np.sqrt(self.linear.weights)
         seen = self.likelihood.nodes.seen
+        if self.likelihood.knowledge.of_series is not None:
+            seen = seen & (self.likelihood.nodes.series == self.series)[:, None]
         return [-scaled[seen[:, state], state] for state in range(len(equations))]
 
     def inclusion(self, n_resamples: int, generator: Any) -> Array:
         """Return how often every term is chosen when the regression on all candidates is given new noise."""
+        if self.likelihood.knowledge.of_series is not None:
+            raise ValueError("inclusion() is not known for shared=…: resample whole series and fit each.")
         if self.pursuit.with_process:
             # The linearisation leaves out what the states' spread says of terms.
             raise ValueError(
@@ -453,9 +474,13 @@ def _beginning(
         differences = np.diff(states, FIFTH, axis=0)[unbroken]
         error = STEP_ERROR * np.sqrt(np.sum(differences**2, axis=0) / max(len(differences), 1))
     levels = of.ladder(states, noise, error)
-    price = price_of(wishes.false_terms, len(everything), of.n_samples)
+    several = of.knowledge.of_series
+    choices = len(everything) if several is None else len(several.terms(everything))
+    price = price_of(wishes.false_terms, choices, of.n_samples)
+    group_price = 0.0 if several is None else price_of(wishes.false_terms, choices, of.n_samples, several.number)
     start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
-    return Pursuit(of, levels, price, propose, candidates, narrow=wishes.left_open is not None), start
+    narrow = wishes.left_open is not None
+    return Pursuit(of, levels, price, propose, candidates, narrow=narrow, group_price=group_price), start
 
 
 def _rates(nodes: Nodes, hidden: int) -> Array | None:

@@ -11,6 +11,7 @@ from scipy import linalg
 
 from ardea.core.evidence import Estimate, Tied
 from ardea.core.problem import Array
+from ardea.dynamics.chain import schur
 from ardea.dynamics.trajectory import Linearised
 from ardea.equation import Equation
 
@@ -51,6 +52,22 @@ def state_deviations(linear: Linearised, covariance: Array) -> Array:
         solved = factor.solved(linear.border(linear.support)[0])
         variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
     return np.sqrt(variance)
+
+
+def step_bias(linear: Linearised) -> Array:
+    """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
+    factor, Z = linear.chain.factor, linear.directions
+    if factor is None or not linear.support:
+        return np.zeros(linear.of.knowledge.n_free(linear.support))
+    error = linear.steps.truncation()
+    outer, inner, _ = linear.own_border
+    half = factor.forward(np.hstack([linear.chain.pulled(error[:, :, None]), outer]))
+    rows = linear.steps.border(*linear.of.placed(linear.support))
+    rows = rows if Z is None else rows @ Z
+    pulled = np.einsum("ikp,ik->p", linear.precisions[:, :, None] * rows, error)
+    covariance = np.linalg.pinv(schur(inner, half[:, 1:]), hermitian=True)
+    shift = covariance @ (pulled - half[:, 1:].T @ half[:, 0])
+    return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
 
 
 @dataclass(frozen=True, eq=False)

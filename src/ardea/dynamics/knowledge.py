@@ -14,7 +14,7 @@ terms that are always kept, and those tied to them, are no choice: what they exp
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -23,9 +23,22 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea.core.blocks import Blocks
 from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import DEPENDENT, ROUNDING, Model, Support
+from ardea.core.subsets import (
+    DEPENDENT,
+    ROUNDING,
+    Model,
+    Propose,
+    Support,
+    given,
+    model,
+    neighbours,
+    select,
+    small_models,
+)
+from ardea.methods.task import wide_supports
 
 # A share of a row of C: what elimination leaves of it below is rounding error.
 NOTHING = 1e-9
@@ -50,6 +63,25 @@ class Law:
 
 
 @dataclass(frozen=True, eq=False)
+class OfSeries:
+    """Where term j of equation l in series k of K, candidate l·Kd + kd + j, is one of what is known of the terms j."""
+
+    base: Knowledge
+    number: int  # K
+    common: tuple[tuple[int, str], ...]  # terms with one coefficient for all series, and the text that says so
+
+    def spread(self, terms: Iterable[int]) -> Support:
+        """Return the candidates of some terms in all series."""
+        d, rows = self.base.d, [divmod(j, self.base.d) for j in terms]
+        return tuple(sorted((row * self.number + k) * d + j for row, j in rows for k in range(self.number)))
+
+    def terms(self, support: Iterable[int]) -> Support:
+        """Return the terms of some candidates."""
+        d, rows = self.base.d, [divmod(j, self.base.d * self.number) for j in support]
+        return tuple(sorted({row * d + j % d for row, j in rows}))
+
+
+@dataclass(frozen=True, eq=False)
 class Knowledge:
     """What is known of the n·d coefficients of all equations."""
 
@@ -58,6 +90,7 @@ class Knowledge:
     allowed: NDArray[np.bool_]  # (n·d,): whether a term is among the candidates of its equation
     laws: tuple[Law, ...] = ()
     asked: Support = ()  # terms that are kept whatever the data say
+    of_series: OfSeries | None = None  # where terms have coefficients of their own in every series
     _tied: dict[Support, Tied | None] = field(default_factory=dict)
 
     @classmethod
@@ -68,7 +101,24 @@ class Knowledge:
     @property
     def empty(self) -> bool:
         """Whether all candidates are free."""
-        return not self.laws and not self.asked
+        return not self.laws and not self.asked and self.of_series is None
+
+    def over(self, number: int, common: Sequence[tuple[int, str]] = ()) -> Knowledge:
+        """Return the same for every one of several series, whose coefficients differ but for some that are common."""
+        d = self.d
+
+        def placed(candidate: int, k: int) -> int:
+            return (candidate // d * number + k) * d + candidate % d
+
+        laws = [
+            replace(law, parts=tuple((placed(j, k), factor) for j, factor in law.parts))
+            for k in range(number)
+            for law in self.laws
+        ]
+        laws += [Law(text, ((placed(j, k), 1.0), (placed(j, 0), -1.0))) for j, text in common for k in range(1, number)]
+        allowed = np.repeat(self.allowed.reshape(self.n, 1, d), number, axis=1).ravel()
+        whole = OfSeries(self, number, tuple(common))
+        return Knowledge(self.n, number * d, allowed, tuple(laws), whole.spread(self.asked), whole)
 
     @cached_property
     def _equations(self) -> tuple[Array, Array]:
@@ -156,6 +206,18 @@ class Knowledge:
         held = set(self.kept)
         return self.n_free(support) - (self.n_free(tuple(j for j in support if j in held)) if held else 0)
 
+    def choices(self, support: Support, whole: bool = False) -> tuple[float, float]:
+        """Return how many choices of one parameter, and of one for every series, a support is; `whole`: kept ones, too.
+
+        With F choices of P parameters in K series, (P − F)/(K − 1) of them are of K.
+        """
+        count = Knowledge.n_free if whole else Knowledge.n_chosen
+        if self.of_series is None:
+            return count(self, support), 0.0
+        choices = count(self.of_series.base, self.of_series.terms(support))
+        several = (count(self, support) - choices) / (self.of_series.number - 1)
+        return choices - several, several
+
     def trimmed(self, support: Iterable[int]) -> Support:
         """Return a support without terms that laws force to zero next to the others."""
         chosen = tuple(sorted(support))
@@ -176,19 +238,22 @@ class Knowledge:
 
     def wrong_signs(self, coefficients: Array, support: Support) -> set[int]:
         """Return the terms of a support whose coefficients have another sign than is known, or none."""
-        return {j for j in support if self.signs[j] and not coefficients.ravel()[j] * self.signs[j] > 0}
+        wrong = [j for j in support if self.signs[j] and not coefficients.ravel()[j] * self.signs[j] > 0]
+        return set(wrong if self.of_series is None else self.of_series.spread(self.of_series.terms(wrong)))
 
     # Regressions
 
-    def posed(self, problem: Problem, unit: Array, candidates: Support) -> Posed:
+    def posed(self, problem: Problem, unit: Array, candidates: Support, group_price: float = 0.0) -> Posed:
         """Return the regression on what is free of some candidates."""
+        source = problem, unit, candidates
         if self.empty:
-            return Posed(self, problem, unit, tuple((j,) for j in candidates), None, (problem, unit, candidates))
+            return Posed(self, problem, unit, tuple((j,) for j in candidates), None, source)
         held = tuple(j for j in self.kept if j in set(candidates))
-        moves = self.moves(tuple(j for j in candidates if j not in set(held)))
+        moves, bases = self._ways(tuple(j for j in candidates if j not in set(held)))
         place = {candidate: i for i, candidate in enumerate(candidates)}
         root = problem.columns.take(np.arange(len(candidates))) / unit
-        columns = np.column_stack([np.empty((len(root), 0)), *(root[:, [place[j] for j in s]] @ e for s, e in moves)])
+        parts = [root[:, [place[j] for j in move]] @ Z for move, Z in zip(moves, bases, strict=True)]
+        columns = np.column_stack([np.empty((len(root), 0)), *parts])
         tied, own = self.tied(held), root[:, [place[j] for j in held]]
         target = problem.target if tied is None else problem.target - own @ tied.offset
         q, _ = np.linalg.qr(own if tied is None else own @ tied.directions)
@@ -199,8 +264,24 @@ class Knowledge:
         left[:, dependent] = 0.0
         floor = max(problem.floor, ROUNDING * problem.total)
         inner = replace(problem, columns=DenseColumns(left * scale), target=target - q @ (q.T @ target), floor=floor)
-        sets = tuple(move for move, _ in moves)
-        return Posed(self, inner, scale, sets, [way for _, way in moves], (problem, unit, candidates))
+        blocks = None
+        if self.of_series is not None:
+            widths = [Z.shape[1] for Z in bases]
+            numbers = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1]) if widths else []
+            prices = np.array([problem.price if width == 1 else group_price for width in widths], dtype=float)
+            blocks = Blocks(inner, tuple(tuple(one.tolist()) for one in numbers), prices)
+        return Posed(self, inner, scale, tuple(moves), [Z[:, 0] for Z in bases], source, blocks)
+
+    def _ways(self, candidates: Support) -> tuple[list[Support], list[Array]]:
+        """Return sets of candidates that are chosen together, and the directions that are then free."""
+        if self.of_series is None:
+            found = self.moves(candidates)
+            return [move for move, _ in found], [way[:, None] for _, way in found]
+        of = self.of_series
+        moves = [of.spread(move) for move, _ in of.base.moves(of.terms(candidates))]
+        tied = [self.tied(move) for move in moves]
+        bases = [np.eye(len(move)) if one is None else one.directions for move, one in zip(moves, tied, strict=True)]
+        return moves, bases
 
     def moves(self, candidates: Support) -> list[tuple[Support, Array]]:
         """Return the smallest sets of candidates that have a free parameter, and how it moves them."""
@@ -230,48 +311,88 @@ class Knowledge:
 
     def without(self, text: str) -> Knowledge:
         """Return all but what one text tells."""
+        if (of := self.of_series) is not None:
+            return of.base.without(text).over(of.number, [one for one in of.common if one[1] != text])
         return Knowledge(self.n, self.d, self.allowed, tuple(law for law in self.laws if law.text != text), self.asked)
 
 
 @dataclass(frozen=True, eq=False)
 class Posed:
-    """A regression whose columns are moves: sets of candidates that have one free parameter."""
+    """A regression on moves: sets of candidates that have one free parameter, a column, or in series a block of them.
+
+    Models are of moves, by their numbers.
+    """
 
     knowledge: Knowledge
     problem: Problem
     unit: Array  # what one unit of each of its coefficients is worth
     moves: tuple[Support, ...]
-    ways: list[Array] | None  # of every move how it changes its candidates; None: each is one candidate
+    ways: list[Array] | None  # of every move how its first parameter changes its candidates; None: each is one
     source: tuple[Problem, Array, Support]  # the regression on the candidates themselves, its units, and these
+    blocks: Blocks | None = None
 
     @property
     def groups(self) -> Index:
-        """Of every column, the equations that it belongs to, as the first of those that are tied."""
+        """Of every move, the equations that it belongs to, as the first of those that are tied."""
         first = np.array([move[0] for move in self.moves], dtype=np.intp) // self.knowledge.d
         return np.asarray(self.knowledge.groups[first])
 
-    def support(self, columns: Iterable[int]) -> Support:
-        """Return the candidates of some columns, and those that are always kept."""
-        found = (set(self.knowledge.kept) & set(self.source[2])).union(*(self.moves[j] for j in columns))
+    def model(self, moves: Iterable[int]) -> Model:
+        """Return some moves with their residual sum of squares and criterion."""
+        return model(self.problem, moves) if self.blocks is None else self.blocks.model(moves)
+
+    def selected(self, propose: Propose, starts: Sequence[Support], wide: bool) -> list[Model]:
+        """Return models from what is proposed, and from starts, best first; `wide`: terms that act only together."""
+        if self.blocks is not None:
+            return self.blocks.selected(starts)
+        together = wide_supports(self.problem) if wide else []
+        return select(self.problem, [*propose(self.problem, self.unit), *starts, *together])
+
+    def neighbours(self, mine: Model) -> list[Model]:
+        """Return the models one move away, best first."""
+        return neighbours(self.problem, mine) if self.blocks is None else self.blocks.neighbours(mine)
+
+    def neighbours_within(self, inside: Index, others: Index, own: Index) -> list[tuple[Support, float]]:
+        """Return neighbours of a model in some of its moves next to the others, and how much worse they are."""
+        if self.blocks is not None:
+            mine = self.blocks.model([*others, *own])
+            found = self.blocks.neighbours(mine, inside.tolist())
+            return [(one.support, one.criterion - mine.criterion) for one in found]
+        part = given(self.problem, inside, others)
+        mine = model(part, np.flatnonzero(np.isin(inside, own)))
+        return [
+            ((*others.tolist(), *inside[list(one.support)].tolist()), one.criterion - mine.criterion)
+            for one in neighbours(part, mine)
+        ]
+
+    def small(self, inside: Index, others: Index, number: int) -> list[Model]:
+        """Return the best models that have few of some moves besides others that are kept."""
+        if self.blocks is None:
+            return small_models(self.problem, inside, others, number)
+        return self.blocks.small(inside.tolist(), others.tolist(), number)
+
+    def support(self, moves: Iterable[int]) -> Support:
+        """Return the candidates of some moves, and those that are always kept."""
+        found = (set(self.knowledge.kept) & set(self.source[2])).union(*(self.moves[j] for j in moves))
         for candidate in self.knowledge.chosen_with:
-            ways = [column for column, move in enumerate(self.moves) if candidate in move]
+            ways = [number for number, move in enumerate(self.moves) if candidate in move]
             if ways and candidate not in found:  # with what explains most
-                found.update(self.moves[max(ways, key=lambda one: abs(self.problem.correlations[one]))])
+                found.update(self.moves[min(ways, key=lambda one: self.model([one]).rss)])
         return tuple(sorted(found))
 
-    def columns(self, support: Support) -> Support:
-        """Return columns that have the same candidates as a support, each with a free parameter of its own."""
+    def own(self, support: Support) -> Support:
+        """Return moves that have the same candidates as a support, each with a free parameter of its own."""
         if self.ways is None:
-            place = {move[0]: column for column, move in enumerate(self.moves)}
+            place = {move[0]: number for number, move in enumerate(self.moves)}
             return tuple(place[candidate] for candidate in support)
         inside, found = set(support), list[int]()
         basis = np.empty((0, self.knowledge.n * self.knowledge.d))
-        for column, (move, way) in enumerate(zip(self.moves, self.ways, strict=True)):
+        for number, (move, way) in enumerate(zip(self.moves, self.ways, strict=True)):
             if inside.issuperset(move):
                 row = np.zeros((1, basis.shape[1]))
                 row[0, list(move)] = way
                 if np.linalg.matrix_rank(more := np.vstack([basis, row])) > len(basis):
-                    basis, found = more, [*found, column]
+                    basis, found = more, [*found, number]
         return tuple(found)
 
     def coefficients(self, support: Support) -> Array:
@@ -291,9 +412,9 @@ class Posed:
                 values[list(support)] = tied.offset + tied.directions @ free
         return values.reshape(self.knowledge.n, self.knowledge.d)
 
-    def of(self, model: Model) -> tuple[Support, Array]:
+    def of(self, chosen: Model) -> tuple[Support, Array]:
         """Return the candidates of a model and their coefficients."""
-        support = self.support(model.support)
+        support = self.support(chosen.support)
         return support, self.coefficients(support)
 
 

@@ -57,6 +57,11 @@ class Reader:
         allowed = np.array([[term in names[library] for term in terms] for library in libraries])
         return cls(states, terms, allowed, len(states) * (model.order - 1))
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Number of equations, and of terms that each can have."""
+        return self.first + len(self.states), len(self.terms)
+
     def candidate(self, state: str, term: str, told: str) -> int:
         """Return the number of a term in the equation of a state."""
         equation, place = self._state(state, told), self._place(term, told)
@@ -162,13 +167,13 @@ def check_affordable(knowledge: Knowledge, form: str, most: int) -> None:
     """Refuse knowledge that a form cannot use, or that is about too many candidates."""
     if form != "trajectory":
         raise ValueError(
-            "known, constraints and a library for every state act in trajectory form: leave form, regressor and x_dot "
-            "out."
+            "known, constraints, shared and a library for every state act in trajectory form: leave form, regressor "
+            "and x_dot out."
         )
     if len(knowledge.candidates) > most:
         raise ValueError(
-            f"known, constraints and a library for every state are for up to {most} candidates in all equations "
-            f"together, there are {len(knowledge.candidates)}: give smaller libraries, library={{state: …}}."
+            f"known, constraints, shared and a library for every state are for up to {most} candidates in all "
+            f"equations together, there are {len(knowledge.candidates)}: give smaller libraries, library={{state: …}}."
         )
 
 
@@ -297,7 +302,7 @@ def _without(pursuit: Pursuit, knowledge: Knowledge, support: Support, fit: Fit)
 def _whole_score(pursuit: Pursuit) -> float:
     """Return the score of the best fit, with a price for all that is free in it."""
     fit = pursuit.best
-    return fit.deviance + pursuit.price * pursuit.of.knowledge.n_free(fit.support)
+    return fit.deviance + pursuit.cost(fit.support, whole=True)
 
 
 def _broken(knowledge: Knowledge, text: str, fit: Fit) -> bool:

@@ -79,8 +79,10 @@ class StateModel:
         """How the candidate terms are written."""
         return self.library.vocabulary(self.variables)
 
-    def check_names(self) -> None:
-        """Refuse names of states or terms that stand for two things."""
+    def check_names(self, x_dot: Any) -> None:
+        """Refuse names of states or terms that stand for two things, and slopes that are states themselves."""
+        if self.order == 2 and x_dot is not None:
+            raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
         if len(set(self.variables)) < len(self.variables):
             raise ValueError(f"With derivative_order=2 the names {self.variables} must differ: rename those with a '.")
         check_candidates(self.vocabulary.names)
@@ -102,23 +104,27 @@ class StateModel:
             return RightHandSide(library, given, n, self.n_inputs, constants)
         return with_rates(library, given, n, self.n_inputs, constants)
 
+    def for_starts(self, number: int) -> RightHandSide:
+        """Return the model as a function that runs from so many starts at once."""
+        return self._with(np.repeat(self.coefficients[None], number, axis=0))
+
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return x′, the next state, or x″."""
         return self.right_hand_side(x, u)[:, (self.order - 1) * len(self.coefficients) :]
 
     def simulate(self, x0: ArrayLike, t: Any, u: Any) -> Array:
         """Integrate from a start."""
-        return simulate_states(self.right_hand_side, x0, t, inputs=u, **self._settings)
+        return simulate_states(self.right_hand_side, x0, t, inputs=u, **self.settings)
 
     def simulate_bands(
         self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, driven: Driven | None = None
     ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
-        samples, _ = simulate_draws(self._with(draws), x0, t, inputs=u, driven=driven, **self._settings)
+        samples, _ = simulate_draws(self._with(draws), x0, t, inputs=u, driven=driven, **self.settings)
         return Bands.of(samples, np.arange(samples.shape[1]) if self.discrete_time else t, level)
 
     @property
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """When a simulation stops, and how accurate it is."""
         limit, error = BLOW_UP * self.reach, RELATIVE_TOLERANCE * self.reach
         if self.order == 2:  # nothing is known of how fast it may get
@@ -221,6 +227,8 @@ class EquationsOfMotion(ShowsMotion):
     """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them."""
 
     joint_: Joint | None = None  # of a trajectory: how equations and states depend on each other
+    experiments_: list[Any] | None = None  # a model of every trajectory, where their coefficients differ
+    false_terms: float | None
 
     def _adopt(
         self,
@@ -230,7 +238,7 @@ class EquationsOfMotion(ShowsMotion):
         doubts: Sequence[str],
         joint: Joint | None = None,
     ) -> None:
-        self.equations_, self.model_, self.joint_ = list(equations), model, joint
+        self.equations_, self.model_, self.joint_, self.experiments_ = list(equations), model, joint, None
         kept = [one.parameters.mean for one in equations] if joint is None else [joint.estimate(equations).mean]
         values, d = self._spread(np.concatenate(kept)[None])[0], len(model.vocabulary.names)
         self.model_ = replace(model, coefficients=values[:, :d])
@@ -283,22 +291,31 @@ class EquationsOfMotion(ShowsMotion):
         return [equation.right_hand_side(precision) for equation in self.equations_]
 
     def print(self, level: float = 0.95, file: Any = None) -> None:
-        """Print the equations with intervals, and close rivals where there are some."""
+        """Print the equations with intervals, close rivals where there are some, and what `false_terms` promised."""
         check_is_fitted(self)
+        for number, one in enumerate(self.experiments_ or ()):
+            print(f"Trajectory {number}:", file=file)
+            one.print(level, file)
+        if self.experiments_ is not None:
+            return
         for equation in self.equations_:
             print(f"{equation.left.text} = {equation.with_intervals(level)}", file=file)
             for remark in open_questions(equation):
                 print(f"    {remark}", file=file)
         if told := self.unit_told():
             print(told, file=file)
+        if getattr(self, "false_terms", None) is not None:
+            print(f"In all equations together, {self.false_terms:g} false terms are expected at most.", file=file)
 
     def unit_told(self) -> str:
-        """Return a sentence on the unit of time; empty where it is not known."""
+        """Return a sentence on the unit of time, where it is known, and on trajectories, where these differ."""
         check_is_fitted(self)
+        several = self.experiments_ is not None
+        first = f"The first of {len(self.experiments_ or ())} trajectories, whose coefficients differ (experiments_)."
         if self.time_unit_ is None or getattr(self.model_, "discrete_time", False):
-            return ""
+            return first * several
         unit = IN_WORDS[self.time_unit_]
-        return f"Time is counted in {unit}s: rates of change are per {unit}."
+        return f"{first} " * several + f"Time is counted in {unit}s: rates of change are per {unit}."
 
     def elapsed(self, t: Any) -> Any:
         """Return times in the unit of the model: dates counted from the first of the data, numbers as they are.

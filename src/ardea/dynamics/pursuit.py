@@ -19,11 +19,11 @@ import numpy as np
 from scipy import special
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Model, Propose, Support, given, model, neighbours, select, small_models
+from ardea.core.subsets import Model, Propose, Support, model, small_models
+from ardea.dynamics.joint import step_bias
 from ardea.dynamics.knowledge import Posed
 from ardea.dynamics.points import Fit, Point
 from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
-from ardea.methods.task import wide_supports
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
 # again, at most so many of every equation, and the search goes on at most so many times (conventions: terms that stand
@@ -73,11 +73,17 @@ class Pursuit:
     narrow: bool = False  # whether an earlier search has left only these candidates open
     told: Callable[[], object] = bool  # called after every fit
     start: Point | None = None  # smoothed samples
+    group_price: float = 0.0  # of a term with a coefficient for every series
     met: dict[Support, Fit] = field(default_factory=dict)
 
     def score(self, fit: Fit) -> float:
         """Return deviance and price."""
-        return fit.deviance + self.price * self.of.knowledge.n_chosen(fit.support)
+        return fit.deviance + self.cost(fit.support)
+
+    def cost(self, support: Support, whole: bool = False) -> float:
+        """Return the price of what was chosen in a support; `whole`: of what was told as well."""
+        single, several = self.of.knowledge.choices(support, whole)
+        return self.price * single + self.group_price * several
 
     @property
     def few(self) -> bool:
@@ -152,10 +158,9 @@ class Pursuit:
             posed = self.posed(linear, own, states)
             if posed is None:
                 return []
-            problem, unit = posed.problem, posed.unit
-            best = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])[0]
-            small = small_models(problem, np.arange(problem.n_columns), np.empty(0, dtype=np.intp), 1)
-            found, values = self._led(posed, min([best, *small], key=lambda one: one.criterion), linear)
+            best = posed.selected(self.propose, (), wide=True)[:1]
+            small = posed.small(np.arange(len(posed.moves)), np.empty(0, dtype=np.intp), 1)
+            found, values = self._led(posed, min([*best, *small], key=lambda one: one.criterion), linear)
             support, coefficients = tuple(sorted({*support, *found})), coefficients + values
         return [(support, coefficients, 0.0)]
 
@@ -252,7 +257,7 @@ class Pursuit:
         if self.with_process:
             fit = self.of.held(support, start)
         else:
-            fit = self.of.fitted(support, start, levels, self._limit(knowledge.n_chosen(support)))
+            fit = self.of.fitted(support, start, levels, self._limit(self.cost(support)))
         self.told()
         if wrong := knowledge.wrong_signs(fit.point.coefficients, support):
             self.fit(tuple(j for j in support if j not in wrong), start, levels)
@@ -260,12 +265,12 @@ class Pursuit:
         if support not in self.met or fit.deviance < self.met[support].deviance:
             self.met[support] = fit
 
-    def _limit(self, n_terms: int) -> float:
-        """Return the rough deviance from which on a support of some parameters is not worth a fit."""
+    def _limit(self, cost: float) -> float:
+        """Return the rough deviance from which on a support of some cost is not worth a fit."""
         if not self.met:
             return np.inf
         best = self.best
-        price = self.price * (self.of.knowledge.n_chosen(best.support) - n_terms)
+        price = self.cost(best.support) - cost
         # Without noise J is what iterations leave, up to a factor.
         loss = 2 * self.of.n_samples * np.log(LARGE_FACTOR) if self.of.noiseless(best.point) else HOPELESS
         return self.of.roughly(self.of.weights(best.point)) + price + loss
@@ -278,7 +283,9 @@ class Pursuit:
         beside = self.of.inside.beside(self.candidates, linear.support, self.of.d)
         every = knowledge.with_kept(beside if candidates is None else candidates)
         found = linear.problem(every, states)
-        return None if found is None else knowledge.posed(replace(found[0], price=self.price), found[1], every)
+        if found is None:
+            return None
+        return knowledge.posed(replace(found[0], price=self.price), found[1], every, self.group_price)
 
     def ranked(self, linear: Linearised, wide: bool = False) -> list[tuple[Support, Array, float]]:
         """Return supports worth a fit, best first, with their coefficients in the linearisation and what they gain.
@@ -288,12 +295,11 @@ class Pursuit:
         posed = self.posed(linear)
         if posed is None:
             return []
-        problem, unit, own = posed.problem, posed.unit, posed.columns(linear.support)
-        together = wide_supports(problem) if not own or wide else []
-        models = select(problem, [*self.propose(problem, unit), own, *together])[:3]
-        mine = model(problem, own)
+        own = posed.own(linear.support)
+        models = posed.selected(self.propose, [own], wide=not own or wide)[:3]
+        mine = posed.model(own)
         small = self._small(posed, own) if wide else []
-        near = [*neighbours(problem, mine), *(one for few in small for one in few[:SMALL_MODELS])] if wide else []
+        near = [*posed.neighbours(mine), *(one for few in small for one in few[:SMALL_MODELS])] if wide else []
         near = [one for one in near if one.criterion < mine.criterion + MARGIN and one.support != own]
         near.sort(key=lambda one: one.criterion)
         tied = [one for few in small for one in few if one.criterion < mine.criterion + SLIGHT_GAIN]
@@ -312,7 +318,7 @@ class Pursuit:
         equations, found = posed.groups, []
         for equation in np.unique(equations):
             others = np.array([j for j in own if equations[j] != equation], dtype=np.intp)
-            found.append(small_models(posed.problem, np.flatnonzero(equations == equation), others, MOST_TIED))
+            found.append(posed.small(np.flatnonzero(equations == equation), others, MOST_TIED))
         return found
 
     def near(self, linear: Linearised) -> list[tuple[Support, float]]:
@@ -320,27 +326,24 @@ class Pursuit:
         posed = self.posed(linear)
         if posed is None:
             return []
-        equations, chosen, found = posed.groups, np.zeros(posed.problem.n_columns, dtype=bool), []
-        chosen[list(posed.columns(linear.support))] = True
+        equations, own, found = posed.groups, np.array(posed.own(linear.support), dtype=np.intp), []
         for equation in np.unique(equations):
-            inside, others = np.flatnonzero(equations == equation), np.flatnonzero(chosen & (equations != equation))
-            part = given(posed.problem, inside, others)
-            mine = model(part, np.flatnonzero(chosen[inside]))
-            for one in neighbours(part, mine):
-                support = posed.support([*others, *inside[list(one.support)]])
-                found.append((support, one.criterion - mine.criterion))
+            inside = equations[own] == equation
+            near = posed.neighbours_within(np.flatnonzero(equations == equation), own[~inside], own[inside])
+            found += [(posed.support(moves), excess) for moves, excess in near]
         return found
 
 
-def price_of(false_terms: float, n_candidates: int, n_samples: float) -> float:
+def price_of(false_terms: float, n_candidates: int, n_samples: float, together: int = 1) -> float:
     """Return what a term must lower the deviance by, so that chance keeps so many of all candidates.
 
-    z², z Student's quantile, as the gain in M ln RSS of a regression with learned noise.
+    M ln(1 + fF/M), F the quantile of Fisher's distribution with M degrees of freedom for the f coefficients that a term
+    has together (for one, F = z² with Student's z): the gain in M ln RSS of a regression with learned noise. With
+    1/(1 + fF/M) = x, which has the Beta distribution of M/2 and f/2, it is −M ln x.
     """
     p = min(false_terms / n_candidates, 1.0)
     degrees = max(n_samples * 0.75, 1.0)
-    quantile = float(special.stdtrit(degrees, p / 2))
-    return float(degrees * np.log1p(quantile**2 / degrees))
+    return float(-degrees * np.log(special.betaincinv(degrees / 2, together / 2, p)))
 
 
 def _is_step_error(of: Likelihood, point: Point) -> bool:
@@ -358,7 +361,7 @@ def refined(pursuit: Pursuit, on: Callable[[int, float], Likelihood]) -> Pursuit
     fit, of, substeps = pursuit.best, pursuit.of, pursuit.of.nodes.substeps
     last = of.ladder(fit.point.states, fit.point.noise)[-1]
     exact = replace(fit.point, process=last)
-    bias = float(np.max(of.linearised(exact, fit.support).bias(), initial=0.0))
+    bias = float(np.max(step_bias(of.linearised(exact, fit.support)), initial=0.0))
     # The error falls with the fourth power of the steps. It is part of the intervals, all of them without noise.
     largest = 1.0 if of.noiseless(fit.point) else LARGEST_BIAS
     finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / largest) ** 0.25))))

@@ -328,7 +328,7 @@ class Linearised:
         factor = self.chain.damped(damping) if damping else self.chain.factor
         if factor is None:
             return None
-        outer, inner, slope = self._own_border
+        outer, inner, slope = self.own_border
         half = factor.forward(np.hstack([self.gradient, outer]))
         information, pull = schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
         if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
@@ -350,7 +350,7 @@ class Linearised:
         return None if tied is None else tied.directions
 
     @cached_property
-    def _own_border(self) -> tuple[Array, Array, Array]:
+    def own_border(self) -> tuple[Array, Array, Array]:
         """The border of the free parameters v of the support."""
         (outer, inner, slope), Z = self.border(self.support), self.directions
         return (outer, inner, slope) if Z is None else (outer @ Z, Z.T @ inner @ Z, Z.T @ slope)
@@ -415,21 +415,6 @@ class Linearised:
     def used_by_process(self) -> Array:
         """Return ∂ ln|H|/∂ ln q⁻² of every state."""
         return np.nan_to_num(np.array([self.chain.slope(state, "precisions") for state in range(self.of.n)]))
-
-    def bias(self) -> Array:
-        """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
-        factor, Z = self.chain.factor, self.directions
-        if factor is None or not self.support:
-            return np.zeros(self.of.knowledge.n_free(self.support))
-        error = self.steps.truncation()
-        outer, inner, _ = self._own_border
-        half = factor.forward(np.hstack([self.chain.pulled(error[:, :, None]), outer]))
-        rows = self.steps.border(*self.of.placed(self.support))
-        rows = rows if Z is None else rows @ Z
-        pulled = np.einsum("ikp,ik->p", self.precisions[:, :, None] * rows, error)
-        covariance = np.linalg.pinv(schur(inner, half[:, 1:]), hermitian=True)
-        shift = covariance @ (pulled - half[:, 1:].T @ half[:, 0])
-        return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
 
     def tilted(self, whole: bool = False) -> Array:
         """Return half the gradient of ln|H| − 2 Σ ln|∂r/∂x_b| by the coefficients of the support or the whole, (n, d).

@@ -289,6 +289,8 @@ def _path(columns: dict[str, Any], n_features: int) -> Path:
 
 def _motion_of(found: Discovery) -> Motion:
     """Return the candidate terms, and the kept ones of every equation with its rivals."""
+    if found.experiments_ is not None:
+        raise ModelFileError("Each trajectory has coefficients of its own: save the models in experiments_.")
     equations, model = found.equations_, found.model_
     if isinstance(model, StateModel):  # its constants follow from the equations
         model = replace(model, constants=None)

@@ -16,7 +16,14 @@ from ardea.show.fits import (
     plot_residuals,
     plot_trace,
 )
-from ardea.show.motion import plot_equation_residuals, plot_phase, plot_simulation, plot_states
+from ardea.show.motion import (
+    plot_equation_residuals,
+    plot_experiments,
+    plot_phase,
+    plot_simulation,
+    plot_states,
+    plot_variation,
+)
 from ardea.show.report import model_html, report_page, write_report
 
 __all__ = [
@@ -24,6 +31,7 @@ __all__ = [
     "model_html",
     "plot_coefficients",
     "plot_equation_residuals",
+    "plot_experiments",
     "plot_operating_curves",
     "plot_path",
     "plot_path_coefficients",
@@ -33,6 +41,7 @@ __all__ = [
     "plot_simulation",
     "plot_states",
     "plot_trace",
+    "plot_variation",
     "report_page",
     "write_report",
 ]

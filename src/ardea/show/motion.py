@@ -259,3 +259,46 @@ def _plot_line(model: Any, x: Any, n_samples: int, level: float, random_state: A
     name = canvas.as_label(left.name)
     labels = {"xlabel": f"{name}[k]" if model.discrete_time else name, "ylabel": canvas.as_label(left.text)}
     return canvas.finished(ax, f"What the found equation makes of {name}", legend=True, **labels)
+
+
+@canvas.picture(
+    model=("Discovery", "Fitted to several trajectories with `shared`."),
+    covariate=("array", "What differs between the trajectories; their number by default."),
+)
+def plot_variation(model: Any, covariate: ArrayLike | None = None, *, level: float = 0.95, axes: Any = None) -> Any:
+    """Draw how the coefficient of every term varies over experiments, with intervals."""
+    frame = model.variation(covariate, level)
+    along = "trajectory" if covariate is None else "covariate"
+    groups = list(frame.groupby(["equation", "term"], sort=False))
+    columns = min(len(groups), 3)
+    places = canvas.panels(axes, -(-len(groups) // columns), columns, width=2.6, height=2.2)
+    for place, ((equation, term), rows) in zip(places.flat, groups, strict=False):
+        low, high = (rows[name].to_numpy() for name in rows.columns[-2:])
+        value = rows["coef"].to_numpy()
+        errors = np.maximum(np.array([value - low, high - value]), 0.0)
+        place.errorbar(rows[along], value, errors, fmt="o", markersize=3, capsize=2, color=canvas.MODEL)
+        sentence = f"{canvas.as_label(term)} in ({canvas.as_label(equation)})'"
+        canvas.finished(place, sentence, xlabel=along, ylabel="coefficient")
+    for place in places.flat[len(groups) :]:
+        place.set_axis_off()
+    return places
+
+
+@canvas.picture(experiments=("NextExperiments", "What `Discovery.distinguish` returns."))
+def plot_experiments(experiments: Any, *, axes: Any = None) -> Any:
+    """Draw the runs of a model and of its rivals from every start proposed, with the noise of the samples."""
+    shape = len(experiments.starts), len(experiments.noise)
+    places, labels = canvas.panels(axes, *shape, width=3.6, height=2.3), ["model"]
+    labels += [f"rival {number + 1}" for number in range(len(experiments.rivals))]
+    for number, runs in enumerate(experiments.runs):
+        far = f"Experiment {number + 1}: at least {experiments.differences[number].min():.1f} times the noise apart"
+        for state in range(shape[1]):
+            place, mean, noise = places[number, state], runs[0, :, state], experiments.noise[state]
+            place.fill_between(experiments.t, mean - noise, mean + noise, color=canvas.BAND)
+            for one, label in enumerate(labels):
+                look = {"linestyle": canvas.DASHES[one % len(canvas.DASHES)], "label": label}
+                place.plot(experiments.t, runs[one, :, state], color=canvas.OTHER if one else canvas.MODEL, **look)
+            legend = number == 0 and state == shape[1] - 1
+            words = {"xlabel": "time", "ylabel": canvas.as_label(experiments.names[state])}
+            canvas.finished(place, far if state == 0 else "", legend=legend, **words)
+    return places

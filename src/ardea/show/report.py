@@ -218,6 +218,7 @@ class ShowsMotion(ShowsTerms):
     plot_simulation = motion.plot_simulation
     plot_phase = motion.plot_phase
     plot_states = motion.plot_states
+    plot_variation = motion.plot_variation
     elapsed: Callable[[Any], Any]
 
     def report(self, path: Any, x: Any = None, t: Any = None, u: Any = None, **details: Any) -> Any:

@@ -1,0 +1,173 @@
+"""Several experiments: the same terms, chosen together, with coefficients of their own; and blocks of columns."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import solve_ivp
+
+import ardea
+from ardea.core.blocks import Blocks
+from ardea.core.problem import DenseColumns, Problem
+from ardea.core.subsets import model as subset
+from ardea.core.subsets import neighbours, small_models
+from ardea.dynamics import Discovery, KnowledgeWarning, Polynomials
+from ardea.dynamics.pursuit import price_of
+
+RNG = np.random.default_rng
+RATES = (0.6, 0.8, 1.1)
+
+
+def prey(rate, seed, n=60):
+    """x' = rate x − x y, y' = −y + 0.5 x y."""
+    t = np.linspace(0, 8, n)
+    x = solve_ivp(
+        lambda _, y: [rate * y[0] - y[0] * y[1], -y[1] + 0.5 * y[0] * y[1]], (0, 8), [2.0, 0.4], t_eval=t, rtol=1e-9
+    ).y.T
+    return t, x + 0.02 * RNG(seed).normal(size=x.shape)
+
+
+def fitted(**told):
+    t, x = zip(*(prey(rate, seed) for seed, rate in enumerate(RATES)), strict=True)
+    return Discovery(Polynomials(2), **told).fit(list(x), list(t), feature_names=["x", "y"])
+
+
+@pytest.fixture(scope="module")
+def varying():
+    return fitted(shared="structure")
+
+
+# Blocks
+
+
+def blocks(seed, widths, m=60):
+    rng = RNG(seed)
+    n = sum(widths)
+    A, y = rng.normal(size=(m, n)), rng.normal(size=m)
+    problem = Problem(DenseColumns(A), y, 0.5, float(m), price=3.0)
+    members = tuple(tuple(part.tolist()) for part in np.split(np.arange(n), np.cumsum(widths)[:-1]))
+    return Blocks(problem, members, np.full(len(widths), 3.0)), A, y
+
+
+def test_blocks_of_one_column_are_columns():
+    of, *_ = blocks(0, [1] * 8)
+    mine = of.model([1, 4])
+    assert mine == subset(of.problem, [1, 4])
+    expected = {one.support: one.criterion for one in neighbours(of.problem, subset(of.problem, [1, 4]))}
+    found = {one.support: one.criterion for one in of.neighbours(mine)}
+    assert found == pytest.approx(expected)
+    small = small_models(of.problem, np.arange(8), np.empty(0, dtype=np.intp), 1)
+    assert of.small(range(8), [], 1)[0] == small[0]
+
+
+def test_blocks_of_any_size_against_least_squares():
+    of, A, y = blocks(1, [1, 3, 2, 3, 1])
+    for chosen in [(), (0,), (1, 3), (0, 2, 4)]:
+        columns = of.columns(chosen)
+        left = y - A[:, columns] @ np.linalg.lstsq(A[:, columns], y, rcond=None)[0] if chosen else y
+        assert of.model(chosen).rss == pytest.approx(left @ left + 0.5)
+    every = [of.model(pair) for pair in ((a, b) for a in range(5) for b in range(a + 1, 5))]
+    singles = [of.model([b]) for b in range(5)]
+    best = min([*every, *singles], key=lambda one: one.criterion)
+    pairs = [one for one in of.small(range(5), [], 5) if len(one.support) <= 2]
+    assert min(pairs, key=lambda one: one.criterion) == best
+    found = of.selected([])
+    assert found[0].criterion <= best.criterion
+
+
+@pytest.mark.parametrize("together", [1, 2, 5])
+def test_price_of_several_coefficients_is_a_quantile(together):
+    price = price_of(0.1, 10, 1e9, together)
+    assert stats.chi2(together).sf(price) == pytest.approx(0.01, rel=1e-4)
+
+
+# Fits
+
+
+def test_terms_are_the_same_and_coefficients_are_not(varying):
+    for rate, one in zip(RATES, varying.experiments_, strict=True):
+        assert [set(equation.terms) for equation in one.equations_] == [{"x", "x y"}, {"y", "x y"}]
+        low, high = one.equations_[0].interval(0.9999)[one.equations_[0].terms.index("x")]
+        assert low < rate < high
+    assert varying.coefficients(trajectory=2)[0, 1] == varying.experiments_[2].coef_[0, 1]
+    np.testing.assert_array_equal(varying.coefficients(), varying.coefficients(trajectory=0))
+
+
+def test_a_fit_of_each_alone_has_the_same_coefficients(varying):
+    """With the noise told, trajectories whose terms are known do not act on each other."""
+    t, x = prey(RATES[1], 1)
+    told = {"noise_std": 0.02, "noise": "additive", "library": Polynomials(2)}
+    known = {"x": {"x": None, "x y": None}, "y": {"y": None, "x y": None}}
+    together = Discovery(**told, known=known, shared="structure").fit(
+        [prey(RATES[0], 0)[1], x], [t, t], feature_names=["x", "y"]
+    )
+    alone = Discovery(**told, known=known).fit(x, t, feature_names=["x", "y"])
+    np.testing.assert_allclose(together.coefficients(trajectory=1), alone.coef_, rtol=1e-3, atol=1e-9)
+    np.testing.assert_allclose(together.experiments_[1].coef_std_, alone.coef_std_, rtol=1e-2, atol=1e-9)
+
+
+def test_common_coefficients_are_equal_to_rounding():
+    model = fitted(shared={"y": ["y", "x y"], "x": ["x y"]})
+    values = np.array([one.coef_ for one in model.experiments_])
+    assert np.ptp(values[:, 1], axis=0).max() < 1e-12
+    assert np.ptp(values[:, 0, 4]) < 1e-12
+    assert np.ptp(values[:, 0, 1]) > 0.3
+    spread = [one.coef_std_[1, 2] for one in model.experiments_]
+    np.testing.assert_allclose(spread, spread[0])
+
+
+def test_what_is_not_common_is_refuted():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted(shared={"x": ["x"]})
+    (refuted,) = (one for one in caught if one.category is KnowledgeWarning)
+    assert "The data refute shared={'x': ['x']}" in str(refuted.message)
+
+
+def test_laws_hold_in_every_experiment():
+    model = fitted(shared="structure", constraints=["x: x y + 2 y: x y = 0"])
+    for one in model.experiments_:
+        assert one.coef_[0, 4] == -2 * one.coef_[1, 4] != 0
+        draws = one.sample(4, 0)
+        np.testing.assert_allclose(draws[:, 0, 4], -2 * draws[:, 1, 4], rtol=1e-15)
+
+
+def test_every_experiment_is_a_model(varying, tmp_path, capsys):
+    one = varying.experiments_[2]
+    ardea.save(one, tmp_path / "one.ardea")
+    again = ardea.load(tmp_path / "one.ardea")
+    t = np.linspace(0, 4, 9)
+    np.testing.assert_array_equal(again.simulate([2.0, 0.4], t), one.simulate([2.0, 0.4], t))
+    assert one.simulate(t=t, n_samples=5, random_state=0).samples.shape == (5, 9, 2)
+    assert len(one.residuals()[0]) == 60
+    with pytest.raises(ardea.saving.ModelFileError, match="experiments_"):
+        ardea.save(varying, tmp_path / "all.ardea")
+    varying.print()
+    assert capsys.readouterr().out.count("(x)'") == len(RATES)
+    assert "The first of 3 trajectories" in varying.unit_told()
+    with pytest.raises(ValueError, match="experiments_"):
+        varying.score([prey(0.8, 0)[1]] * 3, prey(0.8, 0)[0])
+
+
+def test_table_and_picture_of_the_variation(varying):
+    frame = varying.variation(covariate=RATES)
+    own = frame[(frame["equation"] == "x") & (frame["term"] == "x")]
+    assert own["covariate"].tolist() == list(RATES)
+    assert np.all(np.diff(own["coef"]) > 0)
+    axes = varying.plot_variation(RATES)
+    assert axes.flat[0].get_xlabel() == "covariate"
+    with pytest.raises(ValueError, match="one value for each of the 3"):
+        varying.variation(covariate=[1, 2])
+
+
+def test_what_cannot_be_shared_is_refused():
+    t, x = prey(0.8, 0)
+    with pytest.raises(ValueError, match="several trajectories"):
+        Discovery(shared="structure").fit(x, t)
+    with pytest.raises(ValueError, match="shared='all' is not known"):
+        Discovery(shared="all").fit([x, x], [t, t])
+    with pytest.raises(ValueError, match="Did you mean 'x y'"):
+        Discovery(shared={"x": ["y x"]}).fit([x, x], [t, t], feature_names=["x", "y"])
+    with pytest.raises(ValueError, match="shared='structure'"):
+        Discovery().fit(x, t).variation()
