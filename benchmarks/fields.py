@@ -84,8 +84,8 @@ def page(records: list[Record], said: dict[str, str]) -> str:
 
 Made by `python -m benchmarks.fields`. Every system of `systems.ALL_FIELDS` is fitted with its own library; nothing else
 is told. *Exact* counts draws in which all equations have exactly the true terms; noise is Gaussian, in % of the
-standard deviation of all fields together. Intervals are counted where an equation is exact: {every} of {whole} hold the truth.
-Memory is the largest that a process took, Python and its packages included. Seeds from
+standard deviation of all fields together. Intervals are counted where an equation is exact: {every} of {whole} hold
+the truth. Memory is the largest that a process took, Python and its packages included. Seeds from
 {min(one["seed"] for one in records)} on; systems in two dimensions have one draw at each noise.
 
 {machine_line(said)}
