@@ -53,8 +53,8 @@ JITTER = 1e-6
 # How much of ln RSS counts below the level of the noise. Measured: with 1, rough terms win at 100 % noise.
 BELOW_NOISE = 0.25
 # Derived: with so many samples per radius the sum of a product of two bumps, a Gaussian of a deviation of .18 radii, is
-# right to 1e-4. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
-TIMES_PER_RADIUS = 4
+# right to 1e-6. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
+TIMES_PER_RADIUS = 5
 # Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
 # periodic along an axis, and at least where it is not.
 PERIODIC, NOT_PERIODIC = 2.0, 6.0
