@@ -25,20 +25,13 @@ from ardea.dynamics import (
     systems,
 )
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
-from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance
+from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance, told_of
 from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
-from ardea.dynamics.fields import (
-    AxisWindows,
-    Fields,
-    Jets,
-    Windows,
-    place_windows,
-    read_fields,
-    spectral_radii,
-)
+from ardea.dynamics.fields import Fields, Jets, read_fields
 from ardea.dynamics.gaps import filled
 from ardea.dynamics.search import Tournament, equivalents, searched
 from ardea.dynamics.terms import FieldTerm, Jet
+from ardea.dynamics.windows import AxisWindows, Windows, place_windows, spectral_radii
 from ardea.methods.task import ard_supports
 
 # Integration by parts, on fields whose derivatives are known
@@ -907,6 +900,59 @@ def test_candidates_that_are_zero_or_not_finite_are_left_out_and_named():
     assert "such as u_y: each is zero up to rounding" in told
     assert "such as pole(u): each is not finite" in told
     assert set(model.equations_[0].terms) <= {"1", "u_x", "u_xx"}
+
+
+# Fields of all kinds
+
+
+def fitted(name, noise, seed):
+    """Return the model of a system, and what it warned of."""
+    system = systems.ALL_FIELDS[name]()
+    t, u = system.noisy(noise, seed)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        model = Discovery(system.library, derivative_order=system.order).fit(
+            u, t, space=system.space, **{"feature_names": list(system.feature_names), **system.options}
+        )
+    return system, model, [str(one.message) for one in raised]
+
+
+@pytest.mark.parametrize("name", ["cahn_hilliard", "inviscid_burgers", "heat_with_walls", "schroedinger"])
+def test_fields_of_other_kinds(name):
+    """All terms are exact, and the truth is within four standard errors."""
+    system, model, _ = fitted(name, 0.05, seed=21)
+    for equation, true in zip(model.equations_, system.true_terms, strict=True):
+        assert set(equation.terms) == set(true)
+        numbers = np.array([true[term] for term in equation.terms])
+        assert np.max(np.abs(equation.coefficients - numbers) / equation.std) < 4
+
+
+def test_near_a_shock_no_derivatives_are_candidates():
+    """What is left of u u_xx after integration by parts is u_x², which does not exist at a jump."""
+    _, model, told = fitted("inviscid_burgers", 0.01, seed=22)
+    assert len(told) == 1
+    assert "such as u u_xx: each has derivatives of u, which jumps" in told[0]
+    assert model.equations_[0].terms == ("u u_x",)
+    assert not Fields(systems.burgers().noisy(0.01, seed=0)[1], systems.burgers().space, systems.burgers().t).rough
+
+
+def test_powers_of_samples_have_the_mean_of_powers_of_the_field():
+    """E H_p(u + e) = u^p for Gaussian e: 200,000 draws, within four standard errors."""
+    rng, jet = np.random.default_rng(5), Jet(0, (0,))
+    jets = Jets(lambda _: 1.5 + 0.4 * rng.normal(size=200_000), lambda _: 0.16)
+    for power in (1, 2, 3, 4):
+        values = jets(jet, power)
+        assert np.mean(values) == pytest.approx(1.5**power, abs=4 * np.std(values) / np.sqrt(200_000))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_axes_that_look_swapped_are_told(swapped):
+    """A field on one period of space returns to its beginning along space, and not along time."""
+    x, t = 2 * np.pi * np.arange(80) / 80, np.linspace(0, 1, 80)
+    u = np.exp(-t) * np.sin(x[:, None] - t) + np.exp(-4 * t) * np.cos(2 * x[:, None]) + 0 * t
+    u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
+    told, _ = told_of([Fields(u.T, (t,), x) if swapped else Fields(u, (x,), t)], 4)
+    assert any("see that the last axis is time" in text for text in told) == swapped
 
 
 # Gaps

@@ -1,7 +1,7 @@
 """Equations of fields, ∂_t^m u_g = Σ ξ_i θ_i, m = 1 or 2, in weak form, whitened, for a given support.
 
 1. *Smooth.* Least-squares splines along every axis give û and the noise level s of every field.
-2. *Windows.* Test functions φ on a lattice of centres; both are the business of `fields`.
+2. *Windows.* Test functions φ on a lattice of centres; the business of `windows`.
 3. *Columns* ⟨φ, θ_i(û)⟩ and target y = −⟨ψ, û_g⟩, ψ = (−1)^(m+1) ∂_t^m φ, by parts (`field_terms`). All come
    from the same û, for which integration by parts is an identity, so no term is favoured by how it is written.
 4. *Noise.* To first order an error e of the fields changes a row, y − Σ ξ_i column_i, by Σ_f ⟨w_f, e_f⟩ with
@@ -33,11 +33,12 @@ from ardea.core.problem import Array
 from ardea.core.subsets import Support
 from ardea.dynamics.differences import TensorSplines, outer
 from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
-from ardea.dynamics.fields import HIGHEST_ORDER, Fields, Jets, Windows
+from ardea.dynamics.fields import Fields, Jets
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
 from ardea.dynamics.series import far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.dynamics.windows import HIGHEST_ORDER, Windows
 from ardea.names import check_candidates
 
 # From orders j of the test function to A_j on the thinned grid.
@@ -52,8 +53,8 @@ JITTER = 1e-6
 # How much of ln RSS counts below the level of the noise. Measured: with 1, rough terms win at 100 % noise.
 BELOW_NOISE = 0.25
 # Derived: with so many samples per radius the sum of a product of two bumps, a Gaussian of a deviation of .18 radii, is
-# right to 1e-4. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
-TIMES_PER_RADIUS = 4
+# right to 1e-6. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
+TIMES_PER_RADIUS = 5
 # Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
 # periodic along an axis, and at least where it is not.
 PERIODIC, NOT_PERIODIC = 2.0, 6.0
