@@ -42,7 +42,7 @@ from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, 
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
-from ardea.equation import Equation
+from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
@@ -418,10 +418,10 @@ class Discovery(Answers, BaseEstimator):
             or (curved and len(one.terms) == one.n_candidates >= FEWEST_DENSE - 1)
         ]
         unknown = [
-            f"No coefficient of {one.left.text} is known: every interval holds zero. Its terms can hardly be told "
-            "apart in these data, or it moves faster than the samples show (docs/warnings/ambiguity)."
+            f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms can "
+            "hardly be told apart in these data, or it moves faster than the samples show (docs/warnings/ambiguity)."
             for one in equations
-            if one.terms and np.all(np.prod(one.interval(0.95), axis=1) <= 0)
+            if one.terms and np.all(np.abs(one.coefficients) < WEAK * one.std)
         ]
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)

@@ -72,6 +72,7 @@ class FieldTerms:
     ['1', 'u_x', 'u_y', 'u_xx', 'u_xy', 'u_yy']
     >>> FieldTerms(powers=2, derivatives=2, conservative=True).names()[-2:]
     ['(u^2)_xx', 'u_x^2']
+    >>> from ardea.dynamics import Custom
     >>> (FieldTerms(powers=0, derivatives=1) + Custom([np.sin])).names(["u", "v"])
     ['1', 'u_x', 'v_x', 'sin(u)', 'sin(v)']
     """

@@ -290,7 +290,7 @@ def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:
         kind = type(data)
         if kind.__name__ == "LazyFrame" and kind.__module__.partition(".")[0] == "polars":
             raise ValueError(f"{name} is a polars LazyFrame, a query that has not run yet. Pass {name}.collect().")
-        if getattr(getattr(data, "dtype", None), "names", None):
+        if isinstance(data, np.ndarray) and data.dtype.names:
             raise ValueError(f"{name} is an array of records. Pass pd.DataFrame({name}), or an array of numbers.")
     columns: Any = getattr(X, "columns", None)
     if isinstance(getattr(X, "shape", None), tuple) and columns is not None and X.shape[1] == 0:

@@ -39,6 +39,8 @@ NEIGHBOURS = 0.3
 WORTH_SIZES, SHUFFLES = 1.6, 20
 # Rows for every column above which all columns are taken out of errors before their sizes are looked at: a convention.
 ROWS_PER_COLUMN = 4
+# Where columns are more, those that explain errors by so many standard deviations: a convention.
+CLEARLY = 3.0
 # Squares beyond c² count as c² where sizes are learned or tested: a convention.
 LARGEST_ERROR = 2.5
 # Share of an error, or of the power at a frequency, that a fit may take away and that is made up for: a convention.
@@ -174,9 +176,15 @@ def unequal_sizes(
     >>> found.column, found.chance < 1e-6, found.excess > 2
     (2, True, True)
     """
-    if ROWS_PER_COLUMN * (columns.shape[1] + fitted.shape[1]) <= errors.size:
-        # What a term that was dropped does in straight lines is no error.
-        fitted = np.linalg.qr(np.column_stack([fitted, columns]))[0]
+    # What a dropped term does in straight lines is no error: that of all columns or, of many, of those that show it.
+    dropped = columns - fitted @ (fitted.T @ columns)
+    size = np.linalg.norm(dropped, axis=0)
+    free = size > np.sqrt(EPS) * np.linalg.norm(columns, axis=0)
+    dropped = dropped[:, free] / size[free]
+    if ROWS_PER_COLUMN * (dropped.shape[1] + fitted.shape[1]) > errors.size:
+        dropped = dropped[:, np.abs(errors @ dropped) > CLEARLY * np.std(errors)]
+    if dropped.shape[1] and ROWS_PER_COLUMN * (dropped.shape[1] + fitted.shape[1]) <= errors.size:
+        fitted = np.linalg.qr(np.column_stack([fitted, dropped]))[0]
         errors = errors - fitted @ (fitted.T @ errors)
     left = np.maximum(1 - (fitted**2).sum(axis=1), 1 - MOST_TAKEN)
     squares = errors**2 / left

@@ -65,7 +65,7 @@ def plot_coefficients(
     >>> from ardea import SparseARD
     >>> from ardea.show import plot_coefficients
     >>> X = np.random.default_rng(0).normal(size=(60, 8))
-    >>> plot_coefficients(SparseARD().fit(X, X[:, 2] + X[:, 5] ** 2)).get_xlabel()
+    >>> plot_coefficients(SparseARD().fit(X[:, :7], X[:, 2] - X[:, 5] + X[:, 7])).get_xlabel()
     'coefficient'
     """
     every = equations_of(model, targets)
@@ -239,7 +239,7 @@ def plot_path(search: Any, ax: Any = None) -> Any:
     >>> from ardea import ARDSearch, ARDvi
     >>> from ardea.show import plot_path
     >>> X = np.random.default_rng(0).normal(size=(60, 8))
-    >>> search = ARDSearch(ARDvi(), strengths=[1, 4, 16]).fit(X, X[:, 2] + X[:, 5] ** 2)
+    >>> search = ARDSearch(ARDvi(), strengths=[1, 4, 16]).fit(X[:, :7], X[:, 2] - X[:, 5] + X[:, 7])
     >>> plot_path(search).get_ylabel()
     'terms kept'
     """

@@ -71,9 +71,10 @@ def write_report(model: Any, path: str | os.PathLike[str], **details: Any) -> Pa
     >>> from ardea import SparseARD
     >>> from ardea.show import write_report
     >>> X = np.random.default_rng(0).normal(size=(60, 8))
-    >>> model = SparseARD().fit(X, X[:, 2] + X[:, 5] ** 2)
+    >>> X, y = X[:, :7], X[:, 2] - X[:, 5] + X[:, 7]
+    >>> model = SparseARD().fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = write_report(model, Path(folder) / "report.html", data=(X, X[:, 2] + X[:, 5] ** 2))
+    ...     page = write_report(model, Path(folder) / "report.html", data=(X, y))
     ...     "<!doctype html>" in page.read_text(encoding="utf-8")
     True
     """
