@@ -51,6 +51,24 @@ def test_all_is_what_the_dense_matrices_say(steps, n, p):
     assert of.log_determinant == pytest.approx(np.linalg.slogdet(H)[1])
 
 
+@pytest.mark.parametrize("n", [3, 20])
+def test_a_border_in_parts_leaves_what_the_whole_leaves(n, monkeypatch):
+    """S = B'Q⁻¹(B − RH⁻¹R'Q⁻¹B) and b likewise, of any number of steps at a time."""
+    steps, k, rng = 7, 4, np.random.default_rng(5)
+    of = drawn(steps, n)
+    B, target, pull = rng.normal(size=(steps, n, k)), rng.normal(size=(steps, n)), rng.normal(size=(steps + 1, n))
+    (R, H), Q, flat = dense(of), np.diag(of.precisions.ravel()), B.reshape(steps * n, k)
+    state = np.linalg.solve(H, np.column_stack([R.T @ Q @ flat, R.T @ Q @ target.ravel() + pull.ravel()]))
+    S, b = flat.T @ Q @ (flat - R @ state[:, :k]), flat.T @ Q @ (target.ravel() - R @ state[:, k])
+    for at_once in (1, 3, steps, steps + 1, 50):
+        monkeypatch.setattr(chain, "MOST_AT_ONCE", at_once * n * (k + 1))
+        found = of.reduced(of.factor, lambda part: B[part], k, target, pull)
+        np.testing.assert_allclose(found[0], S, atol=1e-9)
+        np.testing.assert_allclose(found[1], b, atol=1e-9)
+        v = np.linalg.solve(np.linalg.cholesky(H), R.T @ Q @ target.ravel() + pull.ravel())
+        np.testing.assert_allclose(found[2].ravel(), v, atol=1e-9)
+
+
 def test_covariances_are_blocks_of_the_inverse():
     of = drawn(6, 3)
     inverse = np.linalg.inv(dense(of)[1]).reshape(7, 3, 7, 3)

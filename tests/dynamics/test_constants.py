@@ -155,7 +155,7 @@ def likelihood():
 
 def test_the_border_of_a_constant_is_the_derivative_of_the_steps():
     of, point, (free, tangent) = likelihood()
-    border = of.steps(point).border(np.zeros(1, dtype=int), np.array([tangent]))[:, :, 0]
+    border = of.steps(point).border(np.zeros(1, dtype=int), np.array([tangent])).rows()[:, :, 0]
     step = 1e-5
     residuals = []
     for sign in (1, -1):

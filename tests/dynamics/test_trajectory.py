@@ -91,7 +91,7 @@ def dense(linear, support):
         rows = slice(i * n, (i + 1) * n)
         R[rows, rows] = before[i]
         R[rows, (i + 1) * n : (i + 2) * n] = after[i]
-    B = linear.steps.border(*linear.of.placed(support)).reshape(steps * n, -1)
+    B = linear.steps.border(*linear.of.placed(support)).rows().reshape(steps * n, -1)
     return np.diag(linear.weights.ravel()), np.diag(linear.precisions.ravel()), R, B
 
 
@@ -116,13 +116,25 @@ def test_derivatives_of_a_step(posed):
     np.testing.assert_allclose(B, central(of_coefficients, values, 1e-3), rtol=1e-7, atol=1e-8)
 
 
+def test_border_along_a_change_within_an_equation_and_in_other_coordinates(posed):
+    of, point, support = posed
+    border, rng = of.steps(point).border(*of.placed(support)), RNG(3)
+    change, rows = rng.normal(size=len(support)), border.rows()
+    np.testing.assert_allclose(border.along(change), rows @ change, rtol=1e-10, atol=1e-12)
+    for equation in np.unique(border.equations):
+        own = rows[:, equation][:, border.equations == equation]
+        np.testing.assert_allclose(border.within(equation), own, rtol=1e-10, atol=1e-12)
+    weights = rng.normal(size=(len(support),) * 2) * (border.equations[:, None] == border.equations)
+    np.testing.assert_allclose(border.combined(weights).rows(), rows @ weights, rtol=1e-9, atol=1e-11)
+
+
 def test_border_of_absent_candidates_is_that_of_present_ones_at_zero(posed):
     """In any order, and of terms in several equations."""
     of, point, support = posed
     shuffled = RNG(0).permutation(support)
     kept = shuffled[: len(shuffled) // 2]
     point = replace(point, coefficients=of.on_support(point.coefficients, kept))
-    whole = of.steps(point).border(*of.placed(shuffled))
+    whole = of.steps(point).border(*of.placed(shuffled)).rows()
     nudged = point.coefficients.copy()
     for column, candidate in enumerate(shuffled):
         change = np.zeros(of.n * of.d)
@@ -196,7 +208,8 @@ def test_gradient_of_the_objective(posed):
     by_values = central(lambda given: objective(point.states, given), values, 1e-3)
     scale = np.abs(by_states).max()
     np.testing.assert_allclose(2 * linear.gradient.ravel(), by_states[0], atol=1e-8 * scale)
-    np.testing.assert_allclose(2 * linear.border(support)[2], by_values[0], atol=1e-8 * scale)
+    _, Q, _, B = dense(linear, support)
+    np.testing.assert_allclose(2 * B.T @ Q @ linear.steps.residual.ravel(), by_values[0], atol=1e-8 * scale)
 
 
 def fisher(linear, support):
@@ -234,7 +247,7 @@ def test_scores_of_all_candidates_are_those_of_their_information(posed):
     assert np.all(score[list(kept)] == 0)
     np.testing.assert_allclose(score[rest][known], expected[known], rtol=4 / np.sqrt(128))
     rows = RNG(0).normal(size=(*linear.steps.residual.shape, 2))
-    border = linear.steps.border(*of.placed(range(of.n * of.d)))
+    border = linear.steps.border(*of.placed(range(of.n * of.d))).rows()
     pulled = linear.steps.pulled_border(rows, of.d).reshape(2, -1)
     np.testing.assert_allclose(pulled, np.einsum("skc,skp->pc", border, rows), rtol=1e-10, atol=1e-12)
 
@@ -336,8 +349,9 @@ def test_optimum_has_no_gradient():
         linear = linear.moved(0.0)
     scale = np.abs(linear.weights * linear.errors).max()
     np.testing.assert_allclose(linear.gradient / scale, 0.0, atol=1e-9)
-    _, inner, slope = linear.border(support)
-    np.testing.assert_allclose(slope / np.sqrt(inner.diagonal()), 0.0, atol=1e-7)
+    _, Q, _, B = dense(linear, support)
+    slope = B.T @ Q @ linear.steps.residual.ravel()
+    np.testing.assert_allclose(slope / np.sqrt(np.diag(B.T @ Q @ B)), 0.0, atol=1e-7)
 
 
 def least_over_states(of, point):

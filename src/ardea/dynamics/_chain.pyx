@@ -83,8 +83,8 @@ def hessian(
     return out
 
 
-def forward(const double[:, ::1] factor, const double[:, ::1] rows):
-    """Return L⁻¹ rows."""
+def forward(const double[:, ::1] factor, const double[:, ::1] rows, Py_ssize_t solved):
+    """Return L⁻¹ rows of the first ones, and what these leave of those after them."""
     cdef Py_ssize_t size = rows.shape[0], p = rows.shape[1], width = factor.shape[1], i, j, k
     out = np.array(rows)
     cdef double[:, ::1] o = out
@@ -92,7 +92,7 @@ def forward(const double[:, ::1] factor, const double[:, ::1] rows):
     cdef double *own
     cdef double *below
     with nogil:
-        for i in range(size):
+        for i in range(solved):
             own = &o[i, 0]
             c = 1 / factor[i, 0]
             for j in range(p):

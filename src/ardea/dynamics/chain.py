@@ -13,6 +13,7 @@ compiler, and where ``ARDEA_LOOP=numpy`` is in the environment, their NumPy twin
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -39,6 +40,9 @@ RESOLVED = 1e-10
 # with 16 as long, with 24 up to twice as long (measured). LAPACK solves with a band column by column; with 40 states
 # and 160 columns, block by block takes a third of the time.
 LARGEST_COMPILED = 16
+# A border is gone through in parts of so many numbers (1 MB): what stays in the cache costs arithmetic alone. Whole, with
+# 40 states and 160 coefficients, memory takes twice as long as that (measured).
+MOST_AT_ONCE = 2**17
 
 
 class NumpyLoops:
@@ -76,14 +80,24 @@ class NumpyLoops:
         return out.reshape(points * n, 2 * n)
 
     @staticmethod
-    def forward(factor: Array, rows: Array) -> Array:
-        """Return L⁻¹ rows."""
-        return _by_lapack(lapack.dtbtrs, factor, rows, uplo="L")
+    def forward(factor: Array, rows: Array, solved: int) -> Array:
+        """Return L⁻¹ rows of the first ones, and what these leave of those after them."""
+        own, n = _by_lapack(lapack.dtbtrs, factor[:solved], rows[:solved], uplo="L"), factor.shape[1] // 2
+        if solved == len(rows):
+            return own
+        rest = rows[solved:] - _block_below(factor[solved - n : solved]) @ own[-n:]
+        return np.concatenate([own, rest])
 
 
 def _by_lapack(solver: Any, factor: Array, rows: Array, **options: Any) -> Array:
     """Return what a solver of LAPACK makes of some columns; of none it would write past its memory."""
     return np.asarray(solver(factor.T, rows, **options)[0]) if rows.shape[1] else rows
+
+
+def _block_below(band: Array) -> Array:
+    """Return L_{i+1,i} of the rows of point i."""
+    n = len(band)
+    return np.column_stack([band[column, n - column : 2 * n - column] for column in range(n)])
 
 
 def loops(n_states: int) -> Any:
@@ -105,6 +119,37 @@ class Chain:
         """Return RᵀQ⁻¹ rows as (points·n, p), for rows of shape (steps, n, p)."""
         out = loops(rows.shape[1]).pulled(self.before, self.after, self.precisions, np.ascontiguousarray(rows))
         return np.asarray(out).reshape(self.weights.size, rows.shape[2])
+
+    def reduced(
+        self, factor: Factor, border: Callable[[slice], Array], k: int, target: Array, pull: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return S = BᵀQ⁻¹B − UᵀU, b = BᵀQ⁻¹t − Uᵀv and v: what k coefficients explain where the states give way.
+
+        B = ∂r/∂ξ, t a target of the steps and p a pull on the states, both of shape (…, n): U = L⁻¹RᵀQ⁻¹B and
+        v = L⁻¹(RᵀQ⁻¹t + p). `border` returns B of some steps, (steps, n, k); U goes by, and is not kept. The diagonal of
+        S is not below the rounding error of the difference.
+        """
+        points, n = self.weights.shape
+        length, (inner, outer) = max(1, MOST_AT_ONCE // (n * (k + 1))), np.zeros((2, k + 1, k + 1))
+        v, left = np.empty((points, n)), np.zeros((n, k + 1))
+        for first in range(0, points, length):
+            nodes, steps = slice(first, min(first + length, points)), slice(first, min(first + length, points - 1))
+            root = np.sqrt(self.precisions[steps])
+            rows = np.empty((*root.shape, k + 1))
+            rows[:, :, 0], rows[:, :, 1:] = target[steps], border(steps)
+            rows *= root[:, :, None]
+            inner += _gram(rows)
+            pulled = np.asarray(loops(n).pulled(self.before[steps], self.after[steps], root, rows))
+            pulled[0] += left
+            pulled[: nodes.stop - first, :, 0] += pull[nodes]
+            half = factor.forward(pulled.reshape(-1, k + 1), nodes).reshape(pulled.shape)
+            half, left = half[: nodes.stop - first], half[-1]
+            outer, v[nodes] = outer + _gram(half), half[:, :, 0]
+        out = (inner - outer)[1:]
+        diagonal = np.maximum(out[:, 1:].diagonal(), 0.0) + 1e-14 * inner.diagonal()[1:]
+        S, b = out[:, 1:], out[:, 0]
+        S.flat[:: k + 1] = np.where(diagonal > 0, diagonal, 1.0)
+        return S, b, v
 
     def left(self, rows: Array, pull: Array) -> Array | None:
         """Return Q⁻¹(rows − RH⁻¹(RᵀQ⁻¹ rows + pull)), what rows leave where the states give way; (steps, n, p).
@@ -163,40 +208,41 @@ class Factor:
             below[:, :, column] = band[:, column, n - column : 2 * n - column]
         return own, below
 
-    def forward(self, rows: Array) -> Array:
-        """Return L⁻¹ rows, for rows of shape (points·n, p)."""
+    def forward(self, rows: Array, nodes: slice = slice(None)) -> Array:
+        """Return L⁻¹ rows of some nodes, for rows of shape (nodes·n, p); of a node after them what these leave of it."""
+        first, last, _ = nodes.indices(len(self.band) // self.n)
         if self.n > LARGEST_COMPILED:
-            return self._by_blocks(rows, forward=True)
-        return np.asarray(loops(self.n).forward(self.band, np.ascontiguousarray(rows)))
+            return self._by_blocks(rows, range(first, last))
+        band = self.band[first * self.n : last * self.n]
+        return np.asarray(loops(self.n).forward(band, np.ascontiguousarray(rows), len(band)))
 
     def backward(self, rows: Array) -> Array:
         """Return L⁻ᵀ rows."""
         if self.n > LARGEST_COMPILED:
-            return self._by_blocks(rows, forward=False)
+            return self._by_blocks(rows, range(len(self.band) // self.n - 1, -1, -1))
         return _by_lapack(lapack.dtbtrs, self.band, rows, uplo="L", trans="T")
 
     def solved(self, rows: Array) -> Array:
         """Return H⁻¹ rows."""
-        if self.n > LARGEST_COMPILED:
+        if self.n > LARGEST_COMPILED and rows.shape[1] > 1:
             return self.backward(self.forward(rows))
         return _by_lapack(lapack.dpbtrs, self.band, rows, lower=1)
 
-    def _by_blocks(self, rows: Array, forward: bool) -> Array:
-        """Return x = L⁻¹ rows, x_i = L_ii⁻¹(rows_i − L_{i,i−1}x_{i−1}), or L⁻ᵀ rows, from the last to the first.
+    def _by_blocks(self, rows: Array, nodes: range) -> Array:
+        """Return x = L⁻¹ rows, x_i = L_ii⁻¹(rows_i − L_{i,i−1}x_{i−1}), or L⁻ᵀ rows where the nodes go backward.
 
         BLAS sees all blocks transposed, as it likes their order in memory.
         """
-        own, below = self.blocks
-        out = np.array(rows, order="C").reshape(len(own), self.n, -1)
+        (own, below), forward = self.blocks, nodes.step > 0
+        out = np.array(rows, order="C").reshape(-1, self.n, rows.shape[1])
         if not out.size:
             return rows
-        places = range(len(own)) if forward else range(len(own) - 1, -1, -1)
-        for i in places:
-            if forward and i:
-                blas.dgemm(-1.0, out[i - 1].T, below[i - 1].T, 1.0, out[i].T, overwrite_c=1)
-            elif not forward and i + 1 < len(own):
-                blas.dgemm(-1.0, out[i + 1].T, below[i].T, 1.0, out[i].T, trans_b=1, overwrite_c=1)
-            blas.dtrsm(1.0, own[i].T, out[i].T, side=1, trans_a=not forward, overwrite_b=1)
+        places = range(len(out))[:: nodes.step]
+        for place, i in zip(places, nodes, strict=False):
+            blas.dtrsm(1.0, own[i].T, out[place].T, side=1, trans_a=not forward, overwrite_b=1)
+            if 0 <= (following := place + nodes.step) < len(out):
+                between = below[i if forward else i - 1].T
+                blas.dgemm(-1.0, out[place].T, between, 1.0, out[following].T, trans_b=not forward, overwrite_c=1)
         return out.reshape(rows.shape)
 
     def covariances(self) -> tuple[Array, Array]:
@@ -216,12 +262,10 @@ class Factor:
 # The border
 
 
-def schur(inner: Array, half: Array) -> Array:
-    """Return S = H_ξξ − UᵀU with a diagonal not below the rounding error of the difference."""
-    out = inner - half.T @ half
-    diagonal = np.maximum(out.diagonal(), 0.0) + 1e-14 * inner.diagonal()
-    out.flat[:: len(out) + 1] = np.where(diagonal > 0, diagonal, 1.0)
-    return np.asarray(out)
+def _gram(rows: Array) -> Array:
+    """Return AᵀA with all axes but the last as rows of A."""
+    flat = rows.reshape(-1, rows.shape[-1])
+    return np.asarray(flat.T @ flat)
 
 
 def rooted(S: Array, b: Array) -> tuple[Array, Array]:

@@ -273,10 +273,52 @@ class RightSide:
         return np.asarray(out if self.fixed is None else out + self.fixed @ columns[: self.n])
 
     def jacobians(self, columns: Array) -> Array:
-        """Return ∂f/∂x."""
-        flat = self._slope_weights @ self._slopes.values(columns)
-        out = flat.reshape(self.n, self.n, columns.shape[1])
+        """Return ∂f/∂x, shape (n, n, points), point by point in memory."""
+        flat = self._slopes.values(columns).T @ self._slope_weights.T
+        out = flat.reshape(columns.shape[1], self.n, self.n).transpose(1, 2, 0)
         return np.asarray(out if self.fixed is None else out + self.fixed[:, :, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Border:
+    """∂r/∂ξ of k coefficients: what each changes in r of its own equation and, through the middle of a step, in all."""
+
+    n: int
+    equations: Index
+    own: Array  # (k, steps)
+    through: Array | None = None  # (k, steps)
+    jacobians: Array | None = None  # J_m, (steps, n, n)
+
+    def rows(self, steps: slice = slice(None)) -> Array:
+        """Return ∂r/∂ξ of some steps, (steps, n, k)."""
+        own = self.own[:, steps].T
+        if self.jacobians is None or self.through is None:
+            out = np.zeros((len(own), self.n, len(self.equations)))
+        else:
+            out = self.jacobians[steps][:, :, self.equations] * self.through[:, steps].T[:, None]
+        out[:, self.equations, np.arange(len(self.equations))] += own
+        return out
+
+    def along(self, change: Array) -> Array:
+        """Return ∂r/∂ξ times a change of ξ, (steps, n)."""
+        weights = np.zeros((self.n, len(change)))
+        weights[self.equations, np.arange(len(change))] = change
+        out = (weights @ self.own).T
+        if self.jacobians is not None:
+            out += np.einsum("skl,ls->sk", self.jacobians, weights @ self.through)
+        return np.asarray(out)
+
+    def within(self, equation: int) -> Array:
+        """Return what the coefficients of an equation change in its own r, (steps, coefficients)."""
+        mine = self.equations == equation
+        if self.jacobians is None or self.through is None:
+            return self.own[mine].T
+        return (self.own[mine] + self.through[mine] * self.jacobians[:, equation, equation]).T
+
+    def combined(self, weights: Array) -> Border:
+        """Return the border of ζ in ξ = Wζ, W without weights between equations."""
+        through = None if self.through is None else weights.T @ self.through
+        return replace(self, own=weights.T @ self.own, through=through)
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,16 +384,13 @@ class Steps:
         before, after = loops(self.right.n).step_blocks(J_a, self.middle_jacobians, J_b, self.nodes.steps)
         return before, after
 
-    def border(self, equations: Index, terms: Index) -> Array:
-        """Return ∂r/∂ξ of some coefficients, shape (steps, n, coefficients)."""
+    def border(self, equations: Index, terms: Index) -> Border:
+        """Return ∂r/∂ξ of some coefficients."""
         used, place = np.unique(terms, return_inverse=True)
         own, through = self._by_terms(tuple(used.tolist()))
         if through is None:
-            out = np.zeros((len(self.nodes.steps), self.right.n, len(terms)))
-        else:
-            out = self.middle_jacobians[:, :, equations] * through[place].T[:, None]
-        out[:, equations, np.arange(len(terms))] += own[place].T
-        return out
+            return Border(self.right.n, equations, own[place])
+        return Border(self.right.n, equations, own[place], through[place], self.middle_jacobians)
 
     def pulled_border(self, rows: Array, n_terms: int) -> Array:
         """Return (∂r/∂ξ)ᵀ rows of all coefficients, shape (p, n, terms), for rows of shape (steps, n, p)."""

@@ -11,7 +11,6 @@ from scipy import linalg
 
 from ardea.core.evidence import Estimate, Tied
 from ardea.core.problem import Array
-from ardea.dynamics.chain import schur
 from ardea.dynamics.trajectory import Linearised
 from ardea.equation import Equation
 
@@ -37,7 +36,8 @@ class KnownState:
         time, k = float(linear.of.nodes.t[node]), len(linear.support)
         if factor is None:
             return cls(mean, np.zeros((n, k)), np.zeros((n, n)), time)
-        solved = factor.solved(np.hstack([np.eye(linear.errors.size, n, -n * node), linear.border(linear.support)[0]]))
+        pulled = linear.chain.pulled(linear.border.rows())
+        solved = factor.solved(np.hstack([np.eye(linear.errors.size, n, -n * node), pulled]))
         own = solved[n * node : n * (node + 1)]
         return cls(mean, -own[:, n:], own[:, :n], time)
 
@@ -49,7 +49,7 @@ def state_deviations(linear: Linearised, covariance: Array) -> Array:
         return np.full(linear.errors.shape, np.nan)
     variance = np.einsum("ikk->ik", factor.covariances()[0]).copy()
     if linear.support:
-        solved = factor.solved(linear.border(linear.support)[0])
+        solved = factor.solved(linear.chain.pulled(linear.border.rows()))
         variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
     return np.sqrt(variance)
 
@@ -59,14 +59,11 @@ def step_bias(linear: Linearised) -> Array:
     factor, Z = linear.chain.factor, linear.directions
     if factor is None or not linear.support:
         return np.zeros(linear.of.knowledge.n_free(linear.support))
-    error = linear.steps.truncation()
-    outer, inner, _ = linear.own_border
-    half = factor.forward(np.hstack([linear.chain.pulled(error[:, :, None]), outer]))
-    rows = linear.steps.border(*linear.of.placed(linear.support))
-    rows = rows if Z is None else rows @ Z
-    pulled = np.einsum("ikp,ik->p", linear.precisions[:, :, None] * rows, error)
-    covariance = np.linalg.pinv(schur(inner, half[:, 1:]), hermitian=True)
-    shift = covariance @ (pulled - half[:, 1:].T @ half[:, 0])
+    error, k = linear.steps.truncation(), len(linear.support)
+    S, b, _ = linear.chain.reduced(factor, linear.border.rows, k, error, np.zeros_like(linear.errors))
+    S, b = (S, b) if Z is None else (Z.T @ S @ Z, Z.T @ b)
+    covariance = np.linalg.pinv(S, hermitian=True)
+    shift = covariance @ b
     return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
 
 

@@ -252,6 +252,8 @@ class Tournament:
     def _begin(self) -> None:
         problem, unit = whitened(self.rows, self.looked_at(()).fit)
         found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
+        if not self.thorough:  # the best of every size
+            found = list({len(one.support): one for one in reversed(found)}.values())
         for one in (*found, *_small(problem, ())):
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)

@@ -25,8 +25,8 @@ import numpy as np
 
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
-from ardea.dynamics.chain import Chain, rooted, schur, triangle
-from ardea.dynamics.collocation import Nodes, RightSide, Steps
+from ardea.dynamics.chain import Chain, Factor, rooted, triangle
+from ardea.dynamics.collocation import Border, Nodes, RightSide, Steps
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.points import Fit, Point
@@ -294,16 +294,6 @@ class Linearised:
         """Half the gradient of J by the states, (points·n, 1)."""
         return (self.weights * self.errors).reshape(-1, 1) + self.chain.pulled(self.steps.residual[:, :, None])
 
-    def border(self, support: Sequence[int]) -> tuple[Array, Array, Array]:
-        """Return H_Xξ of shape (points·n, k), H_ξξ and half the gradient by ξ, for some candidates."""
-        slope = np.zeros(len(support)) if self.point.tilt is None else self.point.tilt.ravel()[list(support)]
-        return self._bordered(self.steps.border(*self.of.placed(support)), slope)
-
-    def _bordered(self, rows: Array, slope: Array) -> tuple[Array, Array, Array]:
-        steps, n, k = rows.shape
-        weighted, flat = (one.reshape(steps * n, k) for one in (self.precisions[:, :, None] * rows, rows))
-        return self.chain.pulled(rows), flat.T @ weighted, slope + weighted.T @ self.steps.residual.ravel()
-
     def lowered(self, damping: float, settled: float) -> tuple[Linearised | None, float]:
         """Return the linearisation after a step to lower J, if there is one, and the damping that it takes.
 
@@ -328,19 +318,18 @@ class Linearised:
         factor = self.chain.damped(damping) if damping else self.chain.factor
         if factor is None:
             return None
-        outer, inner, slope = self.own_border
-        half = factor.forward(np.hstack([self.gradient, outer]))
-        information, pull = schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
+        placed = self.of.placed(self.support)
+        information, pull, v = self.reduced(factor)
         if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
             return None
-        placed = self.of.placed(self.support)
         change = self.of.inside.step(self.point.coefficients, *placed, information, pull, damping)
-        states = -factor.backward(half[:, :1] + half[:, 1:] @ change[:, None]).reshape(self.errors.shape)
         along = change if self.directions is None else self.directions @ change
+        pulled = self.chain.pulled(self.border.along(along)[:, :, None])
+        states = -factor.solved(self.gradient + pulled).reshape(self.errors.shape)
         coefficients = self.of.inside.advanced(self.point.coefficients, *placed, along)
         coefficients = self.of.knowledge.obeying(coefficients, self.support)
         point = replace(self.point, states=self.point.states + states, coefficients=coefficients)
-        expected = self.objective - float(half[:, 0] @ half[:, 0] - pull @ change)
+        expected = self.objective - float(np.sum(v**2) - pull @ change)
         return Linearised(self.of, point, self.weights, self.support, expected)
 
     @cached_property
@@ -350,10 +339,21 @@ class Linearised:
         return None if tied is None else tied.directions
 
     @cached_property
-    def own_border(self) -> tuple[Array, Array, Array]:
-        """The border of the free parameters v of the support."""
-        (outer, inner, slope), Z = self.border(self.support), self.directions
-        return (outer, inner, slope) if Z is None else (outer @ Z, Z.T @ inner @ Z, Z.T @ slope)
+    def border(self) -> Border:
+        """∂r/∂ξ of the support."""
+        return self.steps.border(*self.of.placed(self.support))
+
+    def slope(self, support: Sequence[int]) -> Array:
+        """Return half the gradient of J's tilt by some coefficients."""
+        tilt = self.point.tilt
+        return np.zeros(len(support)) if tilt is None else tilt.ravel()[list(support)]
+
+    def reduced(self, factor: Factor) -> tuple[Array, Array, Array]:
+        """Return S and b of the free parameters of the support, and v."""
+        border, k, Z = self.border, len(self.support), self.directions
+        S, b, v = self.chain.reduced(factor, border.rows, k, self.steps.residual, self.weights * self.errors)
+        b = b + self.slope(self.support)
+        return (S, b, v) if Z is None else (Z.T @ S @ Z, Z.T @ b, v)
 
     def information(self, support: Sequence[int]) -> tuple[Array, Array, Array] | None:
         """Return A and p of some candidates, and what every state adds to J with the states at their best.
@@ -362,19 +362,19 @@ class Linearised:
         in their last digits, which S would square away. So S = VΛVᵀ is that of θR⁻¹, R the triangle of the QR
         decomposition of an equation's terms, and A = Λ^½VᵀR.
         """
-        factor, (equations, terms) = self.chain.factor, self.of.placed(support)
+        factor, border = self.chain.factor, self.steps.border(*self.of.placed(support))
         if factor is None:
             return None
-        rows, basis = self.steps.border(equations, terms), np.eye(len(support))
-        slope = np.zeros(len(support)) if self.point.tilt is None else self.point.tilt[equations, terms]
-        for equation in np.unique(equations):
-            own = np.flatnonzero(equations == equation)
-            R = triangle(np.sqrt(self.precisions[:, equation, None]) * rows[:, equation, own])
-            basis[np.ix_(own, own)], rows[:, :, own] = R, rows[:, :, own] @ np.linalg.inv(R)
-        outer, inner, slope = self._bordered(rows, np.asarray(np.linalg.solve(basis.T, slope)))
-        half = factor.forward(np.hstack([self.gradient, outer]))
-        least = self._parts - np.sum((half[:, 0] ** 2).reshape(self.errors.shape), axis=0)
-        S, b = schur(inner, half[:, 1:]), slope - half[:, 1:].T @ half[:, 0]
+        basis, inverse = np.zeros((2, len(support), len(support)))
+        for equation in np.unique(border.equations):
+            mine = np.ix_(*2 * [np.flatnonzero(border.equations == equation)])
+            basis[mine] = triangle(np.sqrt(self.precisions[:, [equation]]) * border.within(equation))
+            inverse[mine] = np.linalg.inv(basis[mine])
+        border = border.combined(inverse)
+        target, pull = self.steps.residual, self.weights * self.errors
+        S, b, v = self.chain.reduced(factor, border.rows, len(support), target, pull)
+        b += inverse.T @ self.slope(support)
+        least = self._parts - np.sum(v**2, axis=0)
         if not all(np.all(np.isfinite(part)) for part in (S, b, least)):
             return None
         root, pull = rooted(S, b)
@@ -383,24 +383,26 @@ class Linearised:
     def significance(self) -> Array:
         """Return b/√S of every candidate, next to those of the support, (n, d).
 
-        b = Bᵀv with B = ∂r/∂ξ and v what r leaves (`Chain.left`): one solution serves all candidates. S is the
-        covariance of b under noise of r and of the samples, read off draws of it.
+        b = Bᵀv with B = ∂r/∂ξ and v what r leaves (`Chain.left`), less what the support's own B_s leaves, V, times
+        (B_sᵀV)⁻¹B_sᵀv: one solution serves all candidates. S is the covariance of b under noise of r and of the samples,
+        read off draws of it.
         """
         generator, samples = np.random.default_rng(0), np.sqrt(self.weights).reshape(-1, 1)
         deviation = 1 / np.sqrt(np.where(self.precisions > 0, self.precisions, np.inf))
         noise = deviation[:, :, None] * generator.standard_normal((*deviation.shape, N_DRAWS))
-        rows = [self.steps.residual[:, :, None], noise, self.steps.border(*self.of.placed(self.support))]
-        pull = np.zeros((self.weights.size, 1 + N_DRAWS + len(self.support)))
+        rows, tried = [self.steps.residual[:, :, None], noise, self.border.rows()], N_DRAWS + 1
+        pull = np.zeros((self.weights.size, tried + len(self.support)))
         pull[:, :1] = (self.weights * self.errors).reshape(-1, 1)
-        pull[:, 1 : N_DRAWS + 1] = samples * generator.standard_normal((samples.size, N_DRAWS))
-        v = self.chain.left(np.concatenate(rows, axis=2), pull)
-        if v is None:
+        pull[:, 1:tried] = samples * generator.standard_normal((samples.size, N_DRAWS))
+        left = self.chain.left(np.concatenate(rows, axis=2), pull)
+        if left is None:
             return np.zeros((self.of.n, self.of.d))
-        slopes, chosen = self.steps.pulled_border(v, self.of.d).reshape(pull.shape[1], -1), list(self.support)
-        b, kept = slopes[: N_DRAWS + 1], slopes[N_DRAWS + 1 :]
-        if chosen:
-            b = b - np.linalg.lstsq(kept[:, chosen], b[:, chosen].T, rcond=None)[0].T @ kept
-            b[:, chosen] = 0.0
+        v, V = left[:, :, :tried], left[:, :, tried:]
+        if self.support:
+            onto = rows[2].reshape(-1, len(self.support)).T @ left.reshape(-1, left.shape[2])
+            v = v - V @ np.linalg.lstsq(onto[:, tried:], onto[:, :tried], rcond=None)[0]
+        b = self.steps.pulled_border(v, self.of.d).reshape(tried, -1)
+        b[:, list(self.support)] = 0.0
         spread = np.sqrt(np.mean(b[1:] ** 2, axis=0))
         return np.asarray((b[0] / np.where(spread > 0, spread, 1.0)).reshape(self.of.n, self.of.d))
 
