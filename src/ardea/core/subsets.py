@@ -405,7 +405,7 @@ def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:
     To polish a model, it is moved to its best neighbour while that lowers the criterion.
     """
     pool: dict[Support, Model] = {(): model(problem, ())}
-    for proposal in proposals:
+    for proposal in dict.fromkeys(proposals):
         for one in backward_path(problem, proposal):
             if len(one.support) <= largest(problem):
                 pool.setdefault(one.support, one)

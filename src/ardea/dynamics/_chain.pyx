@@ -103,3 +103,27 @@ def forward(const double[:, ::1] factor, const double[:, ::1] rows, Py_ssize_t s
                 for j in range(p):
                     below[j] -= c * own[j]
     return out
+
+
+def carried_back(const double[:, :, ::1] gain, const double[:, :, ::1] own):
+    """Return V_i = own_i + G_iᵀV_{i+1}G_i, from the last to the first."""
+    cdef Py_ssize_t steps = gain.shape[0], n = own.shape[1], i, k, l, m
+    out, room = np.array(own), np.empty((n, n))
+    cdef double[:, :, ::1] V = out
+    cdef double[:, ::1] product = room
+    cdef double total
+    with nogil:
+        for i in range(steps - 1, -1, -1):
+            for k in range(n):
+                for l in range(n):
+                    total = 0.0
+                    for m in range(n):
+                        total += V[i + 1, k, m] * gain[i, m, l]
+                    product[k, l] = total
+            for k in range(n):
+                for l in range(n):
+                    total = 0.0
+                    for m in range(n):
+                        total += gain[i, m, k] * product[m, l]
+                    V[i, k, l] += total
+    return out

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -30,8 +30,6 @@ try:
 except ImportError:  # installed without a compiler
     compiled = None
 
-# The share by which weights are changed to differentiate ln|H| by them.
-SMALL = 1e-2
 # The share of a column that is its own, below which that is rounding error.
 DEPENDENT = 1e-11
 # Directions with less than this share of the largest information are rounding error (κ² of the last level).
@@ -40,8 +38,8 @@ RESOLVED = 1e-10
 # with 16 as long, with 24 up to twice as long (measured). LAPACK solves with a band column by column; with 40 states
 # and 160 columns, block by block takes a third of the time.
 LARGEST_COMPILED = 16
-# A border is gone through in parts of so many numbers (1 MB): what stays in the cache costs arithmetic alone. Whole, with
-# 40 states and 160 coefficients, memory takes twice as long as that (measured).
+# A border is gone through in parts of so many numbers (1 MB): what stays in the cache costs arithmetic alone. Whole,
+# with 40 states and 160 coefficients, memory takes twice as long as that (measured).
 MOST_AT_ONCE = 2**17
 
 
@@ -88,6 +86,14 @@ class NumpyLoops:
         rest = rows[solved:] - _block_below(factor[solved - n : solved]) @ own[-n:]
         return np.concatenate([own, rest])
 
+    @staticmethod
+    def carried_back(gain: Array, own: Array) -> Array:
+        """Return V_i = own_i + G_iᵀV_{i+1}G_i, from the last to the first."""
+        out = own.copy()
+        for i in range(len(gain) - 1, -1, -1):
+            out[i] += gain[i].T @ out[i + 1] @ gain[i]
+        return out
+
 
 def _by_lapack(solver: Any, factor: Array, rows: Array, **options: Any) -> Array:
     """Return what a solver of LAPACK makes of some columns; of none it would write past its memory."""
@@ -126,8 +132,8 @@ class Chain:
         """Return S = BᵀQ⁻¹B − UᵀU, b = BᵀQ⁻¹t − Uᵀv and v: what k coefficients explain where the states give way.
 
         B = ∂r/∂ξ, t a target of the steps and p a pull on the states, both of shape (…, n): U = L⁻¹RᵀQ⁻¹B and
-        v = L⁻¹(RᵀQ⁻¹t + p). `border` returns B of some steps, (steps, n, k); U goes by, and is not kept. The diagonal of
-        S is not below the rounding error of the difference.
+        v = L⁻¹(RᵀQ⁻¹t + p). `border` returns B of some steps, (steps, n, k); U goes by, and is not kept. The diagonal
+        of S is not below the rounding error of the difference.
         """
         points, n = self.weights.shape
         length, (inner, outer) = max(1, MOST_AT_ONCE // (n * (k + 1))), np.zeros((2, k + 1, k + 1))
@@ -184,11 +190,23 @@ class Chain:
         """ln|H|; NaN where H is not positive."""
         return float("nan") if self.factor is None else 2 * float(np.sum(np.log(self.factor.band[:, 0])))
 
-    def slope(self, state: int, of: str) -> float:
-        """Return ∂ ln|H|/∂ ln w, w the "weights" or "precisions" of a state."""
-        scale = 1 + SMALL * (np.arange(self.weights.shape[1]) == state)
-        changed = replace(self, **{of: getattr(self, of) * scale})
-        return (changed.log_determinant - self.log_determinant) / float(np.log1p(SMALL))
+    @cached_property
+    def spread(self) -> tuple[Array, Array]:
+        """RV at the start and at the end of every step, V = H⁻¹, (steps, n, n); NaN where H is not positive."""
+        if self.factor is None:
+            return np.full_like(self.before, np.nan), np.full_like(self.before, np.nan)
+        within, across = self.factor.covariances
+        start = self.before @ within[:-1] + self.after @ across
+        return start, self.before @ across.transpose(0, 2, 1) + self.after @ within[1:]
+
+    def used(self) -> tuple[Array, Array]:
+        """Return ∂ ln|H|/∂ ln w of the weights and of the precisions of every state, tr W_lV and tr Q_l⁻¹RVRᵀ."""
+        if self.factor is None:
+            return np.full(self.weights.shape[1], np.nan), np.full(self.weights.shape[1], np.nan)
+        start, end = self.spread
+        of_steps = np.einsum("skl,skl->sk", start, self.before) + np.einsum("skl,skl->sk", end, self.after)
+        of_samples = np.einsum("ik,ikk->k", self.weights, self.factor.covariances[0])
+        return of_samples, np.sum(self.precisions * of_steps, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +227,7 @@ class Factor:
         return own, below
 
     def forward(self, rows: Array, nodes: slice = slice(None)) -> Array:
-        """Return L⁻¹ rows of some nodes, for rows of shape (nodes·n, p); of a node after them what these leave of it."""
+        """Return L⁻¹ rows of some nodes, (nodes·n, p); of one more node, what these leave of it."""
         first, last, _ = nodes.indices(len(self.band) // self.n)
         if self.n > LARGEST_COMPILED:
             return self._by_blocks(rows, range(first, last))
@@ -245,17 +263,17 @@ class Factor:
                 blas.dgemm(-1.0, out[place].T, between, 1.0, out[following].T, trans_b=not forward, overwrite_c=1)
         return out.reshape(rows.shape)
 
+    @cached_property
     def covariances(self) -> tuple[Array, Array]:
-        """Return the blocks V_ii and V_{i+1,i} of H⁻¹, the covariance of the states.
+        """The blocks V_ii and V_{i+1,i} of V = H⁻¹, the covariance of the states.
 
         With H = LLᵀ in blocks and G_i = L_{i+1,i}L_ii⁻¹ they follow from the last to the first:
         V_ii = (L_iiL_iiᵀ)⁻¹ + G_iᵀV_{i+1,i+1}G_i, V_{i+1,i} = −V_{i+1,i+1}G_i.
         """
         own, below = self.blocks
         inverse = np.linalg.inv(own)
-        gain, within = (below @ inverse)[:-1], inverse.transpose(0, 2, 1) @ inverse
-        for i in range(len(own) - 2, -1, -1):
-            within[i] += gain[i].T @ within[i + 1] @ gain[i]
+        gain = (below @ inverse)[:-1]
+        within = np.asarray(loops(self.n).carried_back(gain, inverse.transpose(0, 2, 1) @ inverse))
         return within, -within[1:] @ gain
 
 

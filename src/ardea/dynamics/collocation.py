@@ -304,7 +304,7 @@ class Border:
         weights = np.zeros((self.n, len(change)))
         weights[self.equations, np.arange(len(change))] = change
         out = (weights @ self.own).T
-        if self.jacobians is not None:
+        if self.jacobians is not None and self.through is not None:
             out += np.einsum("skl,ls->sk", self.jacobians, weights @ self.through)
         return np.asarray(out)
 

@@ -38,7 +38,7 @@ from ardea.dynamics.search import (
     no_candidate_fits,
     regressor_supports,
 )
-from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, input_gaps
+from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, said_of_inputs
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
@@ -364,7 +364,7 @@ class Discovery(Answers, BaseEstimator):
         far = far_from_zero(
             np.nanmean(every, axis=0), np.nanstd(every, axis=0), library.degrees(n_states), all_names, moving
         )
-        return found, model, clock, (input_gaps(series, all_names), far)
+        return found, model, clock, (said_of_inputs(series, all_names), far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""

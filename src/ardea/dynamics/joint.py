@@ -47,7 +47,7 @@ def state_deviations(linear: Linearised, covariance: Array) -> Array:
     factor = linear.chain.factor
     if factor is None:
         return np.full(linear.errors.shape, np.nan)
-    variance = np.einsum("ikk->ik", factor.covariances()[0]).copy()
+    variance = np.einsum("ikk->ik", factor.covariances[0]).copy()
     if linear.support:
         solved = factor.solved(linear.chain.pulled(linear.border.rows()))
         variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)

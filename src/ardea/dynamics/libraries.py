@@ -32,6 +32,10 @@ from ardea.names import Wording, checked_names, counted, default_names
 MANY_STATES = 10
 
 
+# On so many rows chance makes no two terms alike; what is left of a multiple is rounding error. Conventions.
+FEWEST_TRIALS, ALIKE = 50, 1e-10
+
+
 class NothingInside:
     """Candidates without unknown constants inside: what `inside.Inside` does, where there is nothing to do."""
 
@@ -173,6 +177,23 @@ class Library(ABC):
     def curved(self, n_states: int, terms: tuple[int, ...] | None) -> list[tuple[int, Index, CompiledTerms]]:
         """Return for every state the places of terms (of all, or of those given) not linear in it, and these terms."""
         return _curved(self, n_states, terms)
+
+    def distinct(self, n_states: int, inputs: Values) -> list[int]:
+        """Return the terms that are not, whatever the states, zero or a multiple of an earlier one at these inputs.
+
+        With an input that is 0 or 1, u² is u. It is tried on states at random: chance makes no multiples.
+        """
+        n = n_states + inputs.shape[1]
+        if not inputs.size:
+            return list(range(self.n_terms(n)))
+        seen = np.unique(inputs, axis=0)
+        rows = np.tile(seen, (-(-FEWEST_TRIALS // len(seen)), 1))
+        states = np.random.default_rng(0).uniform(0.5, 1.5, (len(rows), n_states))
+        theta = self.evaluate(np.hstack([states, rows]))
+        norms = np.linalg.norm(theta, axis=0)
+        theta = theta / np.where(norms > 0, norms, 1.0)
+        alike = np.abs(theta.T @ theta) > 1 - ALIKE
+        return [j for j in range(len(norms)) if norms[j] > 0 and not np.any(alike[j, :j])]
 
     def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
         """Return ∂(Θξ)/∂x_l of one equation at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing."""

@@ -185,19 +185,23 @@ class Pursuit:
         return self.best
 
     def opened(self) -> Pursuit:
-        """Return the search at its end, with closed candidates opened that the best fits on the way speak for."""
+        """Return the search at its end, with closed candidates opened that the best fits on the way speak for.
+
+        What was opened and not taken is closed again.
+        """
         pursuit = self
         for _ in range(MOST_OPENINGS):
             fit = pursuit.search()
             gains = self.of.linearised(fit.point, fit.support).significance() ** 2
-            gains.flat[list(pursuit.candidates)] = 0.0
+            gains.flat[list({*self.candidates, *fit.support})] = 0.0
             gains[:, self.of.inside.n_open :] = 0.0
             order = np.argsort(-gains, axis=1)[:, :MOST_OPENED]
             rows, places = np.nonzero(np.take_along_axis(gains, order, axis=1) > OPENED * self.price)
             more = rows * self.of.d + order[rows, places]
-            if not more.size:
+            following = tuple(sorted({*self.candidates, *fit.support, *more.tolist()}))
+            if not more.size or following == pursuit.candidates:
                 return pursuit
-            pursuit = replace(pursuit, candidates=tuple(sorted({*pursuit.candidates, *more.tolist()})))
+            pursuit = replace(pursuit, candidates=following)
         pursuit.search()
         return pursuit
 

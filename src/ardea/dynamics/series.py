@@ -255,14 +255,20 @@ def far_from_zero(
     ]
 
 
-def input_gaps(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of: inputs with gaps."""
-    gaps, rows = np.sum([np.isnan(one.inputs).sum(axis=0) for one in series], axis=0), sum(len(one.x) for one in series)
-    return [
+def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of: inputs with gaps, and inputs that never change."""
+    names, rows = names[series[0].x.shape[1] :], sum(len(one.x) for one in series)
+    inputs = np.vstack([one.inputs for one in series])
+    gaps = [
         f"The input {name} is missing in {count} of {rows} rows, and was interpolated there: where it may have moved "
         "meanwhile, leave these rows out and give the parts as a list of series (docs/warnings/ambiguity)."
-        for name, count in zip(names[series[0].x.shape[1] :], gaps, strict=True)
+        for name, count in zip(names, np.isnan(inputs).sum(axis=0), strict=True)
         if count
+    ]
+    return gaps + [
+        f"The input {name} never changes: what it does cannot be told from a constant (docs/warnings/ambiguity)."
+        for name, column in zip(names, inputs.T, strict=True)
+        if np.nanmin(column, initial=np.inf) == np.nanmax(column, initial=-np.inf)
     ]
 
 

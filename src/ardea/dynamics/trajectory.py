@@ -50,8 +50,6 @@ MOST_NOISE_ROUNDS, SAME_NOISE = 3, 0.02
 # gains (measured on five draws of a driven linear flow, s = 0.01, q = 0.2: a deviance of 2.5 to 4.7 was left in twelve
 # rounds, and is now below 0.5).
 LARGEST_PACE = 8.0
-# Up to so many states the samples' own parameters are counted exactly, by a determinant for each.
-MOST_COUNTED = 12
 # A convention: noise is at least this share of a state's deviation, about what solvers leave of data without noise.
 LEAST_NOISE = 1e-6
 # How the noise of samples grows with the state: not at all, as its root (counts have the variance x), as itself.
@@ -246,7 +244,7 @@ class Likelihood:
 
     def _relearned(self, linear: Linearised) -> tuple[Array, Array]:
         """Return how MacKay's rule changes ln s and ln q."""
-        count = np.maximum(self.nodes.joined.sum() - linear.used_by_process(), 1.0)
+        count = np.maximum(self.nodes.joined.sum() - np.nan_to_num(linear.chain.used()[1]), 1.0)
         left = np.sum(linear.precisions * linear.steps.residual**2, axis=0)
         process = np.log(np.maximum(left / count, 1 / LARGEST_CHANGE)) / 2
         return np.log(self._learned_noise(linear) / linear.point.noise), process
@@ -257,7 +255,8 @@ class Likelihood:
         if self.told is not None:
             return self.told
         errors = linear.errors / self.sizes(point.states)
-        used = linear.used_by_samples() + self.knowledge.n_free(linear.support) / self.n
+        used = np.nan_to_num(linear.chain.used()[0], nan=float(self.n_stretches))
+        used += self.knowledge.n_free(linear.support) / self.n
         noise = np.sqrt(np.sum(errors**2, axis=0) / np.maximum(self.nodes.counts - used, 1.0))
         return np.asarray(np.where(self.nodes.counts > 0, np.maximum(noise, self.floor), point.noise))
 
@@ -384,8 +383,8 @@ class Linearised:
         """Return b/√S of every candidate, next to those of the support, (n, d).
 
         b = Bᵀv with B = ∂r/∂ξ and v what r leaves (`Chain.left`), less what the support's own B_s leaves, V, times
-        (B_sᵀV)⁻¹B_sᵀv: one solution serves all candidates. S is the covariance of b under noise of r and of the samples,
-        read off draws of it.
+        (B_sᵀV)⁻¹B_sᵀv: one solution serves all candidates. S is the covariance of b under noise of r and of the
+        samples, read off draws of it.
         """
         generator, samples = np.random.default_rng(0), np.sqrt(self.weights).reshape(-1, 1)
         deviation = 1 / np.sqrt(np.where(self.precisions > 0, self.precisions, np.inf))
@@ -406,18 +405,6 @@ class Linearised:
         spread = np.sqrt(np.mean(b[1:] ** 2, axis=0))
         return np.asarray((b[0] / np.where(spread > 0, spread, 1.0)).reshape(self.of.n, self.of.d))
 
-    def used_by_samples(self) -> Array:
-        """Return g = ∂ ln|H|/∂ ln s⁻² of every state."""
-        n = self.of.n
-        if n > MOST_COUNTED:
-            return np.full(n, float(self.of.n_stretches))
-        used = [self.chain.slope(state, "weights") for state in range(n)]
-        return np.nan_to_num(np.array(used), nan=float(self.of.n_stretches))
-
-    def used_by_process(self) -> Array:
-        """Return ∂ ln|H|/∂ ln q⁻² of every state."""
-        return np.nan_to_num(np.array([self.chain.slope(state, "precisions") for state in range(self.of.n)]))
-
     def tilted(self, whole: bool = False) -> Array:
         """Return half the gradient of ln|H| − 2 Σ ln|∂r/∂x_b| by the coefficients of the support or the whole, (n, d).
 
@@ -425,13 +412,9 @@ class Linearised:
         ∂R_a = ∂R_b = −h/2 e_l ∇θ_jᵀ at the middle; of a map ∂R_a = −e_l ∇θ_jᵀ at x_a. As q falls to zero, both parts
         cancel.
         """
-        factor, (before, after) = self.chain.factor, self.steps.derivatives
-        if factor is None:
+        if self.chain.factor is None:
             return np.zeros((self.of.n, self.of.d))
-        within, across = factor.covariances()
-        R_a, R_b, Q = before.transpose(0, 2, 1), after.transpose(0, 2, 1), self.precisions[:, None, :]
-        of_a = (within[:-1] @ R_a + across.transpose(0, 2, 1) @ R_b) * Q
-        of_b = (across @ R_a + within[1:] @ R_b) * Q
+        of_a, of_b = (one.transpose(0, 2, 1) * self.precisions[:, None, :] for one in self.chain.spread)
         joined, n = self.of.nodes.joined[:, None, None], self.of.n
         if self.of.discrete_time:
             where, weight = self.steps.columns[:, :-1], -of_a * joined
