@@ -47,7 +47,7 @@ NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # How noise grows with the state, in words.
-GROWING = {"counts": "as of counts", "proportional": "proportional to the state"}
+GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
 # Attributes of a discovery that its record holds.
 SAID = ("form", "rows_used", "misfit", "noise_kind", "process_noise")
 

@@ -368,7 +368,7 @@ def small_models(problem: Problem, block: Index, others: Index, number: int, mos
     gram, correlations = columns.T @ columns + DEPENDENT * np.eye(len(block)), columns.T @ inner.target
     found: list[tuple[float, Support]] = []
     subsets, gain = np.empty((1, 0), dtype=np.intp), np.zeros(1)
-    few = max(number, NARROWEST, MOST_LONGER // len(block))
+    few = max(number, NARROWEST, MOST_LONGER // max(len(block), 1))
     for size in range(1, min(LARGEST_SUBSET, len(block)) + 1):
         kept = most if comb(len(block), size + 1) <= most else few
         subsets, gain = _one_longer(gram, correlations, subsets, gain, kept)

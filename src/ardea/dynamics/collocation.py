@@ -103,7 +103,7 @@ class Nodes:
 def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discrete_time: bool = False) -> Nodes:
     """Return the nodes of some series, with every usual step cut in so many; `hidden` states have no samples at all.
 
-    The usual step is the median between samples; of a map it is the least between times, for all its steps are equal.
+    The usual step of a map is the least between times, for all its steps are equal.
     """
     rows = sum(_sampled(one).size for one in series)
     if rows < FEWEST_ROWS:
@@ -113,7 +113,7 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
     if discrete_time:
         usual = float(np.min(np.concatenate([np.diff(one.t[np.isfinite(one.t)]) for one in series])))
     else:
-        usual = float(np.median(np.concatenate([np.diff(one.t[_sampled(one)]) for one in series])))
+        usual = _usual_step([np.diff(one.t[_sampled(one)]) for one in series])
     longest = usual * (BROKEN_MAP if discrete_time else LONGEST_GAP)
     cut = [_parts(one, usual, longest, substeps, hidden) for one in series]
     parts = [part for several in cut for part in several]
@@ -125,6 +125,16 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
     middle, end = (np.concatenate([part[i] for part in parts])[:-1] for i in (3, 4))
     seen = np.isfinite(y)
     return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle, end, owners, substeps)
+
+
+def _usual_step(steps: Sequence[Array]) -> float:
+    """Return the median step, or that of the longer ones where most rows are in bursts too short to say anything."""
+    every = np.concatenate(steps)
+    usual, longer = float(np.median(every)), every
+    while longer.size and (every.size + len(steps)) < FEWEST_ROWS * (longer.size + len(steps)):
+        usual = float(np.median(longer))
+        longer = every[every > LONGEST_GAP * usual]
+    return usual
 
 
 def _sampled(one: Series) -> Index:

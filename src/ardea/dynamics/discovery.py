@@ -23,11 +23,11 @@ from ardea.dynamics.experiments import check_shared, set_apart
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
-from ardea.dynamics.found import SAME_TIME, FoundStates, found_states
+from ardea.dynamics.found import FoundStates, found_states
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.laws import Reader, check_affordable, libraries_of, refuted_laws, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials
-from ardea.dynamics.models import BEATEN, FieldModel, Motion, StateModel, listed
+from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.points import FALSE_TERMS, LeftOpen, Wishes
 from ardea.dynamics.rows import Differentiation, Form
 from ardea.dynamics.search import (
@@ -38,15 +38,15 @@ from ardea.dynamics.search import (
     no_candidate_fits,
     regressor_supports,
 )
-from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, said_of_inputs
+from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series
 from ardea.dynamics.simulation import SimulationWarning
+from ardea.dynamics.told import LEAST_EXCITATION, doubts_about, far_from_zero, said_of_inputs, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
-from ardea.names import printable
 
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str]]
@@ -55,11 +55,6 @@ Told = tuple[list[str], list[str]]
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
-# A convention: a state that varies less than this many times its noise says nothing of its equation.
-LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
-# 1): a term more or less has its price.
-INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 # An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
 # expands something else (conventions).
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
@@ -138,8 +133,8 @@ class Discovery(Answers, BaseEstimator):
         Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. Where noise
         moves the system itself, what equations without that noise would leave. None for maps, whose samples do not
         tell their noise, and for series in weak or derivative form.
-    noise_kind_ : {"additive", "counts", "proportional"} or None
-        How the noise of the samples grows with the state, see `noise`. None: not asked.
+    noise_kind_ : {"additive", "counts", "proportional", "mixed"} or None
+        How the noise of the samples grows with the state, see `noise`; "mixed": not alike in all. None: not asked.
     process_noise_ : ndarray of shape (states,)
         Deviation of noise that moves the system itself, over a unit of time; zero where the data need none.
     states_ : list of DataFrame
@@ -364,7 +359,8 @@ class Discovery(Answers, BaseEstimator):
         far = far_from_zero(
             np.nanmean(every, axis=0), np.nanstd(every, axis=0), library.degrees(n_states), all_names, moving
         )
-        return found, model, clock, (said_of_inputs(series, all_names), far)
+        said = [*said_of_states(series, all_names), *said_of_inputs(series, all_names)]
+        return found, model, clock, (said, far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""
@@ -414,8 +410,9 @@ class Discovery(Answers, BaseEstimator):
             f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
             "stand in for a term that is not among them, such as a fraction or a sine (docs/warnings/misfit)."
             for one in equations
-            if len(one.terms) > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
-            or (curved and len(one.terms) == one.n_candidates >= FEWEST_DENSE - 1)
+            if (found_terms := len(set(one.terms).difference((self.known or {}).get(one.name, ()))))
+            > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
+            or (curved and found_terms == one.n_candidates >= FEWEST_DENSE - 1)
         ]
         unknown = [
             f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms can "
@@ -436,7 +433,12 @@ class Discovery(Answers, BaseEstimator):
         misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
         # What does not fit is no noise of a state that hardly moves.
         open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
-        open_still += [*unknown, *found.tied(equations), *found.at_rest(), *found.open_constants(equations)]
+        open_still += [
+            *unknown,
+            *found.tied(equations),
+            *found.odd_samples(equations),
+            *found.open_constants(equations),
+        ]
         return open_still, [*found.driven(equations), *misfits, *dense]
 
     def _blow_up(self) -> list[str]:
@@ -461,40 +463,3 @@ class Discovery(Answers, BaseEstimator):
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
         return self._searched_rows(equations), model, clock, told_of(runs, library.powers)
-
-
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-    doubts = []
-    for equation in equations:
-        left, chosen = equation.left.text, listed(equation.terms)
-        rivals = [
-            one
-            for one in equation.close_rivals(SIMILAR)
-            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
-        ]
-        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -BEATEN:
-            doubts.append(
-                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
-                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (docs/warnings/ambiguity)."
-            )
-        elif others:
-            doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
-                "or richer data would (docs/warnings/ambiguity)."
-            )
-    for equation, ratio in zip(equations, excitation, strict=True):
-        if ratio < LEAST_EXCITATION:
-            doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
-                "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 "
-                "for missing values? (docs/warnings/ambiguity)"
-            )
-    return doubts
-
-
-def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether each of two models has a term that the other lacks."""
-    return bool(set(some) - set(others)) and bool(set(others) - set(some))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,7 +40,8 @@ from ardea.dynamics.pursuit import (
     with_growing_noise,
     with_process,
 )
-from ardea.dynamics.series import Series
+from ardea.dynamics.series import SAME_TIME, Series
+from ardea.dynamics.told import at_rest, far_off
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, printable
@@ -49,8 +49,6 @@ from ardea.names import Left, Rival, Vocabulary, printable
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
-# A share of the usual step: times that differ by less are the same, up to rounding.
-SAME_TIME = 1e-6
 # Where smoothing leaves more than this share of a state's deviation, and it is not noise, samples are few for every
 # period. A search then starts from states between them, with steps so many times shorter and noise of this share
 # (conventions).
@@ -62,9 +60,6 @@ NOISE_OF_MAPS = 0.03
 POOR_START = 1.5
 # A convention: of states that noise moves those are named whose noise is at least this share of the largest.
 LEAST_MOVED = 0.1
-# A state is at rest from where its samples stay within so many deviations of their noise of the mean of so many last
-# ones (conventions: chance takes a thousand samples of five states no further).
-AT_REST, LAST_ROWS = 5.0, 10
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
 
@@ -88,13 +83,18 @@ class FoundStates:
 
     @property
     def noise_kind(self) -> str:
-        """How the noise of the samples grows with the state."""
-        return next(kind for kind, power in NOISE_POWERS.items() if power == self.likelihood.power)
+        """How the noise of the samples grows with the state; "mixed" where states differ in that."""
+        return next((kind for kind, power in NOISE_POWERS.items() if np.all(self.likelihood.power == power)), "mixed")
 
     @property
     def largest_misfit(self) -> list[float]:
-        """What chance makes of the misfit of every state once in a thousand times: few rows tell little of noise."""
-        degrees = [noise_degrees(count) for count in self.likelihood.nodes.counts[: len(self.misfit)]]
+        """What chance makes of the misfit of every state once in a thousand times: few rows tell little of noise.
+
+        Where it grows with the state, a few rows have most of it, as many as (Σσ²)²/Σσ⁴.
+        """
+        variance = np.where(self.likelihood.nodes.seen, self.likelihood.sizes(self.fit.point.states) ** 2, 0.0)
+        counts = variance.sum(axis=0) ** 2 / np.maximum(np.sum(variance**2, axis=0), TINY)
+        degrees = [noise_degrees(max(float(count), 1.0)) for count in counts[: len(self.misfit)]]
         return [float(np.sqrt(one / special.chdtri(one, 1 - BY_CHANCE))) for one in degrees]
 
     @property
@@ -308,27 +308,15 @@ class FoundStates:
             "is noisy, or a term or a state is missing (docs/warnings/misfit)."
         ]
 
-    def at_rest(self) -> list[str]:
-        """Return what is to be warned of where most rows say where the system comes to rest, and few how it moves."""
-        nodes, rest, measured = self.likelihood.nodes, 0, len(self.sample_noise)
-        for rows in nodes.stretches:
-            y = np.where(nodes.seen[rows], nodes.y[rows], np.nan)[np.any(nodes.seen[rows], axis=1), :measured]
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # a state without a sample in the last rows
-                end = np.nanmean(y[-LAST_ROWS:], axis=0)
-            # Where samples are few for every period, differences show the motion.
-            noise = np.minimum(self.sample_noise, self.noise[:measured])
-            away = np.abs(y - end) > AT_REST * noise
-            rest += int(np.sum(np.cumsum(np.any(away, axis=1)[::-1]) == 0))
-        moving, number = self.n_rows - rest, self._per_series(self.likelihood.inside.n_open)
-        if self.likelihood.discrete_time or rest < self.n_rows / 2 or not 0 < moving < number:
-            return []
-        return [
-            f"The states come to rest: in {rest} of {self.n_rows} rows all of them stay, within their noise, where "
-            f"they end. The other {moving} rows are few for {number} candidates for each equation: others "
-            "may explain them as well. Add series from other starts, or take a smaller library "
-            "(docs/warnings/ambiguity)."
-        ]
+    def odd_samples(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of the samples: rows at rest, and single ones far from the states."""
+        nodes, measured = self.likelihood.nodes, len(self.sample_noise)
+        # Where samples are few for every period, differences show the motion.
+        noise = np.minimum(self.sample_noise, self.noise[:measured])
+        number = self._per_series(self.likelihood.inside.n_open)
+        rest = [] if self.likelihood.discrete_time else at_rest(nodes, noise, number)
+        names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
+        return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], names)
 
     def open_constants(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of constants inside terms."""
@@ -392,7 +380,7 @@ def pursued(
     if any(term.letters for term in library.listed(data.shape[1])):
         library = unfolded(library, data, range(hidden, nodes.n_states))
 
-    def on(substeps: int, power: float) -> Likelihood:
+    def on(substeps: int, power: Array | float) -> Likelihood:
         nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
         fixed = _rates(nodes, hidden)
         return Likelihood(nodes, library, wishes.discrete_time, fixed, power, wishes.noise_std, wishes.knowledge)
@@ -415,7 +403,7 @@ def pursued(
 
 
 def _pursued(
-    pursuit: Pursuit, start: Point, on: Callable[[int, float], Likelihood], wishes: Wishes
+    pursuit: Pursuit, start: Point, on: Callable[[int, Array | float], Likelihood], wishes: Wishes
 ) -> tuple[Pursuit, Array]:
     """Return a search from a start at its end, and the noise at which the equations hold exactly."""
     if wishes.left_open is None:

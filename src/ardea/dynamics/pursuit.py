@@ -360,7 +360,7 @@ def _step_error(of: Likelihood, point: Point) -> Array:
     return np.sqrt(np.mean(of.steps(point).truncation()[of.nodes.joined] ** 2, axis=0))
 
 
-def refined(pursuit: Pursuit, on: Callable[[int, float], Likelihood]) -> Pursuit:
+def refined(pursuit: Pursuit, on: Callable[[int, Array | float], Likelihood]) -> Pursuit:
     """Return the search with q next to nothing, on steps so short that their error does not matter."""
     fit, of, substeps = pursuit.best, pursuit.of, pursuit.of.nodes.substeps
     last = of.ladder(fit.point.states, fit.point.noise)[-1]
@@ -390,9 +390,15 @@ def refined(pursuit: Pursuit, on: Callable[[int, float], Likelihood]) -> Pursuit
 def with_growing_noise(pursuit: Pursuit) -> Pursuit:
     """Return the search with noise that grows with the states, where the likelihood is clearly for it."""
     fit, of = pursuit.best, pursuit.of
-    tried = [] if of.noiseless(fit.point) else [of.with_power(power) for power in NOISE_POWERS.values() if power]
-    worth = of.misfit_of(fit.point.states) + WORTH_A_FIT
-    first = [_again(pursuit, new, [fit]) for new in tried if new.misfit_of(fit.point.states) < worth]
+    powers: list[Array | float] = list(NOISE_POWERS.values())
+    misfits = np.array([of.with_power(power).misfit_of(fit.point.states) for power in powers])
+    # Every state with the noise that is the likeliest for it, where that is clearly more than one kind for all.
+    if np.min(misfits.sum(axis=1)) - np.sum(misfits.min(axis=0)) > CLEAR_GAIN and not of.noiseless(fit.point):
+        powers.append(np.array(powers)[misfits.argmin(axis=0)])
+        misfits = np.vstack([misfits, misfits.min(axis=0)])
+    tried = [] if of.noiseless(fit.point) else [of.with_power(power) for power in powers if np.any(power)]
+    worth = misfits[0].sum() + WORTH_A_FIT
+    first = [_again(pursuit, new, [fit]) for new, own in zip(tried, misfits[1:], strict=False) if own.sum() < worth]
     if not any(one.best.deviance < fit.deviance - CLEAR_GAIN for one in first):
         return pursuit
     # Which of them is right may depend on terms that only it shows: each is searched.

@@ -23,9 +23,8 @@ GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
 # Differences of these orders are tried for the level of the noise (a convention): the first annihilate straight lines,
 # the last take eleven samples.
 NOISE_ORDERS = range(2, 11)
-# A state this many deviations from zero is told of (a convention; measured on two coupled bodies with a constant added:
-# at 7 to 9 none of six models is wrong, at 14 to 18 one, at 28 to 37 five).
-FAR_FROM_ZERO = 10.0
+# A share of the usual step: times that differ by less are the same, up to rounding (a convention).
+SAME_TIME = 1e-6
 # An input switches that in at least this share of the steps stays what it was (a convention).
 HELD = 0.5
 # Units of time in which dates are counted, and how a rate is read in them.
@@ -195,7 +194,34 @@ def _checked(x: Array, t: Any, x_dot: Any, u: Any, where: str) -> Series:
             raise ValueError(f"{name}{where} has {counted(len(other), 'row')}, x has {m}.")
     if slopes is not None and slopes.shape != x.shape:
         raise ValueError(f"x_dot{where} has shape {slopes.shape}, x has {x.shape}.")
-    return Series(times, x, inputs, slopes)
+    joined = _joined(Series(times, x, inputs, slopes))
+    _check_ascending(joined.t, where)
+    return joined
+
+
+def _joined(series: Series) -> Series:
+    """Return rows of one time as one row, as tables of several clocks have them, where no state has two samples then.
+
+    Times that differ by rounding alone are one time.
+    """
+    t = series.t
+    span = np.nanmax(t) - np.nanmin(t) if np.any(np.isfinite(t)) else 0.0
+    group = np.concatenate([[0], np.cumsum(~(np.abs(np.diff(t)) <= SAME_TIME * span / len(t)))])
+    if group[-1] == len(t) - 1:
+        return series
+    first = np.searchsorted(group, np.arange(group[-1] + 1))
+    finite = np.isfinite(series.x)
+    if np.any(np.add.reduceat(finite, first) > 1):
+        return series
+
+    def one_each(values: Array) -> Array:
+        out = values[first].copy()
+        for row, place in enumerate(group):
+            out[place] = np.where(np.isfinite(out[place]), out[place], values[row])
+        return out
+
+    slopes = None if series.x_dot is None else one_each(series.x_dot)
+    return Series(t[first], one_each(series.x), one_each(series.inputs), slopes)
 
 
 def _checked_times(t: Any, m: int, where: str) -> Array:
@@ -212,8 +238,14 @@ def _checked_times(t: Any, m: int, where: str) -> Array:
     times = given.ravel()
     if times.size != m:
         raise ValueError(f"t{where} has {counted(times.size, 'entry', 'entries')}, x has {counted(m, 'row')}.")
+    return times
+
+
+def _check_ascending(times: Array, where: str) -> None:
+    """Refuse times that do not ascend."""
     known = np.flatnonzero(np.isfinite(times))
-    late = np.flatnonzero(np.diff(times[known]) <= 0)
+    span = np.ptp(times[known]) if known.size else 0.0
+    late = np.flatnonzero(np.diff(times[known]) <= SAME_TIME * span / len(times))
     if late.size:
         before, row = known[late[0]], known[late[0] + 1]
         raise ValueError(
@@ -222,7 +254,6 @@ def _checked_times(t: Any, m: int, where: str) -> Array:
             "several runs? Then give them as a list (--series on the command line). Else sort the rows and drop "
             "repeated times."
         )
-    return times
 
 
 def _names(
@@ -238,38 +269,6 @@ def _names(
         with_inputs = f" ({n_states + n_inputs} with the inputs)" if n_inputs else ""
         raise ValueError(f"feature_names must be {n_states} different names{with_inputs}, got {names}.")
     return names
-
-
-def far_from_zero(
-    middle: Array, spread: Array, degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
-) -> list[str]:
-    """Return what is to be said where models tie: the states so far from zero that their powers look alike.
-
-    Given are the mean and the standard deviation of every state.
-    """
-    return [
-        f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract a "
-        f"reference value, such as {at:.3g}, from {name}, so that terms are told apart (docs/warnings/ambiguity)."
-        for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
-        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at)
-    ]
-
-
-def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of: inputs with gaps, and inputs that never change."""
-    names, rows = names[series[0].x.shape[1] :], sum(len(one.x) for one in series)
-    inputs = np.vstack([one.inputs for one in series])
-    gaps = [
-        f"The input {name} is missing in {count} of {rows} rows, and was interpolated there: where it may have moved "
-        "meanwhile, leave these rows out and give the parts as a list of series (docs/warnings/ambiguity)."
-        for name, count in zip(names, np.isnan(inputs).sum(axis=0), strict=True)
-        if count
-    ]
-    return gaps + [
-        f"The input {name} never changes: what it does cannot be told from a constant (docs/warnings/ambiguity)."
-        for name, column in zip(names, inputs.T, strict=True)
-        if np.nanmin(column, initial=np.inf) == np.nanmax(column, initial=-np.inf)
-    ]
 
 
 # Noise

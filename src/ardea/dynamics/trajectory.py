@@ -69,7 +69,7 @@ class Likelihood:
         library: Library,
         discrete_time: bool = False,
         fixed: Array | None = None,
-        power: float = 0.0,
+        power: Array | float = 0.0,  # of every state, or of all
         told: Array | None = None,
         knowledge: Knowledge | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class Likelihood:
         length = np.ones_like(nodes.steps) if discrete_time else nodes.steps / nodes.usual_step
         self._shares = np.where(nodes.joined, 1 / length, 0.0)  # h̄/h
 
-    def with_power(self, power: float) -> Likelihood:
+    def with_power(self, power: Array | float) -> Likelihood:
         """Return the same with noise proportional to another power of the states."""
         return Likelihood(self.nodes, self.library, self.discrete_time, self.fixed, power, self.told, self.knowledge)
 
@@ -114,12 +114,12 @@ class Likelihood:
         measured = self.nodes.counts > 0
         return bool(np.all(point.noise[measured] <= 2 * self.floor[measured]))
 
-    def misfit_of(self, states: Array) -> float:
-        """Return −2 ln p of the samples where the states are given, at the likeliest s, less the number of samples."""
+    def misfit_of(self, states: Array) -> Array:
+        """Return −2 ln p of every state's samples where the states are given, at the likeliest s, less their number."""
         seen, sizes, counts = self.nodes.seen, self.sizes(states), np.maximum(self.nodes.counts, 1.0)
         errors = np.where(seen, (states - self.nodes.y) / sizes, 0.0)
         s = np.maximum(np.sqrt(np.sum(errors**2, axis=0) / counts), self.floor)
-        return float(2 * np.sum(np.log(np.where(seen, s * sizes, 1.0))))
+        return np.asarray(2 * np.sum(np.log(np.where(seen, s * sizes, 1.0)), axis=0))
 
     def linearised(self, point: Point, support: Support) -> Linearised:
         """Return the likelihood linearised at a point, with the weights of its own states."""

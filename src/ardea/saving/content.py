@@ -109,7 +109,7 @@ class Motion:
     time_origin_: str | None
     form_: Literal["trajectory", "weak", "derivative"]
     rows_used_: int | None
-    noise_kind_: Literal["additive", "counts", "proportional"] | None
+    noise_kind_: Literal["additive", "counts", "proportional", "mixed"] | None
     misfit_: Array | None
     process_noise_: Array | None
     warnings_: list[str]

@@ -1,0 +1,109 @@
+"""What is said of samples: values that are no readings, rounding, switches, rows far off; times of one moment."""
+
+import numpy as np
+import pytest
+
+from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials
+from ardea.dynamics.series import Series
+from ardea.dynamics.told import said_of_inputs, said_of_states
+
+RNG = np.random.default_rng
+
+
+def told(column, name="x"):
+    return said_of_states([Series(np.arange(float(len(column))), np.array(column, float)[:, None], NONE)], [name])
+
+
+NONE = np.empty((0, 0))
+SMOOTH = np.cos(np.linspace(0, 9, 60))
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (np.where(np.arange(60) % 7 == 3, -999, SMOOTH), "x is -999 in 9 rows"),
+        (np.where(np.arange(60) == 30, 1e6, SMOOTH), "x is 1e+06 in 1 row"),
+        (np.arange(60) // 10 % 2, "only the values 0 and 1"),
+        (np.round(20 * np.exp(-np.arange(60) / 40)), "rounded to 1"),
+    ],
+)
+def test_what_is_no_reading_is_told(column, words):
+    (said,) = told(column)
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        SMOOTH,
+        10.0 ** np.arange(12),  # its last value is far from the rest, as it must be
+        np.round(SMOOTH, 1),  # coarse, but it moves from row to row
+        np.full(60, 3.0),
+    ],
+)
+def test_plain_readings_are_not_talked_of(column):
+    assert told(column) == []
+
+
+def test_inputs_that_switch_unseen_or_never_change():
+    t = np.concatenate([np.arange(20.0), np.arange(40.0, 60.0)])
+    series = Series(t, np.cos(t)[:, None], np.column_stack([t > 30, np.ones(40)]).astype(float))
+    switched, constant = said_of_inputs([series], ["x", "on", "one"])
+    assert "on changes between t = 19 and 40" in switched
+    assert "one never changes" in constant
+    assert said_of_inputs([Series(t[:20], series.x[:20], (t[:20, None] > 10).astype(float))], ["x", "on"]) == []
+
+
+def decay(t, seed=0):
+    return 10 * np.exp(-0.15 * t) + 0.1 * RNG(seed).normal(size=t.shape)
+
+
+def test_single_samples_far_off_are_named():
+    t = np.linspace(0, 20, 100)
+    x = decay(t)
+    x[30] += 5
+    with pytest.warns(AmbiguityWarning, match=r"x0 lies many times its usual noise off its curve at t = 6.06061 \("):
+        Discovery(Polynomials(2)).fit(x, t)
+
+
+def test_bursts_of_readings_are_one_series():
+    """Three readings within seconds, every hour: as exact as readings at any other times, and none is lost."""
+    t = (np.arange(48.0)[:, None] + np.array([0, 10, 20]) / 3600).ravel()
+    model = Discovery(Polynomials(2)).fit(decay(t), t)
+    assert model.equations_[0].terms == ("x0",)
+    assert abs(model.equations_[0].coefficients[0] + 0.15) < 4 * model.equations_[0].std[0]
+    assert model.rows_used_ == 144
+
+
+def test_rows_of_one_time_are_joined():
+    """Two clocks in one table: rows that differ by rounding alone, or not at all, are one row."""
+    t, rng = np.arange(0, 15, 0.3), RNG(1)
+    x = np.column_stack([np.cos(t), -np.sin(t)]) * np.exp(-0.05 * t)[:, None] + 0.02 * rng.normal(size=(50, 2))
+    whole = Discovery(Polynomials(1)).fit(x, t)
+    for later in (t, np.nextafter(t, 99)):
+        apart = np.full((100, 2), np.nan)
+        apart[::2, 0], apart[1::2, 1] = x.T
+        joined = Discovery(Polynomials(1)).fit(apart, np.column_stack([t, later]).ravel())
+        np.testing.assert_array_equal(joined.coefficients(), whole.coefficients())
+    with pytest.raises(ValueError, match="ascend strictly"):
+        Discovery().fit(np.repeat(x, 2, axis=0), np.repeat(t, 2))
+
+
+def test_states_may_differ_in_the_kind_of_their_noise():
+    t, rng = np.linspace(0, 12, 120), RNG(3)
+    parent = 100 * np.exp(-0.8 * t)
+    daughter = 160 * (np.exp(-0.3 * t) - np.exp(-0.8 * t))
+    x = np.column_stack([parent * (1 + 0.1 * rng.normal(size=120)), daughter + rng.normal(size=120)])
+    model = Discovery(Polynomials(2)).fit(x, t)
+    assert model.noise_kind_ == "mixed"
+    assert [one.terms for one in model.equations_] == [("x0",), ("x0", "x1")]
+    for one, truth in zip(model.equations_, ([-0.8], [0.8, -0.3]), strict=True):
+        assert np.all(np.abs(one.coefficients - truth) < 4 * one.std)
+
+
+def test_an_equation_all_of_whose_terms_are_known_is_fitted():
+    t = np.linspace(0, 5, 60)
+    x = np.exp(-t) + 0.01 * RNG(0).normal(size=60)
+    every = dict.fromkeys(("1", "T", "T^2", "T^3"))
+    model = Discovery(known={"T": every}).fit(x, t, feature_names=["T"])
+    assert model.equations_[0].terms == tuple(every)
