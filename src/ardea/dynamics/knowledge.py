@@ -43,6 +43,8 @@ from ardea.methods.task import wide_supports
 NOTHING = 1e-9
 # A bound on work: subsets of tied terms among which those are looked for that have one free parameter.
 MOST_SUBSETS = 20_000
+# The expected number of false terms, where it is not told.
+FALSE_TERMS = 0.02
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,19 @@ class Knowledge:
     def candidates(self) -> Support:
         """All candidates."""
         return tuple(np.flatnonzero(self.allowed).tolist())
+
+    def check_affordable(self, form: str, most: int) -> None:
+        """Refuse what a form cannot use, or what is about too many candidates."""
+        if form != "trajectory":
+            raise ValueError(
+                "known, constraints, shared and a library for every state act in trajectory form: leave form, "
+                "regressor and x_dot out."
+            )
+        if len(self.candidates) > most:
+            raise ValueError(
+                f"known, constraints, shared and a library for every state are for up to {most} candidates in all "
+                f"equations together, there are {len(self.candidates)}: give smaller libraries, library={{state: …}}."
+            )
 
     @cached_property
     def groups(self) -> Index:
@@ -313,6 +328,29 @@ class Knowledge:
         if (of := self.of_series) is not None:
             return of.base.without(text).over(of.number, [one for one in of.common if one[1] != text])
         return Knowledge(self.n, self.d, self.allowed, tuple(law for law in self.laws if law.text != text), self.asked)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOpen:
+    """What an earlier search leaves open where candidates are many: some of them, and the model that it prefers."""
+
+    candidates: Support
+    support: Support
+    coefficients: Array  # (n, d)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How equations are searched, as far as users decide."""
+
+    discrete_time: bool = False
+    order: int = 1
+    false_terms: float = FALSE_TERMS
+    noise: str = "auto"
+    noise_std: Array | None = None
+    shown: bool = False
+    left_open: LeftOpen | None = None
+    knowledge: Knowledge | None = None
 
 
 @dataclass(frozen=True, eq=False)
