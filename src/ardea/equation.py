@@ -281,12 +281,6 @@ class Equation:
             out[letter] = Constant(term, mean, std, (ends[i][0], ends[i][1]))
         return out
 
-    def spread_constants(self, fill: float = 0.0) -> Array:
-        """Return the constants as an array over all that the candidates have."""
-        out = np.full(len(self.vocabulary.constants), fill)
-        out[list(self.letters)] = self.parameters.mean[len(self.support) :]
-        return out
-
     @cached_property
     def _words(self) -> Vocabulary:
         """The vocabulary with the letters and values of the constants found."""

@@ -23,12 +23,11 @@ from ardea.dynamics import (
     Rational,
     Saturation,
 )
-from ardea.dynamics.collocation import nodes_of, smoothed
+from ardea.dynamics.collocation import Point, nodes_of, smoothed
+from ardea.dynamics.differences import NumericalPartial
 from ardea.dynamics.formulas import WithConstants
 from ardea.dynamics.inside import unfolded
-from ardea.dynamics.points import Point
 from ardea.dynamics.series import Series
-from ardea.dynamics.slopes import NumericalPartial
 from ardea.dynamics.trajectory import Likelihood
 
 FAMILIES = [Saturation(powers=(1, 2, 3)), Rational(), Decay(), Oscillation(), Power()]

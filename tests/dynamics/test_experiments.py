@@ -1,6 +1,7 @@
 """Several experiments: the same terms, chosen together, with coefficients of their own; and blocks of columns."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,9 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 
 import ardea
-from ardea.core.blocks import Blocks
 from ardea.core.problem import DenseColumns, Problem
+from ardea.core.subsets import backward_path, moves, neighbours, select, small_models
 from ardea.core.subsets import model as subset
-from ardea.core.subsets import neighbours, small_models
 from ardea.dynamics import Discovery, KnowledgeWarning, Polynomials
 from ardea.dynamics.pursuit import price_of
 
@@ -41,39 +41,62 @@ def varying():
 # Blocks
 
 
+NONE = np.empty(0, dtype=np.intp)
+
+
 def blocks(seed, widths, m=60):
+    """A problem whose columns come in blocks, each of price 3, and the columns of every block."""
     rng = RNG(seed)
-    n = sum(widths)
-    A, y = rng.normal(size=(m, n)), rng.normal(size=m)
-    problem = Problem(DenseColumns(A), y, 0.5, float(m), price=3.0)
-    members = tuple(tuple(part.tolist()) for part in np.split(np.arange(n), np.cumsum(widths)[:-1]))
-    return Blocks(problem, members, np.full(len(widths), 3.0)), A, y
+    A, y, first = rng.normal(size=(m, sum(widths))), rng.normal(size=m), np.cumsum(widths) - widths
+    problem = Problem(DenseColumns(A), y, 0.5, float(m), price=np.repeat(3.0 / np.array(widths), widths))
+    members = [tuple(range(start, start + width)) for start, width in zip(first, widths, strict=True)]
+    return replace(problem, owners=np.repeat(first, widths)), members
 
 
 def test_blocks_of_one_column_are_columns():
-    of, *_ = blocks(0, [1] * 8)
-    mine = of.model([1, 4])
-    assert mine == subset(of.problem, [1, 4])
-    expected = {one.support: one.criterion for one in neighbours(of.problem, subset(of.problem, [1, 4]))}
-    found = {one.support: one.criterion for one in of.neighbours(mine)}
-    assert found == pytest.approx(expected)
-    small = small_models(of.problem, np.arange(8), np.empty(0, dtype=np.intp), 1)
-    assert of.small(range(8), [], 1)[0] == small[0]
+    of, _ = blocks(0, [1] * 8)
+    columns = replace(of, owners=None, price=3.0)
+    mine = subset(of, [1, 4])
+    assert mine == subset(columns, [1, 4])
+    expected = {one.support: one.criterion for one in neighbours(columns, mine)}
+    assert {one.support: one.criterion for one in neighbours(of, mine)} == pytest.approx(expected)
+    assert small_models(of, np.arange(8), NONE, 1) == small_models(columns, np.arange(8), NONE, 1)
+    path = [(one.support, pytest.approx(one.rss)) for one in backward_path(columns, range(8))]
+    assert [(one.support, one.rss) for one in backward_path(of, range(8))] == path
 
 
 def test_blocks_of_any_size_against_least_squares():
-    of, A, y = blocks(1, [1, 3, 2, 3, 1])
+    of, members = blocks(1, [1, 3, 2, 3, 1])
+    A, y = of.columns.matrix, of.target
     for chosen in [(), (0,), (1, 3), (0, 2, 4)]:
-        columns = of.columns(chosen)
+        columns = [j for b in chosen for j in members[b]]
         left = y - A[:, columns] @ np.linalg.lstsq(A[:, columns], y, rcond=None)[0] if chosen else y
-        assert of.model(chosen).rss == pytest.approx(left @ left + 0.5)
-    every = [of.model(pair) for pair in ((a, b) for a in range(5) for b in range(a + 1, 5))]
-    singles = [of.model([b]) for b in range(5)]
-    best = min([*every, *singles], key=lambda one: one.criterion)
-    pairs = [one for one in of.small(range(5), [], 5) if len(one.support) <= 2]
-    assert min(pairs, key=lambda one: one.criterion) == best
-    found = of.selected([])
+        one = subset(of, columns)
+        assert one.rss == pytest.approx(left @ left + 0.5)
+        assert one.criterion == pytest.approx(60 * np.log(one.rss / 60) + 3 * len(chosen))
+    every = [subset(of, [*members[a], *(members[b] if b > a else ())]) for a in range(5) for b in range(a, 5)]
+    best = min(every, key=lambda one: one.criterion)
+    assert min(small_models(of, np.arange(10), NONE, 5), key=lambda one: one.criterion).criterion <= best.criterion
+    assert best in small_models(of, np.arange(10), NONE, 25)
+    found = select(of, [])
     assert found[0].criterion <= best.criterion
+
+
+def test_moves_of_blocks_are_differences_of_least_squares():
+    of, members = blocks(2, [2, 1, 3, 2])
+    support = (*members[0], *members[1])
+    change, rss = moves(of, support), subset(of, support).rss
+    for b in (2, 3):
+        assert change.additions[members[b][0]] == pytest.approx(subset(of, [*support, *members[b]]).rss - rss)
+        for place, rest in ((0, members[1]), (2, members[0])):
+            exchanged = subset(of, [*rest, *members[b]]).rss - rss
+            assert change.exchanges[place, members[b][0]] == pytest.approx(exchanged)
+    assert change.removals[[0, 2]] == pytest.approx([subset(of, members[b]).rss - rss for b in (1, 0)])
+    assert not np.isfinite(change.additions[[0, 1, 2, 4, 5, 7]]).any()  # of blocks that are there, and of their rest
+    path = backward_path(of, range(8))
+    assert [one.rss for one in path] == pytest.approx([subset(of, one.support).rss for one in path])
+    first = [subset(of, [j for own in members if own != out for j in own]).rss for out in members]
+    assert path[1].rss == pytest.approx(min(first))
 
 
 @pytest.mark.parametrize("together", [1, 2, 5])

@@ -14,21 +14,26 @@ from ardea.paper import claims, regressions, runner
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.claims import mode
 from ardea.paper.experiment import duration
-from ardea.paper.findings import (
+from ardea.paper.page import agreement, judgement, page_text, read_outputs, stored, write_page
+from ardea.paper.regressions import METHODS, METRICS
+from ardea.paper.runner import run
+from ardea.paper.tables import (
     CORRECTED_ONLY,
     FAILS,
     HOLDS,
     NOT_RUN,
     PUBLISHED_ONLY,
     Finding,
+    Paired,
+    ablation_table,
     at_most,
+    comparison,
+    markdown,
+    number,
     steadiness,
     verdict,
+    with_error,
 )
-from ardea.paper.page import agreement, judgement, page_text, read_outputs, stored, write_page
-from ardea.paper.regressions import METHODS, METRICS
-from ardea.paper.runner import run
-from ardea.paper.tables import Paired, ablation_table, comparison, markdown, number, with_error
 
 CLAIMS = list(stored("claims.csv").itertuples())
 THEORY = [claim for claim in CLAIMS if not claim.section.startswith(("6", "7"))]

@@ -9,6 +9,9 @@ orthogonal to all but column i, every move by one term costs one product with th
     add j:            RSS − (rᵀa_j)²/‖a_j − QQᵀa_j‖²
     drop i:           RSS + (u_iᵀy)²
     exchange i for j: RSS + (u_iᵀy)² − (rᵀa_j + (u_iᵀy)(u_iᵀa_j))²/(‖a_j − QQᵀa_j‖² + (u_iᵀa_j)²)
+
+Columns that come and go together (`Problem.owners`) are a block b, and a column that goes alone is a block of one. With
+what others explain taken out, Gram matrix G and correlations c, a block lowers RSS by c_bᵀ G_bb⁻¹ c_b.
 """
 
 from __future__ import annotations
@@ -124,11 +127,14 @@ def misfit(rss: Any, n_rows: Any, floor: Any = 0.0) -> Any:
     return n_rows * np.log((np.maximum(rss, 0.0) + np.maximum(floor, TINY)) / n_rows)
 
 
-def criterion(problem: Problem, rss: Any, k: Any, name: Criterion = "ebic2") -> Any:
-    """Return the criterion of residual sums of squares and numbers of terms."""
-    floor = max(problem.floor, ROUNDING * problem.total)
-    cost = penalty(name, problem.n_rows, problem.n_columns, k) if problem.price is None else problem.price * k
-    return misfit(rss, problem.n_rows, floor) + cost
+def criterion(problem: Problem, rss: float, support: Support) -> float:
+    """Return the criterion of a support with this residual sum of squares."""
+    price, k = problem.price, len(support)
+    if price is None:
+        cost = penalty("ebic2", problem.n_rows, problem.n_columns, k)
+    else:
+        cost = price[list(support)].sum() if isinstance(price, np.ndarray) else price * k
+    return float(misfit(rss, problem.n_rows, max(problem.floor, ROUNDING * problem.total)) + cost)
 
 
 def largest(problem: Problem) -> int:
@@ -145,16 +151,35 @@ def together(problem: Problem, support: Iterable[int]) -> Support:
     return tuple(sorted(chosen))
 
 
-def _leading(problem: Problem) -> Any:
-    """Return which columns go alone, or lead others."""
-    return True if problem.owners is None else problem.owners == np.arange(problem.n_columns)
+def _blocks(owners: Index) -> Index:
+    """Return the columns that have one owner, a row for each, with −1 in places where there is none."""
+    _, first, number = np.unique(owners, return_inverse=True, return_counts=True)
+    order = np.argsort(first, kind="stable")
+    out = np.full((number.size, number.max(initial=1)), -1, dtype=np.intp)
+    out[np.arange(out.shape[1]) < number[:, None]] = order
+    return out
+
+
+def _explained(gram: Array, correlations: Array) -> Array:
+    """Return c_bᵀ G_bb⁻¹ c_b of blocks of columns of norm one, by elimination; −inf where nothing is left of them."""
+    out: Array = np.empty(0)
+    for i in range(correlations.shape[-1]):
+        c, room = correlations[..., i], gram[..., i, i]
+        free = room > 2 * DEPENDENT
+        gain = np.divide(c**2, room, out=np.full(c.shape, -np.inf), where=free)
+        out = gain if i == 0 else np.where(free, np.maximum(out, 0.0) + gain, out)
+        if i + 1 < correlations.shape[-1]:
+            share = np.divide(gram[..., i], room[..., None], out=np.zeros(correlations.shape), where=free[..., None])
+            correlations = correlations - share * c[..., None]
+            gram = gram - share[..., None] * gram[..., i, None, :]
+    return out
 
 
 def model(problem: Problem, support: Iterable[int]) -> Model:
     """Return a support with its residual sum of squares and criterion."""
     chosen = together(problem, support)
     rss = _rss(problem, chosen)
-    return Model(chosen, float(criterion(problem, rss, len(chosen))), rss)
+    return Model(chosen, criterion(problem, rss, chosen), rss)
 
 
 def _rss(problem: Problem, support: Support) -> float:
@@ -188,25 +213,28 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
     residual = problem.target - q @ loads
     rss = [float(residual @ residual) + problem.rest]
     supports = [tuple(chosen.tolist())]
-    left = np.ones(chosen.size, dtype=bool)
-    owners = chosen if problem.owners is None else problem.owners[chosen]
-    leading = owners == chosen
-    while np.sum(left & leading) > 1:
-        first = int(np.where(left & leading, _removals(rows, loads), np.inf).argmin())
-        rss.append(rss[-1])
-        for i in (first, *np.flatnonzero((owners == chosen[first]) & ~leading)):
-            rss[-1] += float(_removals(rows[i : i + 1], loads)[0])
+    blocks = _blocks(chosen if problem.owners is None else problem.owners[chosen])
+    left, there = np.ones(chosen.size, dtype=bool), np.ones(len(blocks), dtype=bool)
+    for _ in range(1, len(blocks)):
+        costs = np.where(there, _removals(rows, loads, blocks), np.inf)
+        first = int(costs.argmin())
+        rss.append(rss[-1] + float(costs[first]))
+        for i in blocks[first][blocks[first] >= 0]:
             direction = rows[i] / np.sqrt(max(float(rows[i] @ rows[i]), TINY))
             rows -= np.multiply.outer(rows @ direction, direction)
             left[i] = False
-        supports.append(tuple(chosen[left].tolist()))
-    criteria = criterion(problem, np.array(rss), np.array(list(map(len, supports))))
-    return [Model(*one) for one in zip(supports, criteria.tolist(), rss, strict=True)]
+        there[first] = False
+        supports.append(together(problem, chosen[left].tolist()))
+    return [Model(one, criterion(problem, left, one), left) for one, left in zip(supports, rss, strict=True)]
 
 
-def _removals(rows: Array, loads: Array) -> Array:
-    """Return what the removal of each term adds to RSS."""
-    return np.asarray((rows @ loads) ** 2 / np.maximum(np.einsum("ij,ij->i", rows, rows), TINY))
+def _removals(rows: Array, loads: Array, blocks: Index) -> Array:
+    """Return what the removal of each block adds to RSS."""
+    sizes = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows, rows), TINY))
+    if blocks.shape[1] == 1:
+        return np.asarray((rows @ loads / sizes) ** 2)
+    own = np.vstack([rows / sizes[:, None], np.zeros(rows.shape[1])])[blocks]
+    return np.maximum(_explained(own @ own.transpose(0, 2, 1), own @ loads), 0.0)
 
 
 def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array]:
@@ -229,13 +257,15 @@ def forward_path(problem: Problem, length: int) -> Support:
         j = int(np.argmin(changes))
         if not np.isfinite(changes[j]):
             break
-        support = tuple(sorted((*support, j)))
+        support = together(problem, (*support, j))
     return support
 
 
 def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
-    """Return what every addition, removal and exchange does to RSS."""
+    """Return what every addition, removal and exchange does to RSS; those of a block are at the place of its owner."""
     chosen = np.asarray(support, dtype=np.intp)
+    if problem.owners is not None:
+        return _block_moves(problem, chosen, problem.owners)
     q, triangle = _orthonormal(problem.columns.take(chosen))
     if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
         return _independent_moves(problem, chosen, q, triangle)
@@ -246,6 +276,35 @@ def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
     removals[needed], exchanges[needed] = inner.removals, inner.exchanges
     exchanges[:, chosen] = np.inf
     return Moves(inner.additions, removals, exchanges)
+
+
+def _block_moves(problem: Problem, support: Index, owners: Index) -> Moves:
+    """Return the moves of blocks: U, a basis of what only one of them explains, stands for u in the formulas above."""
+    columns, square, k = problem.columns, problem.square_norms, support.size
+    kept, vectors = _independent(problem, support)
+    q, triangle = _orthonormal(vectors)
+    inverse = lapack.dtrtri(triangle)[0] if kept.size else triangle
+    unit = 1 / np.sqrt(np.where(square > 0, square, np.inf))[:, None]
+    loads, residual = columns.correlate(q) * unit, problem.target - q @ (q.T @ problem.target)
+    correlation = columns.correlate(residual) * unit[:, 0]
+    alone = [_orthonormal(q @ inverse[owners[kept] == j].T)[0] for j in support]
+    heights, across = [U.T @ problem.target for U in alone], [columns.correlate(U) * unit for U in alone]
+    removals = np.where(owners[support] == support, [float(height @ height) for height in heights], np.inf)
+    additions, exchanges = np.full(square.size, np.inf), np.full((k, square.size), np.inf)
+    every = _blocks(owners)
+    widths = (every >= 0).sum(axis=1)
+    for width in np.unique(widths):
+        index = every[widths == width, :width]
+        own, c = loads[index], correlation[index]
+        vectors = (columns.take(index.ravel()).T * unit[index.ravel()]).reshape(*index.shape, len(residual))
+        room = vectors @ vectors.transpose(0, 2, 1) - own @ own.transpose(0, 2, 1)
+        additions[index[:, 0]] = -_explained(room, c)
+        for i, (height, of) in enumerate(zip(heights, across, strict=True)):
+            more = of[index]
+            gain = _explained(room + more @ more.transpose(0, 2, 1), c + more @ height)
+            exchanges[i, index[:, 0]] = removals[i] - gain
+    additions[support], exchanges[:, support] = np.inf, np.inf
+    return Moves(additions, removals, exchanges)
 
 
 def _independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array) -> Moves:
@@ -291,7 +350,7 @@ def _one_away(problem: Problem, support: Support) -> list[list[Support]]:
 
     Of each kind those come first that leave the least RSS.
     """
-    change = _of_leading(problem, support, moves(problem, support))
+    change = moves(problem, support)
     best = np.argsort(change.additions, kind="stable")[: ADDITIONS if len(support) < largest(problem) else 0]
     without = [support[:i] + support[i + 1 :] for i in range(len(support))]
     others = change.exchanges.argmin(axis=1) if support else np.empty(0, dtype=np.intp)
@@ -304,22 +363,6 @@ def _one_away(problem: Problem, support: Support) -> list[list[Support]]:
         ),
     ]
     return [[near[i] for i in np.argsort(cost, kind="stable") if np.isfinite(cost[i])] for cost, near in kinds]
-
-
-def _of_leading(problem: Problem, support: Support, change: Moves) -> Moves:
-    """Return the moves without those of columns that only follow others."""
-    if problem.owners is None:
-        return change
-    leading, chosen = _leading(problem), list(support)
-    additions = np.where(leading, change.additions, np.inf)
-    removals = np.where(leading[chosen], change.removals, np.inf)
-    exchanges = np.where(leading[chosen, None] & leading, change.exchanges, np.inf)
-    for i in np.flatnonzero(np.isin(chosen, problem.owners[~leading])):
-        rest = together(problem, support[:i] + support[i + 1 :])
-        removals[i] = _rss(problem, rest) - _rss(problem, support)
-        exchanges[i] = removals[i] + np.where(leading, moves(problem, rest).additions, np.inf)
-        exchanges[i, support[i]] = np.inf
-    return Moves(additions, removals, exchanges)
 
 
 def best_move(problem: Problem, start: Model) -> Model:
@@ -352,49 +395,73 @@ def given(problem: Problem, block: Index, others: Index) -> Problem:
     columns[:, square <= DEPENDENT**2 * problem.square_norms[block]] = 0.0
     floor = max(problem.floor, ROUNDING * problem.total)
     owners = None if problem.owners is None else np.searchsorted(block, problem.owners[block])
-    return replace(problem, columns=DenseColumns(columns), target=target, floor=floor, owners=owners)
+    price = problem.price[block] if isinstance(problem.price, np.ndarray) else problem.price
+    return replace(problem, columns=DenseColumns(columns), target=target, floor=floor, price=price, owners=owners)
 
 
 def small_models(problem: Problem, block: Index, others: Index, number: int, most: int = MOST_SUBSETS) -> list[Model]:
-    """Return the best models that have few of some columns, up to five, besides others that are kept.
+    """Return the best models that have few of some columns, up to five blocks, besides others that are kept.
 
     With what the others explain taken out, Gram matrix G (of columns of norm one) and correlations c, a subset S lowers
     RSS by c_Sᵀ G_SS⁻¹ c_S, and one column j more by (c_j − G_jS G_SS⁻¹ c_S)²/(G_jj − G_jS G_SS⁻¹ G_Sj) besides. All
     subsets of a size are tried, or, where these are more than `most`, the best of the size before with one column more.
     """
     inner = given(problem, block, others)
-    norms = np.sqrt(np.where(inner.square_norms > 0, inner.square_norms, 1))
-    columns = inner.columns.take(np.arange(len(block))) / norms
-    gram, correlations = columns.T @ columns + DEPENDENT * np.eye(len(block)), columns.T @ inner.target
+    columns, blocks = _in_blocks(inner)
+    gram, correlations = columns.T @ columns + DEPENDENT * np.eye(blocks.size), columns.T @ inner.target
+    prices = np.zeros(len(blocks))
+    if isinstance(inner.price, np.ndarray):
+        prices = np.where(blocks >= 0, inner.price[blocks], 0.0).sum(axis=1)
     found: list[tuple[float, Support]] = []
     subsets, gain = np.empty((1, 0), dtype=np.intp), np.zeros(1)
     few = max(number, NARROWEST, MOST_LONGER // max(len(block), 1))
-    for size in range(1, min(LARGEST_SUBSET, len(block)) + 1):
-        kept = most if comb(len(block), size + 1) <= most else few
-        subsets, gain = _one_longer(gram, correlations, subsets, gain, kept)
-        for subset, lowered in zip(subsets[:number], gain, strict=False):
-            support = tuple(sorted((*others.tolist(), *block[subset].tolist())))
-            found.append((float(criterion(problem, inner.total - lowered, len(support))), support))
+    for size in range(1, min(LARGEST_SUBSET, len(blocks)) + 1):
+        kept = most if comb(len(blocks), size + 1) * blocks.shape[1] <= most else few
+        subsets, gain = _one_longer(gram, correlations, prices, subsets, gain, kept)
+        for subset, lowered in zip(subsets[:number], gain + prices[subsets].sum(axis=1), strict=False):
+            own = blocks[subset]
+            support = tuple(sorted((*others.tolist(), *block[own[own >= 0]].tolist())))
+            found.append((criterion(problem, inner.total - lowered, support), support))
     return [model(problem, support) for _, support in sorted(found)[:number]]
 
 
-def _one_longer(gram: Array, correlations: Array, subsets: Index, gain: Array, most: int) -> tuple[Index, Array]:
-    """Return subsets with one column more, and what they lower RSS by: the best ones, at most so many, best first."""
-    size, inside = subsets.shape[1], gram[subsets[:, :, None], subsets[:, None, :]]
-    across = gram[subsets]
+def _in_blocks(problem: Problem) -> tuple[Array, Index]:
+    """Return columns of norm one, block by block, zeros in places of a block that has less, and which they are."""
+    norms = np.sqrt(np.where(problem.square_norms > 0, problem.square_norms, 1))
+    columns, every = problem.columns.take(np.arange(problem.n_columns)) / norms, np.arange(problem.n_columns)
+    if problem.owners is None:
+        return columns, every[:, None]
+    blocks = _blocks(problem.owners)
+    return np.column_stack([columns, np.zeros(len(columns))])[:, blocks.ravel()], blocks
+
+
+def _one_longer(
+    gram: Array, correlations: Array, prices: Array, subsets: Index, gain: Array, most: int
+) -> tuple[Index, Array]:
+    """Return subsets with one block more, and what they lower RSS by, less their prices: the best, best first."""
+    (n, size), width = subsets.shape, len(gram) // len(prices)
+    places = (subsets[:, :, None] * width + np.arange(width)).reshape(n, size * width)
+    inside, across = gram[places[:, :, None], places[:, None, :]], gram[places]
     explained = np.linalg.inv(inside) @ across
-    left = correlations - np.einsum("is,isj->ij", correlations[subsets], explained)
-    room = gram.diagonal() - np.einsum("isj,isj->ij", across, explained)
-    room[np.arange(len(subsets))[:, None], subsets] = 0.0
-    free = room > 2 * DEPENDENT
-    longer = gain[:, None] + np.divide(left**2, room, out=np.full(room.shape, -np.inf), where=free)
-    # A subset is met once for each of its columns that may come last.
-    within = min(most * (size + 1), int(free.sum()))
+    left = correlations - np.einsum("is,isj->ij", correlations[places], explained)
+    shape = n, len(prices), width
+    if width == 1:
+        room = (gram.diagonal() - np.einsum("isj,isj->ij", across, explained))[:, :, None, None]
+    else:
+        across, explained = (one.reshape(n, size * width, *shape[1:]) for one in (across, explained))
+        own = gram.reshape(*shape[1:], *shape[1:])[np.arange(len(prices)), :, np.arange(len(prices))]
+        room = own - np.einsum("isbp,isbq->ibpq", across, explained)
+    room[np.arange(n)[:, None], subsets] = 0.0
+    longer = _explained(room, left.reshape(shape))
+    longer += gain[:, None]
+    longer -= prices
+    # A subset is met once for each of its blocks that may come last.
+    within = min(most * (size + 1), int(np.isfinite(longer).sum()))
     best = np.argpartition(-longer, within - 1, axis=None)[:within] if within else np.empty(0, dtype=np.intp)
     old, new = np.unravel_index(best, longer.shape)
     together = np.sort(np.column_stack([subsets[old], new]), axis=1)
-    # As numbers of base len(gram): rows of digits are compared one by one, and slowly.
-    once = np.unique(together @ len(gram) ** np.arange(size + 1)[::-1], return_index=True)[1]
+    # As numbers of base len(prices): rows of digits are compared one by one, and slowly.
+    once = np.unique(together @ len(prices) ** np.arange(size + 1)[::-1], return_index=True)[1]
     order = once[np.argsort(-longer[old, new][once])][:most]
     return together[order], longer[old, new][order]
 

@@ -26,6 +26,7 @@ from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 from scipy.signal import resample
 
 from ardea.core.problem import Array, Index
+from ardea.core.subsets import Support
 from ardea.dynamics.chain import loops
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.libraries import Library
@@ -98,6 +99,26 @@ class Nodes:
     def stretches(self) -> list[Index]:
         """The points of every stretch that steps lead through."""
         return np.split(np.arange(len(self.t)), np.flatnonzero(~self.joined) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """States and coefficients, with the noise that they were found at."""
+
+    states: Array  # (points, n)
+    coefficients: Array  # (n, d), and constants inside terms (`inside`)
+    noise: Array  # (n,): s, in units of |x|^power
+    process: Array  # (n,): q
+    tilt: Array | None = None  # (n, d): the half gradient by ξ of what the states' own spread adds to −2 ln p(y)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A support at its best point."""
+
+    support: Support  # candidates of all equations, l·d + j
+    point: Point
+    deviance: float  # −2 ln p(y), up to a constant
 
 
 def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discrete_time: bool = False) -> Nodes:

@@ -19,16 +19,14 @@ from threadpoolctl import threadpool_limits
 from ardea.core.problem import require
 from ardea.core.subsets import Propose
 from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
-from ardea.dynamics.experiments import check_shared, set_apart
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates, found_states
-from ardea.dynamics.knowledge import Knowledge
-from ardea.dynamics.laws import Reader, check_affordable, libraries_of, refuted_laws, told_knowledge
+from ardea.dynamics.knowledge import FALSE_TERMS, Knowledge, LeftOpen, Wishes
+from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import FieldModel, Motion, StateModel
-from ardea.dynamics.points import FALSE_TERMS, LeftOpen, Wishes
 from ardea.dynamics.rows import Differentiation, Form
 from ardea.dynamics.search import (
     LARGEST_MISFIT,
@@ -342,7 +340,7 @@ class Discovery(Answers, BaseEstimator):
         if told:
             reader = Reader.of(model, own)
             knowledge = told_knowledge(reader, self.known, self.constraints)
-            check_affordable(knowledge, self.form_, MOST_CANDIDATES)
+            knowledge.check_affordable(self.form_, MOST_CANDIDATES)
             if self.shared:
                 marked, terms, knowledge = set_apart(self.shared, series, library, reader, knowledge)
         found: Found

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ardea.dynamics.slopes import NumericalPartial, slope_of
+from ardea.dynamics.differences import NumericalPartial, slope_of
 from ardea.dynamics.terms import OwnFunction, State, Style, Term, Values
 from ardea.names import default_names, import_sympy, is_plain_name
 

@@ -15,7 +15,9 @@ from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import (
+    Fit,
     Nodes,
+    Point,
     band_limited,
     nodes_of,
     noise_degrees,
@@ -25,8 +27,8 @@ from ardea.dynamics.collocation import (
 )
 from ardea.dynamics.inside import unfolded
 from ardea.dynamics.joint import Joint, KnownState, state_deviations, step_bias
+from ardea.dynamics.knowledge import LeftOpen, Wishes
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.points import Fit, LeftOpen, Point, Wishes
 from ardea.dynamics.pursuit import (
     CLEAR_GAIN,
     HOPELESS,

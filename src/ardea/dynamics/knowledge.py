@@ -23,7 +23,6 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.core.blocks import Blocks
 from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import (
@@ -36,7 +35,7 @@ from ardea.core.subsets import (
     model,
     neighbours,
     select,
-    small_models,
+    together,
 )
 from ardea.methods.task import wide_supports
 
@@ -44,6 +43,8 @@ from ardea.methods.task import wide_supports
 NOTHING = 1e-9
 # A bound on work: subsets of tied terms among which those are looked for that have one free parameter.
 MOST_SUBSETS = 20_000
+# The expected number of false terms, where it is not told.
+FALSE_TERMS = 0.02
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,19 @@ class Knowledge:
         """All candidates."""
         return tuple(np.flatnonzero(self.allowed).tolist())
 
+    def check_affordable(self, form: str, most: int) -> None:
+        """Refuse what a form cannot use, or what is about too many candidates."""
+        if form != "trajectory":
+            raise ValueError(
+                "known, constraints, shared and a library for every state act in trajectory form: leave form, "
+                "regressor and x_dot out."
+            )
+        if len(self.candidates) > most:
+            raise ValueError(
+                f"known, constraints, shared and a library for every state are for up to {most} candidates in all "
+                f"equations together, there are {len(self.candidates)}: give smaller libraries, library={{state: …}}."
+            )
+
     @cached_property
     def groups(self) -> Index:
         """Of every equation, the first of those whose terms are tied to its own, directly or through others."""
@@ -264,13 +278,13 @@ class Knowledge:
         left[:, dependent] = 0.0
         floor = max(problem.floor, ROUNDING * problem.total)
         inner = replace(problem, columns=DenseColumns(left * scale), target=target - q @ (q.T @ target), floor=floor)
-        blocks = None
-        if self.of_series is not None:
-            widths = [Z.shape[1] for Z in bases]
-            numbers = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1]) if widths else []
-            prices = np.array([problem.price if width == 1 else group_price for width in widths], dtype=float)
-            blocks = Blocks(inner, tuple(tuple(one.tolist()) for one in numbers), prices)
-        return Posed(self, inner, scale, tuple(moves), [Z[:, 0] for Z in bases], source, blocks)
+        widths = np.array([Z.shape[1] for Z in bases], dtype=np.intp)
+        if np.any(widths > 1):
+            owners = np.repeat(np.cumsum(widths) - widths, widths)
+            price = np.concatenate([np.full(f, problem.price if f == 1 else group_price / f) for f in widths if f])
+            inner = replace(inner, owners=owners, price=price)
+        each = tuple(move for move, width in zip(moves, widths, strict=True) for _ in range(width))
+        return Posed(self, inner, scale, each, [way for Z in bases for way in Z.T], source)
 
     def _ways(self, candidates: Support) -> tuple[list[Support], list[Array]]:
         """Return sets of candidates that are chosen together, and the directions that are then free."""
@@ -317,47 +331,52 @@ class Knowledge:
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
-    """A regression on moves: sets of candidates that have one free parameter, a column, or in series a block of them.
+class LeftOpen:
+    """What an earlier search leaves open where candidates are many: some of them, and the model that it prefers."""
 
-    Models are of moves, by their numbers.
-    """
+    candidates: Support
+    support: Support
+    coefficients: Array  # (n, d)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How equations are searched, as far as users decide."""
+
+    discrete_time: bool = False
+    order: int = 1
+    false_terms: float = FALSE_TERMS
+    noise: str = "auto"
+    noise_std: Array | None = None
+    shown: bool = False
+    left_open: LeftOpen | None = None
+    knowledge: Knowledge | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """A regression on moves: sets of candidates that have a free parameter, a column, or in series a block of them."""
 
     knowledge: Knowledge
     problem: Problem
     unit: Array  # what one unit of each of its coefficients is worth
-    moves: tuple[Support, ...]
-    ways: list[Array] | None  # of every move how its first parameter changes its candidates; None: each is one
+    moves: tuple[Support, ...]  # of every column
+    ways: list[Array] | None  # of every column how it changes the candidates of its move; None: each is one
     source: tuple[Problem, Array, Support]  # the regression on the candidates themselves, its units, and these
-    blocks: Blocks | None = None
 
     @property
     def groups(self) -> Index:
-        """Of every move, the equations that it belongs to, as the first of those that are tied."""
+        """Of every column, the equations that it belongs to, as the first of those that are tied."""
         first = np.array([move[0] for move in self.moves], dtype=np.intp) // self.knowledge.d
         return np.asarray(self.knowledge.groups[first])
 
-    def model(self, moves: Iterable[int]) -> Model:
-        """Return some moves with their residual sum of squares and criterion."""
-        return model(self.problem, moves) if self.blocks is None else self.blocks.model(moves)
-
     def selected(self, propose: Propose, starts: Sequence[Support], wide: bool) -> list[Model]:
         """Return models from what is proposed, and from starts, best first; `wide`: terms that act only together."""
-        if self.blocks is not None:
-            return self.blocks.selected(starts)
-        together = wide_supports(self.problem) if wide else []
-        return select(self.problem, [*propose(self.problem, self.unit), *starts, *together])
-
-    def neighbours(self, mine: Model) -> list[Model]:
-        """Return the models one move away, best first."""
-        return neighbours(self.problem, mine) if self.blocks is None else self.blocks.neighbours(mine)
+        hidden = wide_supports(self.problem) if wide else []
+        return select(self.problem, [*propose(self.problem, self.unit), *starts, *hidden])
 
     def neighbours_within(self, inside: Index, others: Index, own: Index) -> list[tuple[Support, float]]:
         """Return neighbours of a model in some of its moves next to the others, and how much worse they are."""
-        if self.blocks is not None:
-            mine = self.blocks.model([*others, *own])
-            found = self.blocks.neighbours(mine, inside.tolist())
-            return [(one.support, one.criterion - mine.criterion) for one in found]
         part = given(self.problem, inside, others)
         mine = model(part, np.flatnonzero(np.isin(inside, own)))
         return [
@@ -365,19 +384,13 @@ class Posed:
             for one in neighbours(part, mine)
         ]
 
-    def small(self, inside: Index, others: Index, number: int) -> list[Model]:
-        """Return the best models that have few of some moves besides others that are kept."""
-        if self.blocks is None:
-            return small_models(self.problem, inside, others, number)
-        return self.blocks.small(inside.tolist(), others.tolist(), number)
-
     def support(self, moves: Iterable[int]) -> Support:
         """Return the candidates of some moves, and those that are always kept."""
         found = (set(self.knowledge.kept) & set(self.source[2])).union(*(self.moves[j] for j in moves))
         for candidate in self.knowledge.chosen_with:
             ways = [number for number, move in enumerate(self.moves) if candidate in move]
             if ways and candidate not in found:  # with what explains most
-                found.update(self.moves[min(ways, key=lambda one: self.model([one]).rss)])
+                found.update(self.moves[min(ways, key=lambda one: model(self.problem, [one]).rss)])
         return tuple(sorted(found))
 
     def own(self, support: Support) -> Support:
@@ -387,13 +400,14 @@ class Posed:
             return tuple(place[candidate] for candidate in support)
         inside, found = set(support), list[int]()
         basis = np.empty((0, self.knowledge.n * self.knowledge.d))
-        for number, (move, way) in enumerate(zip(self.moves, self.ways, strict=True)):
-            if inside.issuperset(move):
+        owners = range(len(self.moves)) if self.problem.owners is None else self.problem.owners
+        for number, (move, way, owner) in enumerate(zip(self.moves, self.ways, owners, strict=True)):
+            if owner == number and inside.issuperset(move):
                 row = np.zeros((1, basis.shape[1]))
                 row[0, list(move)] = way
                 if np.linalg.matrix_rank(more := np.vstack([basis, row])) > len(basis):
                     basis, found = more, [*found, number]
-        return tuple(found)
+        return together(self.problem, found)
 
     def coefficients(self, support: Support) -> Array:
         """Return the least-squares coefficients of a support as (n, d)."""

@@ -2,6 +2,10 @@
 
 ``"x: x y + y: x y = 0"`` says of the coefficients of x y in the equations of x and of y that they add up to zero,
 ``"x: x < 0"`` that one is negative, and ``"S: * + I: * + R: * = 0"`` says the same of every term, one after the other.
+
+Several experiments have the same terms, with coefficients of their own in each: inputs that are one in one series and
+zero in all others make terms of every series. With K series and d terms, term k·d + j is term j in series k. What is
+known holds in every series, and coefficients that are common to all are tied.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ from scipy import optimize, special
 
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
+from ardea.dynamics.collocation import Fit
 from ardea.dynamics.knowledge import NOTHING, Knowledge, Law
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import StateModel
-from ardea.dynamics.points import Fit
 from ardea.dynamics.pursuit import Pursuit
+from ardea.dynamics.series import Series
+from ardea.dynamics.terms import Term
 from ardea.equation import CLOSE
 from ardea.names import printable
 
@@ -161,20 +167,6 @@ def libraries_of(
             raise ValueError(f"library={{{name!r}: …}}: there is no state {name!r}.{_near(name, states)}")
     own = [library.get(name) or default for name in states]
     return reduce(add, dict.fromkeys(own)), own
-
-
-def check_affordable(knowledge: Knowledge, form: str, most: int) -> None:
-    """Refuse knowledge that a form cannot use, or that is about too many candidates."""
-    if form != "trajectory":
-        raise ValueError(
-            "known, constraints, shared and a library for every state act in trajectory form: leave form, regressor "
-            "and x_dot out."
-        )
-    if len(knowledge.candidates) > most:
-        raise ValueError(
-            f"known, constraints, shared and a library for every state are for up to {most} candidates in all "
-            f"equations together, there are {len(knowledge.candidates)}: give smaller libraries, library={{state: …}}."
-        )
 
 
 def told_knowledge(reader: Reader, known: Any, constraints: Any) -> Knowledge:
@@ -322,3 +314,53 @@ def _near(name: str, names: Sequence[str]) -> str:
     if close:
         return f" Did you mean {' or '.join(map(repr, close))}?"
     return f" There are {', '.join(map(repr, names[:10]))}{', …' if len(names) > 10 else ''}."
+
+
+@dataclass(frozen=True)
+class PerSeries(Library):
+    """The terms of a library in every series: its last variables say in which."""
+
+    of: Library
+    n_series: int
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the terms, series by series."""
+        first = n_states - self.n_series
+        return tuple(Term.monomial((first + k,)) * one for k in range(self.n_series) for one in self.of.terms(first))
+
+    def degrees(self, n_states: int) -> list[int]:
+        """Return the degrees in the states."""
+        return self.of.degrees(n_states - self.n_series) * self.n_series
+
+
+def check_shared(shared: Any) -> None:
+    """Refuse what does not say what series share."""
+    if shared == "structure":
+        return
+    lists = isinstance(shared, Mapping) and all(isinstance(one, list | tuple) for one in shared.values())
+    if not lists:
+        raise ValueError(
+            f"shared={shared!r} is not known: give 'structure' for the same terms with coefficients of their own, or "
+            "{state: [terms]} for those whose coefficients are common."
+        )
+
+
+def set_apart(
+    shared: Any, series: Sequence[Series], library: Library, reader: Reader, knowledge: Knowledge | None
+) -> tuple[list[Series], Library, Knowledge]:
+    """Return series, library and knowledge with coefficients of its own for every series."""
+    number = len(series)
+    if number < 2:
+        raise ValueError("shared=… is for several trajectories: give x and t as lists.")
+    told = shared if isinstance(shared, Mapping) else {}
+    common = [
+        (reader.candidate(state, term, f"shared={{{state!r}: [{term!r}]}}"), f"shared={{{state!r}: [{term!r}]}}")
+        for state, terms in told.items()
+        for term in terms
+    ]
+    base = Knowledge.nothing(*reader.size) if knowledge is None else knowledge
+    marks = np.eye(number)
+    marked = [
+        replace(one, inputs=np.hstack([one.inputs, np.tile(marks[k], (len(one.t), 1))])) for k, one in enumerate(series)
+    ]
+    return marked, PerSeries(library, number), base.over(number, common)

@@ -19,10 +19,10 @@ import numpy as np
 from scipy import special
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Model, Propose, Support, model, small_models
+from ardea.core.subsets import Model, Propose, Support, model, neighbours, small_models
+from ardea.dynamics.collocation import Fit, Point
 from ardea.dynamics.joint import step_bias
 from ardea.dynamics.knowledge import Posed
-from ardea.dynamics.points import Fit, Point
 from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
@@ -159,7 +159,7 @@ class Pursuit:
             if posed is None:
                 return []
             best = posed.selected(self.propose, (), wide=True)[:1]
-            small = posed.small(np.arange(len(posed.moves)), np.empty(0, dtype=np.intp), 1)
+            small = small_models(posed.problem, np.arange(len(posed.moves)), np.empty(0, dtype=np.intp), 1)
             found, values = self._led(posed, min([*best, *small], key=lambda one: one.criterion), linear)
             support, coefficients = tuple(sorted({*support, *found})), coefficients + values
         return [(support, coefficients, 0.0)]
@@ -301,9 +301,9 @@ class Pursuit:
             return []
         own = posed.own(linear.support)
         models = posed.selected(self.propose, [own], wide=not own or wide)[:3]
-        mine = posed.model(own)
+        mine = model(posed.problem, own)
         small = self._small(posed, own) if wide else []
-        near = [*posed.neighbours(mine), *(one for few in small for one in few[:SMALL_MODELS])] if wide else []
+        near = [*neighbours(posed.problem, mine), *(one for few in small for one in few[:SMALL_MODELS])] if wide else []
         near = [one for one in near if one.criterion < mine.criterion + MARGIN and one.support != own]
         near.sort(key=lambda one: one.criterion)
         tied = [one for few in small for one in few if one.criterion < mine.criterion + SLIGHT_GAIN]
@@ -322,7 +322,7 @@ class Pursuit:
         equations, found = posed.groups, []
         for equation in np.unique(equations):
             others = np.array([j for j in own if equations[j] != equation], dtype=np.intp)
-            found.append(posed.small(np.flatnonzero(equations == equation), others, MOST_TIED))
+            found.append(small_models(posed.problem, np.flatnonzero(equations == equation), others, MOST_TIED))
         return found
 
     def near(self, linear: Linearised) -> list[tuple[Support, float]]:

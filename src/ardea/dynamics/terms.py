@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Index
-from ardea.dynamics.slopes import slope_of
+from ardea.dynamics.differences import slope_of
 from ardea.names import default_names, import_sympy, is_plain_name, latex_name
 
 # Values may be complex, so that a complex step through a library gives a derivative to all digits.

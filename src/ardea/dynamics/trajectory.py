@@ -26,10 +26,9 @@ import numpy as np
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import Chain, Factor, rooted, triangle
-from ardea.dynamics.collocation import Border, Nodes, RightSide, Steps
+from ardea.dynamics.collocation import Border, Fit, Nodes, Point, RightSide, Steps
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.points import Fit, Point
 
 # The first level of q, as a share of the states' own steps, the factor between levels, and the last, as a share of
 # s/N: what N steps then add up to does not matter.

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ardea import rates
-from ardea.paper.findings import Check, Finding, at_most
 from ardea.paper.regressions import METHODS
-from ardea.paper.tables import Paired, by_trial, exact, growth, method_means, relative_costs
+from ardea.paper.tables import Check, Finding, Paired, at_most, by_trial, exact, growth, method_means, relative_costs
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -18,8 +18,8 @@ import numpy as np
 from ardea.paper import claims, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CORRECTIONS, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.findings import Finding, steadiness, verdict
 from ardea.paper.regressions import METHODS, METRICS
+from ardea.paper.tables import Finding, steadiness, verdict
 from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:
