@@ -11,9 +11,9 @@ from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
 from ardea.dynamics.collocation import LONGEST_GAP, Point, RightSide, Steps, nodes_of, smoothed
-from ardea.dynamics.joint import state_deviations
 from ardea.dynamics.pursuit import price_of
 from ardea.dynamics.series import Series
+from ardea.dynamics.told import state_deviations
 from ardea.dynamics.trajectory import Likelihood, Linearised
 
 RNG = np.random.default_rng

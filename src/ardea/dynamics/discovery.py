@@ -6,7 +6,6 @@ data (`series`, `fields`) → rows (`rows`) → whitening and search for every e
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ from ardea.dynamics.found import FoundStates, found_states
 from ardea.dynamics.knowledge import FALSE_TERMS, Knowledge, LeftOpen, Wishes
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials
-from ardea.dynamics.models import FieldModel, Motion, StateModel
+from ardea.dynamics.models import BEATEN, FieldModel, Motion, StateModel, listed
 from ardea.dynamics.rows import Differentiation, Form
 from ardea.dynamics.search import (
     LARGEST_MISFIT,
@@ -36,15 +35,15 @@ from ardea.dynamics.search import (
     no_candidate_fits,
     regressor_supports,
 )
-from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series
-from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.told import LEAST_EXCITATION, doubts_about, far_from_zero, said_of_inputs, said_of_states
+from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
+from ardea.dynamics.told import blown_up, said_of_inputs, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
+from ardea.names import printable
 
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str]]
@@ -53,6 +52,11 @@ Told = tuple[list[str], list[str]]
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
+# A convention: a state that varies less than this many times its noise says nothing of its equation.
+LEAST_EXCITATION = 2.0
+# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
+# 1): a term more or less has its price.
+INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 # An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
 # expands something else (conventions).
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
@@ -253,9 +257,12 @@ class Discovery(Answers, BaseEstimator):
         joint = found.joint(equations) if isinstance(found, FoundStates) else None
         self._adopt(model, equations, clock, [], joint)
         self.searched_ = found
-        misfits += self._blow_up()
-        laws = found.likelihood.knowledge.laws if isinstance(found, FoundStates) else ()
-        refuted = refuted_laws(found.pursuit, found.fit) if isinstance(found, FoundStates) and laws else []
+        refuted: list[str] = []
+        if isinstance(found, FoundStates) and isinstance(model, StateModel) and joint is not None:
+            if np.any(found.process_noise) and not model.n_inputs:
+                misfits += blown_up(model, joint, found.times[0])
+            if found.likelihood.knowledge.laws:
+                refuted = refuted_laws(found.pursuit, found.fit)
         self.warnings_ = [*open_still, *misfits, *refuted]
         self.experiments_ = self._told_apart(model, clock) if self.shared else None
         said = ((AmbiguityWarning, open_still), (MisfitWarning, misfits), (KnowledgeWarning, refuted))
@@ -439,19 +446,6 @@ class Discovery(Answers, BaseEstimator):
         ]
         return open_still, [*found.driven(equations), *misfits, *dense]
 
-    def _blow_up(self) -> list[str]:
-        """Return what is to be warned of where noise moves the states: a model that cannot be run without it."""
-        found, joint, model = self.searched_, self.joint_, self.model_
-        if not isinstance(found, FoundStates) or not isinstance(model, StateModel) or joint is None:
-            return []
-        if not np.any(found.process_noise) or model.n_inputs:
-            return []
-        times = found.times[0]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", SimulationWarning)
-            model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
-        return [f"Run over its own rows without that noise, {one.message}." for one in caught]
-
     def _found_fields(
         self, x: Any, t: Any, names: Sequence[str] | None, time_unit: str | None, given: FieldWishes
     ) -> tuple[Found, FieldModel, Clock, Told]:
@@ -461,3 +455,40 @@ class Discovery(Answers, BaseEstimator):
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
         return self._searched_rows(equations), model, clock, told_of(runs, library.powers)
+
+
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+    doubts = []
+    for equation in equations:
+        left, chosen = equation.left.text, listed(equation.terms)
+        rivals = [
+            one
+            for one in equation.close_rivals(SIMILAR)
+            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
+        ]
+        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+        if rivals and rivals[0].excess < -BEATEN:
+            doubts.append(
+                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
+                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
+                "of the rows and library are right (docs/warnings/ambiguity)."
+            )
+        elif others:
+            doubts.append(
+                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
+                "or richer data would (docs/warnings/ambiguity)."
+            )
+    for equation, ratio in zip(equations, excitation, strict=True):
+        if ratio < LEAST_EXCITATION:
+            doubts.append(
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
+                "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 "
+                "for missing values? (docs/warnings/ambiguity)"
+            )
+    return doubts
+
+
+def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of two models has a term that the other lacks."""
+    return bool(set(some) - set(others)) and bool(set(others) - set(some))

@@ -26,7 +26,6 @@ from ardea.dynamics.collocation import (
     undersampled,
 )
 from ardea.dynamics.inside import unfolded
-from ardea.dynamics.joint import Joint, KnownState, state_deviations, step_bias
 from ardea.dynamics.knowledge import LeftOpen, Wishes
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import (
@@ -43,7 +42,7 @@ from ardea.dynamics.pursuit import (
     with_process,
 )
 from ardea.dynamics.series import SAME_TIME, Series
-from ardea.dynamics.told import at_rest, far_off
+from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations, step_bias
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, printable

@@ -18,12 +18,12 @@ from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_simulation import simulate_field
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.inside import kept_positive, to_run
-from ardea.dynamics.joint import Joint, KnownState
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.right_hand_side import RightHandSide, with_rates
 from ardea.dynamics.series import IN_WORDS, SAME_TIME, Clock, calendar, in_order
 from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, drawn_starts, simulate_draws, simulate_states
+from ardea.dynamics.told import Joint, KnownState
 from ardea.equation import CLOSE, Equation
 from ardea.names import Left, LeftKind, Wording, check_candidates, printable
 from ardea.show.report import ShowsMotion

@@ -21,8 +21,8 @@ from scipy import special
 from ardea.core.problem import Array
 from ardea.core.subsets import Model, Propose, Support, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
-from ardea.dynamics.joint import step_bias
 from ardea.dynamics.knowledge import Posed
+from ardea.dynamics.told import step_bias
 from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened

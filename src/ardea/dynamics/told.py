@@ -1,27 +1,24 @@
-"""What is to be said of samples, which equations would not show, and of models that the data leave open."""
+"""What a fit on the likelihood of a trajectory says of states and of all equations together, and of its samples."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import linalg
 
+from ardea.core.evidence import Estimate, Tied
 from ardea.core.problem import Array
 from ardea.dynamics.collocation import Nodes
-from ardea.dynamics.models import BEATEN, listed
-from ardea.dynamics.series import HELD, Series
+from ardea.dynamics.series import HELD, SAME_TIME, Series
+from ardea.dynamics.simulation import SimulationWarning
+from ardea.dynamics.trajectory import Linearised
 from ardea.equation import Equation
-from ardea.names import counted, printable
+from ardea.names import counted
 
-# A convention: a state that varies less than this many times its noise says nothing of its equation.
-LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
-# 1): a term more or less has its price.
-INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
-# A state this many deviations from zero is told of (a convention; measured on two coupled bodies with a constant added:
-# at 7 to 9 none of six models is wrong, at 14 to 18 one, at 28 to 37 five).
-FAR_FROM_ZERO = 10.0
 # A value is far out that is this many times the range of all others away from them, and repeated or between others in
 # time: data that grow by any factor do not do that (a convention).
 FAR_OUT = 5.0
@@ -37,19 +34,99 @@ FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
 LONG_STEP = 4.0
 
 
-def far_from_zero(
-    middle: Array, spread: Array, degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
-) -> list[str]:
-    """Return what is to be said where models tie: the states so far from zero that their powers look alike.
+@dataclass(frozen=True, eq=False)
+class KnownState:
+    """A state that is N(mean + gain (ξ − ξ̂), covariance) where the coefficients ξ are given."""
 
-    Given are the mean and the standard deviation of every state.
+    mean: Array  # (n,)
+    gain: Array  # (n, k)
+    covariance: Array  # (n, n)
+    time: float
+
+    def draws(self, deviations: Array, generator: Any) -> Array:
+        """Return one for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
+        own = Estimate(self.mean, self.covariance, float("nan"), np.inf)
+        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
+
+    @classmethod
+    def at(cls, linear: Linearised, node: int) -> KnownState:
+        """Return the state at a node of a fit: how it depends on the coefficients, and its covariance given these."""
+        n, factor, mean = linear.of.n, linear.chain.factor, linear.point.states[node]
+        time, k = float(linear.of.nodes.t[node]), len(linear.support)
+        if factor is None:
+            return cls(mean, np.zeros((n, k)), np.zeros((n, n)), time)
+        pulled = linear.chain.pulled(linear.border.rows())
+        solved = factor.solved(np.hstack([np.eye(linear.errors.size, n, -n * node), pulled]))
+        own = solved[n * node : n * (node + 1)]
+        return cls(mean, -own[:, n:], own[:, :n], time)
+
+
+def state_deviations(linear: Linearised, covariance: Array) -> Array:
+    """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
+    factor = linear.chain.factor
+    if factor is None:
+        return np.full(linear.errors.shape, np.nan)
+    variance = np.einsum("ikk->ik", factor.covariances[0]).copy()
+    if linear.support:
+        solved = factor.solved(linear.chain.pulled(linear.border.rows()))
+        variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
+    return np.sqrt(variance)
+
+
+def step_bias(linear: Linearised) -> Array:
+    """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
+    factor, Z = linear.chain.factor, linear.directions
+    if factor is None or not linear.support:
+        return np.zeros(linear.of.knowledge.n_free(linear.support))
+    error, k = linear.steps.truncation(), len(linear.support)
+    S, b, _ = linear.chain.reduced(factor, linear.border.rows, k, error, np.zeros_like(linear.errors))
+    S, b = (S, b) if Z is None else (Z.T @ S @ Z, Z.T @ b)
+    covariance = np.linalg.pinv(S, hermitian=True)
+    shift = covariance @ b
+    return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """What the equations, each with a covariance of its own, do not tell: how they depend on each other and on states.
+
+    The states are those at the first and the last row of the first series.
     """
-    return [
-        f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract a "
-        f"reference value, such as {at:.3g}, from {name}, so that terms are told apart (docs/warnings/ambiguity)."
-        for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
-        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at)
-    ]
+
+    correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
+    first: KnownState
+    last: KnownState
+    step: float  # the mean step of the trajectory
+    tied: Tied | None = None  # how laws tie the coefficients of all equations
+
+    def before(self, times: Any) -> KnownState:
+        """Return the state from which to go on: the last one if all times are past the data."""
+        return self.last if np.ndim(times) and np.ravel(times)[0] > self.last.time else self.first
+
+    @staticmethod
+    def between(sizes: Sequence[int], correlation: Array) -> Array:
+        """Return a correlation with zeros within the equations, which have so many terms."""
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        return np.where(owner[:, None] == owner, 0.0, correlation)
+
+    def estimate(self, equations: Sequence[Equation]) -> Estimate:
+        """Return the estimate of all kept coefficients, equation by equation."""
+        std = np.concatenate([one.parameters.std for one in equations])
+        own = linalg.block_diag(*(one.parameters.covariance for one in equations))
+        mean = np.concatenate([one.parameters.mean for one in equations])
+        if self.tied is not None:  # those that several equations share are the same to the last digit
+            mean = self.tied.offset + self.tied.directions @ mean[self.tied.free]
+        degrees = min(one.degrees for one in equations)
+        return Estimate(mean, own + self.correlation * np.outer(std, std), float("nan"), degrees)
+
+    def sample(self, equations: Sequence[Equation], n: int, generator: Any) -> Array:
+        """Return n draws of all kept coefficients, (n, k)."""
+        estimate = self.estimate(equations)
+        tied = self.tied
+        return estimate.sample(n, generator) if tied is None else tied.sample(estimate, n, generator)
+
+
+# What is to be warned of
 
 
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
@@ -176,41 +253,9 @@ def far_off(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
     return out
 
 
-# Models
-
-
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-    doubts = []
-    for equation in equations:
-        left, chosen = equation.left.text, listed(equation.terms)
-        rivals = [
-            one
-            for one in equation.close_rivals(SIMILAR)
-            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
-        ]
-        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -BEATEN:
-            doubts.append(
-                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
-                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (docs/warnings/ambiguity)."
-            )
-        elif others:
-            doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
-                "or richer data would (docs/warnings/ambiguity)."
-            )
-    for equation, ratio in zip(equations, excitation, strict=True):
-        if ratio < LEAST_EXCITATION:
-            doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
-                "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 "
-                "for missing values? (docs/warnings/ambiguity)"
-            )
-    return doubts
-
-
-def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether each of two models has a term that the other lacks."""
-    return bool(set(some) - set(others)) and bool(set(others) - set(some))
+def blown_up(model: Any, joint: Joint, times: Array) -> list[str]:
+    """Return what is to be warned of where noise moves the states: a model that cannot be run without it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SimulationWarning)
+        model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
+    return [f"Run over its own rows without that noise, {one.message}." for one in caught]

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.compression import CompressedRows
 from ardea.dynamics.discovery import Discovery
-from ardea.dynamics.joint import Joint
 from ardea.dynamics.models import StateModel
 from ardea.dynamics.series import Clock
+from ardea.dynamics.told import Joint
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.estimators.inputs import meet_columns
