@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
+from ardea.core.problem import posed
 from ardea.core.subsets import (
     backward_path,
     best_move,
@@ -15,7 +16,6 @@ from ardea.core.subsets import (
     moves,
     neighbours,
     penalty,
-    posed,
     select,
     small_models,
 )

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import ardea
+from ardea.core.problem import posed
 from ardea.core.subsets import model as subset
-from ardea.core.subsets import posed
 from ardea.dynamics import Custom, Discovery, Fourier, KnowledgeWarning, Polynomials, systems
 from ardea.dynamics.knowledge import Knowledge, Law
 from ardea.dynamics.trajectory import SETTLED

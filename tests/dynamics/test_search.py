@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ardea import MSTSBL, SparseARD
-from ardea.core.subsets import model, posed, select
+from ardea.core.problem import posed
+from ardea.core.subsets import model, select
 from ardea.dynamics.search import regressor_supports
 from ardea.methods.task import ard_supports, wide_supports
 

@@ -114,7 +114,7 @@ def test_false_positives_are_as_many_as_asked_for(kind):
 
     Ten targets a draw: given X they are independent.
     """
-    rate, draws, targets, sigma = 0.05, 150, 10, 7.0
+    rate, draws, targets, sigma = 0.05, 75, 10, 7.0
     rng = np.random.default_rng(10_001)  # no seed of a matrix
     model = ARDvi(false_terms=rate, noise_variance=sigma**2, fit_intercept=False)  # of one column
     drawn = [first_columns(kind(50, seed=seed), 100) for seed in range(draws if kind in KINDS else 4)]

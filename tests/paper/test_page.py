@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ardea.cli import main
-from ardea.paper import claims, regressions, runner
+from ardea.paper import claims, regressions, runner, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.claims import mode
 from ardea.paper.experiment import duration
@@ -62,6 +62,12 @@ def quick_results(tmp_path_factory):
             experiment = experiment_named(name)
             run(experiment, experiment.settings("quick", "published"), out)
     return out
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """How far verdicts hang on the draw is tested apart; on a page it takes most of the time."""
+    monkeypatch.setattr(tables, "RESAMPLES", 3)
 
 
 # Verdicts.
@@ -210,6 +216,7 @@ def test_agreement_counts_equal_rows():
     assert agreement(ours, pd.DataFrame(theirs)) == (1, 2, ["trial 1, ARD"])
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_at_quick_scale_nothing_is_compared_with_the_paper(quick_results):
     """Its data are others: no numbers of the authors, no verdicts."""
     text = page_text(read_outputs(quick_results, "quick"), quick_results, "quick")
@@ -247,6 +254,7 @@ def test_an_ablation_sets_every_correction_beside_the_published_code():
 # The page.
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_the_page_has_every_part_and_says_what_is_missing(quick_results, tmp_path):
     page = write_page(quick_results, tmp_path, "quick")
     text = page.read_text()
@@ -267,6 +275,7 @@ def test_the_page_has_every_part_and_says_what_is_missing(quick_results, tmp_pat
         assert (tmp_path / target).exists()
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_numbers_on_the_page_come_from_the_records(quick_results):
     outputs = read_outputs(quick_results, "quick")
     records = outputs["linear", "corrected"].records
@@ -288,6 +297,7 @@ def test_durations_in_words():
     assert list(map(duration, [0.2, 42, 125, 8000])) == ["< 1 s", "42 s", "2 min 5 s", "2 h 13 min"]
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_the_page_can_be_made_again_from_its_own_folder(quick_results, tmp_path):
     """The copies hold all that the page tells, in the same bytes every time."""
     first = write_page(quick_results, tmp_path / "first", "quick")

@@ -36,7 +36,7 @@ from ardea.core.evidence import (
 )
 from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import compiled, compiled_steps
-from ardea.core.problem import EPS
+from ardea.core.problem import EPS, posed
 from ardea.core.reweighted import State
 from ardea.methods.task import ard_supports, wide_supports
 from ardea.methods.thresholds import SEARCHES, Rule
@@ -922,7 +922,7 @@ def pool_reaches_all_subsets(seed, n, d):
         A = rng.normal(size=(50, d)) @ (np.eye(d) + rng.normal(size=(d, d)) / np.sqrt(d))
         xi = np.where(np.arange(d) < 3, rng.choice([-1, 1], d) * rng.uniform(0.2, 1.0, d), 0.0)
         z = A @ xi + rng.normal(size=50)
-        problem, _ = subsets.posed(A, z)
+        problem, _ = posed(A, z)
         found = subsets.select(problem, [*ard_supports(problem), *wide_supports(problem)])[0]
         criterion, support = best_by_ebic2(A / np.linalg.norm(A, axis=0), z, subsets.largest(problem))
         assert found.criterion >= criterion - 1e-7
@@ -954,7 +954,7 @@ def test_the_best_move_among_nearly_equal_columns(offset):
         u = rng.uniform(-1, 1, 50)
         A = np.column_stack([np.ones(50), offset + u, (offset + u) ** 2, offset * rng.normal(size=50) + u**3, u**2])
         z = rng.normal() + 2 * u - u**2 + 1e-3 * rng.normal(size=50)
-        problem, _ = subsets.posed(A, z)
+        problem, _ = posed(A, z)
         support = tuple(sorted(rng.choice(5, int(rng.integers(0, 4)), replace=False).tolist()))
         near = neighbours_of(support, 5, subsets.largest(problem))
         best = min(subsets.model(problem, s).criterion for s in near)

@@ -7,7 +7,7 @@ squared norms of its columns.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -175,6 +175,19 @@ class Problem:
         return n_terms > (LARGEST_SHARE_OF_PLAIN_ARD if plain else LARGEST_SHARE) * self.n_distinct
 
     @cached_property
+    def blocks(self) -> list[Index]:
+        """Columns that go together, their owner first: an array for every width of such blocks, with a row for each."""
+        return blocks_of(np.arange(self.n_columns) if self.owners is None else self.owners)
+
+    def together(self, support: Iterable[int]) -> tuple[int, ...]:
+        """Return a support with all columns that go with one of it, and without those whose owner is not there."""
+        chosen = {int(j) for j in support}
+        if self.owners is not None:
+            leading = [j for j in chosen if self.owners[j] == j]
+            chosen = set(np.flatnonzero(np.isin(self.owners, leading)).tolist())
+        return tuple(sorted(chosen))
+
+    @cached_property
     def correlations(self) -> Array:
         """Θᵀy."""
         return self.columns.correlate(self.target)
@@ -213,6 +226,29 @@ def squeezed(columns: Array, target: Array) -> tuple[Array, Array, float]:
     k = columns.shape[1]
     (triangle,) = linalg.qr(np.column_stack([columns, target]), mode="r", overwrite_a=True, check_finite=False)
     return triangle[:k, :k], triangle[:k, k], float(triangle[k, k] ** 2)
+
+
+def blocks_of(owners: Index) -> list[Index]:
+    """Return the places with one owner, it first: an array for every number of such places, with a row for each."""
+    _, block, width = np.unique(owners, return_inverse=True, return_counts=True)
+    order = np.argsort(block, kind="stable")
+    return [order[width[block[order]] == one].reshape(-1, one) for one in np.unique(width)]
+
+
+def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> tuple[Problem, Array]:
+    """Return the problem of some rows without flat columns, and what one unit of each coefficient is worth.
+
+    Columns get unit norm, and rows are squeezed where they are many. `n_rows` is the number of independent rows where
+    it is not that of A, `floor` the residual sum of squares that truncation error alone leaves.
+    """
+    rows, d = A.shape
+    m = float(rows if n_rows is None else n_rows)
+    norms = np.linalg.norm(A, axis=0)
+    unit = 1 / np.where(norms > 0, norms, 1.0)
+    columns, target, rest = A * unit, z, 0.0
+    if rows > 2 * (d + 1):
+        columns, target, rest = squeezed(columns, z)
+    return Problem(DenseColumns(columns), target, rest, m, floor), unit
 
 
 @dataclass(frozen=True, eq=False)

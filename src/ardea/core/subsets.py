@@ -27,7 +27,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 from scipy.special import gammaln
 
-from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem, squeezed
+from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem, blocks_of
 
 Support = tuple[int, ...]
 # From a problem, and what one unit of each of its coefficients is worth, to supports worth a look.
@@ -73,22 +73,6 @@ class Moves:
     additions: Array  # of each column (d,)
     removals: Array  # of each term (k,)
     exchanges: Array  # of each term for each column (k, d)
-
-
-def posed(A: Array, z: Array, n_rows: float | None = None, floor: float = 0.0) -> tuple[Problem, Array]:
-    """Return the problem of some rows without flat columns, and what one unit of each coefficient is worth.
-
-    Columns get unit norm, and rows are squeezed where they are many. `n_rows` is the number of independent rows where
-    it is not that of A, `floor` the residual sum of squares that truncation error alone leaves.
-    """
-    rows, d = A.shape
-    m = float(rows if n_rows is None else n_rows)
-    norms = np.linalg.norm(A, axis=0)
-    unit = 1 / np.where(norms > 0, norms, 1.0)
-    columns, target, rest = A * unit, z, 0.0
-    if rows > 2 * (d + 1):
-        columns, target, rest = squeezed(columns, z)
-    return Problem(DenseColumns(columns), target, rest, m, floor), unit
 
 
 def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
@@ -142,24 +126,6 @@ def largest(problem: Problem) -> int:
     return int(min(LARGEST_SHARE * problem.n_distinct, problem.n_columns))
 
 
-def together(problem: Problem, support: Iterable[int]) -> Support:
-    """Return a support with all columns that go with one of it, and without those whose owner is not there."""
-    chosen = {int(j) for j in support}
-    if problem.owners is not None:
-        leading = [j for j in chosen if problem.owners[j] == j]
-        chosen = set(np.flatnonzero(np.isin(problem.owners, leading)).tolist())
-    return tuple(sorted(chosen))
-
-
-def _blocks(owners: Index) -> Index:
-    """Return the columns that have one owner, a row for each, with −1 in places where there is none."""
-    _, first, number = np.unique(owners, return_inverse=True, return_counts=True)
-    order = np.argsort(first, kind="stable")
-    out = np.full((number.size, number.max(initial=1)), -1, dtype=np.intp)
-    out[np.arange(out.shape[1]) < number[:, None]] = order
-    return out
-
-
 def _explained(gram: Array, correlations: Array) -> Array:
     """Return c_bᵀ G_bb⁻¹ c_b of blocks of columns of norm one, by elimination; −inf where nothing is left of them."""
     out: Array = np.empty(0)
@@ -177,7 +143,7 @@ def _explained(gram: Array, correlations: Array) -> Array:
 
 def model(problem: Problem, support: Iterable[int]) -> Model:
     """Return a support with its residual sum of squares and criterion."""
-    chosen = together(problem, support)
+    chosen = problem.together(support)
     rss = _rss(problem, chosen)
     return Model(chosen, criterion(problem, rss, chosen), rss)
 
@@ -202,7 +168,7 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
 
     Of columns that depend on each other only as many are kept at the start as are independent.
     """
-    chosen, columns = _independent(problem, together(problem, support))
+    chosen, columns = _independent(problem, problem.together(support))
     if chosen.size == 0:
         return []
     q, triangle = np.linalg.qr(columns)
@@ -213,27 +179,28 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
     residual = problem.target - q @ loads
     rss = [float(residual @ residual) + problem.rest]
     supports = [tuple(chosen.tolist())]
-    blocks = _blocks(chosen if problem.owners is None else problem.owners[chosen])
-    left, there = np.ones(chosen.size, dtype=bool), np.ones(len(blocks), dtype=bool)
-    for _ in range(1, len(blocks)):
-        costs = np.where(there, _removals(rows, loads, blocks), np.inf)
-        first = int(costs.argmin())
-        rss.append(rss[-1] + float(costs[first]))
-        for i in blocks[first][blocks[first] >= 0]:
+    left = np.ones(chosen.size, dtype=bool)
+    blocks = blocks_of(np.arange(chosen.size) if problem.owners is None else problem.owners[chosen])
+    for _ in range(1, sum(map(len, blocks))):
+        costs = [np.where(left[own[:, 0]], _removals(rows, loads, own), np.inf) for own in blocks]
+        least = int(np.argmin([one.min() for one in costs]))
+        first = int(costs[least].argmin())
+        rss.append(rss[-1] + float(costs[least][first]))
+        for i in blocks[least][first]:
             direction = rows[i] / np.sqrt(max(float(rows[i] @ rows[i]), TINY))
             rows -= np.multiply.outer(rows @ direction, direction)
             left[i] = False
-        there[first] = False
-        supports.append(together(problem, chosen[left].tolist()))
+        supports.append(problem.together(chosen[left].tolist()))
     return [Model(one, criterion(problem, left, one), left) for one, left in zip(supports, rss, strict=True)]
 
 
 def _removals(rows: Array, loads: Array, blocks: Index) -> Array:
-    """Return what the removal of each block adds to RSS."""
-    sizes = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows, rows), TINY))
+    """Return what the removal of each of some blocks of one width adds to RSS."""
     if blocks.shape[1] == 1:
-        return np.asarray((rows @ loads / sizes) ** 2)
-    own = np.vstack([rows / sizes[:, None], np.zeros(rows.shape[1])])[blocks]
+        rows = rows if len(blocks) == len(rows) else rows[blocks[:, 0]]
+        return np.asarray((rows @ loads) ** 2 / np.maximum(np.einsum("ij,ij->i", rows, rows), TINY))
+    own = rows[blocks]
+    own = own / np.maximum(np.linalg.norm(own, axis=2, keepdims=True), TINY)
     return np.maximum(_explained(own @ own.transpose(0, 2, 1), own @ loads), 0.0)
 
 
@@ -257,7 +224,7 @@ def forward_path(problem: Problem, length: int) -> Support:
         j = int(np.argmin(changes))
         if not np.isfinite(changes[j]):
             break
-        support = together(problem, (*support, j))
+        support = problem.together((*support, j))
     return support
 
 
@@ -280,31 +247,38 @@ def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
 
 def _block_moves(problem: Problem, support: Index, owners: Index) -> Moves:
     """Return the moves of blocks: U, a basis of what only one of them explains, stands for u in the formulas above."""
-    columns, square, k = problem.columns, problem.square_norms, support.size
+    columns, square = problem.columns, problem.square_norms
     kept, vectors = _independent(problem, support)
     q, triangle = _orthonormal(vectors)
     inverse = lapack.dtrtri(triangle)[0] if kept.size else triangle
+    leading = np.flatnonzero(owners[support] == support)
+    alone = [_orthonormal(q @ inverse[owners[kept] == j].T)[0] for j in support[leading]]
+    U = np.column_stack([q[:, :0], *alone])
+    number = np.repeat(np.arange(leading.size), [one.shape[1] for one in alone])
+    of_one = (number[:, None] == np.arange(leading.size)).astype(float)  # sums over the columns of U of one block
     unit = 1 / np.sqrt(np.where(square > 0, square, np.inf))[:, None]
-    loads, residual = columns.correlate(q) * unit, problem.target - q @ (q.T @ problem.target)
+    residual, heights = problem.target - q @ (q.T @ problem.target), U.T @ problem.target
+    loads, across = columns.correlate(q) * unit, columns.correlate(U) * unit
     correlation = columns.correlate(residual) * unit[:, 0]
-    alone = [_orthonormal(q @ inverse[owners[kept] == j].T)[0] for j in support]
-    heights, across = [U.T @ problem.target for U in alone], [columns.correlate(U) * unit for U in alone]
-    removals = np.where(owners[support] == support, [float(height @ height) for height in heights], np.inf)
-    additions, exchanges = np.full(square.size, np.inf), np.full((k, square.size), np.inf)
-    every = _blocks(owners)
-    widths = (every >= 0).sum(axis=1)
-    for width in np.unique(widths):
-        index = every[widths == width, :width]
-        own, c = loads[index], correlation[index]
-        vectors = (columns.take(index.ravel()).T * unit[index.ravel()]).reshape(*index.shape, len(residual))
-        room = vectors @ vectors.transpose(0, 2, 1) - own @ own.transpose(0, 2, 1)
+    removals, additions = np.full(support.size, np.inf), np.full(square.size, np.inf)
+    removals[leading], exchanges = heights**2 @ of_one, np.full((support.size, square.size), np.inf)
+    for index in problem.blocks:
+        own, c, more = loads[index], correlation[index], across[index]
+        room = _gram_of(problem, index, unit) - own @ own.transpose(0, 2, 1)
         additions[index[:, 0]] = -_explained(room, c)
-        for i, (height, of) in enumerate(zip(heights, across, strict=True)):
-            more = of[index]
-            gain = _explained(room + more @ more.transpose(0, 2, 1), c + more @ height)
-            exchanges[i, index[:, 0]] = removals[i] - gain
+        rooms = room[..., None] + (more[:, :, None] * more[:, None]) @ of_one
+        gains = _explained(np.moveaxis(rooms, -1, 0), np.moveaxis(c[..., None] + (more * heights) @ of_one, -1, 0))
+        exchanges[np.ix_(leading, index[:, 0])] = removals[leading, None] - gains
     additions[support], exchanges[:, support] = np.inf, np.inf
     return Moves(additions, removals, exchanges)
+
+
+def _gram_of(problem: Problem, blocks: Index, unit: Array) -> Array:
+    """Return the Gram matrices of blocks of one width, of columns of norm one."""
+    if blocks.shape[1] == 1:
+        return np.sign(unit[blocks])
+    own = (problem.columns.take(blocks.ravel()).T * unit[blocks.ravel()]).reshape(*blocks.shape, -1)
+    return own @ own.transpose(0, 2, 1)
 
 
 def _independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array) -> Moves:
@@ -407,63 +381,83 @@ def small_models(problem: Problem, block: Index, others: Index, number: int, mos
     subsets of a size are tried, or, where these are more than `most`, the best of the size before with one column more.
     """
     inner = given(problem, block, others)
-    columns, blocks = _in_blocks(inner)
-    gram, correlations = columns.T @ columns + DEPENDENT * np.eye(blocks.size), columns.T @ inner.target
-    prices = np.zeros(len(blocks))
-    if isinstance(inner.price, np.ndarray):
-        prices = np.where(blocks >= 0, inner.price[blocks], 0.0).sum(axis=1)
+    grams = BlockGrams.of(inner)
     found: list[tuple[float, Support]] = []
     subsets, gain = np.empty((1, 0), dtype=np.intp), np.zeros(1)
-    few = max(number, NARROWEST, MOST_LONGER // max(len(block), 1))
-    for size in range(1, min(LARGEST_SUBSET, len(blocks)) + 1):
-        kept = most if comb(len(blocks), size + 1) * blocks.shape[1] <= most else few
-        subsets, gain = _one_longer(gram, correlations, prices, subsets, gain, kept)
-        for subset, lowered in zip(subsets[:number], gain + prices[subsets].sum(axis=1), strict=False):
-            own = blocks[subset]
-            support = tuple(sorted((*others.tolist(), *block[own[own >= 0]].tolist())))
-            found.append((criterion(problem, inner.total - lowered, support), support))
+    few, kept, names = max(number, NARROWEST, MOST_LONGER // max(len(block), 1)), others.tolist(), block.tolist()
+    for size in range(1, min(LARGEST_SUBSET, grams.n_blocks) + 1):
+        every = comb(grams.n_blocks, size + 1) <= most
+        subsets, gain = grams.one_longer(subsets, gain, most if every else few)
+        best, lowered = subsets[:number], gain[:number] + grams.prices[subsets[:number]].sum(axis=1)
+        for own, less in zip(grams.members[best].reshape(len(best), -1).tolist(), lowered.tolist(), strict=True):
+            support = tuple(sorted((*kept, *(names[j] for j in own if j >= 0))))
+            found.append((criterion(problem, inner.total - less, support), support))
     return [model(problem, support) for _, support in sorted(found)[:number]]
 
 
-def _in_blocks(problem: Problem) -> tuple[Array, Index]:
-    """Return columns of norm one, block by block, zeros in places of a block that has less, and which they are."""
-    norms = np.sqrt(np.where(problem.square_norms > 0, problem.square_norms, 1))
-    columns, every = problem.columns.take(np.arange(problem.n_columns)) / norms, np.arange(problem.n_columns)
-    if problem.owners is None:
-        return columns, every[:, None]
-    blocks = _blocks(problem.owners)
-    return np.column_stack([columns, np.zeros(len(columns))])[:, blocks.ravel()], blocks
+@dataclass(frozen=True, eq=False)
+class BlockGrams:
+    """Gram matrix G and correlations c of columns of norm one, of blocks that their first columns name."""
 
+    gram: Array
+    correlations: Array
+    wide: list[Index]  # blocks of several columns
+    members: Index  # of every column those of its block; −1 in places without one, and of columns that name no block
+    prices: Array  # of the block that a column names
 
-def _one_longer(
-    gram: Array, correlations: Array, prices: Array, subsets: Index, gain: Array, most: int
-) -> tuple[Index, Array]:
-    """Return subsets with one block more, and what they lower RSS by, less their prices: the best, best first."""
-    (n, size), width = subsets.shape, len(gram) // len(prices)
-    places = (subsets[:, :, None] * width + np.arange(width)).reshape(n, size * width)
-    inside, across = gram[places[:, :, None], places[:, None, :]], gram[places]
-    explained = np.linalg.inv(inside) @ across
-    left = correlations - np.einsum("is,isj->ij", correlations[places], explained)
-    shape = n, len(prices), width
-    if width == 1:
-        room = (gram.diagonal() - np.einsum("isj,isj->ij", across, explained))[:, :, None, None]
-    else:
-        across, explained = (one.reshape(n, size * width, *shape[1:]) for one in (across, explained))
-        own = gram.reshape(*shape[1:], *shape[1:])[np.arange(len(prices)), :, np.arange(len(prices))]
-        room = own - np.einsum("isbp,isbq->ibpq", across, explained)
-    room[np.arange(n)[:, None], subsets] = 0.0
-    longer = _explained(room, left.reshape(shape))
-    longer += gain[:, None]
-    longer -= prices
-    # A subset is met once for each of its blocks that may come last.
-    within = min(most * (size + 1), int(np.isfinite(longer).sum()))
-    best = np.argpartition(-longer, within - 1, axis=None)[:within] if within else np.empty(0, dtype=np.intp)
-    old, new = np.unravel_index(best, longer.shape)
-    together = np.sort(np.column_stack([subsets[old], new]), axis=1)
-    # As numbers of base len(prices): rows of digits are compared one by one, and slowly.
-    once = np.unique(together @ len(prices) ** np.arange(size + 1)[::-1], return_index=True)[1]
-    order = once[np.argsort(-longer[old, new][once])][:most]
-    return together[order], longer[old, new][order]
+    @classmethod
+    def of(cls, problem: Problem) -> BlockGrams:
+        """Return those of all columns, and of one of zeros where blocks have several, which stands in empty places."""
+        norms, blocks, price = np.sqrt(problem.square_norms), problem.blocks, problem.price
+        columns = problem.columns.take(np.arange(norms.size)) / np.where(norms > 0, norms, 1.0)
+        wide = [own for own in blocks if own.shape[1] > 1]
+        if wide:
+            columns = np.column_stack([columns, np.zeros(len(columns))])
+        members = np.full((columns.shape[1], blocks[-1].shape[1]), -1, dtype=np.intp)
+        for own in blocks:
+            members[own[:, 0], : own.shape[1]] = own
+        prices = np.zeros(len(members))
+        if isinstance(price, np.ndarray):
+            prices = np.where(members >= 0, np.append(price, 0.0)[members], 0.0).sum(axis=1)
+        gram = columns.T @ columns + DEPENDENT * np.eye(len(members))
+        return cls(gram, columns.T @ problem.target, wide, members, prices)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return int(np.sum(self.members[:, 0] >= 0))
+
+    def one_longer(self, subsets: Index, gain: Array, most: int) -> tuple[Index, Array]:
+        """Return subsets with one block more, and what they lower RSS by, less their prices: the best, best first."""
+        (n, size), gram = subsets.shape, self.gram
+        places = self.members[subsets].reshape(n, size * self.members.shape[1])
+        inside, across = gram[places[:, :, None], places[:, None, :]], gram[places]
+        if self.wide:  # 1 for what is in no place
+            inside = inside + (places < 0)[:, :, None] * np.eye(places.shape[1])
+        explained = np.linalg.inv(inside) @ across
+        left = self.correlations - np.einsum("is,isj->ij", self.correlations[places], explained)
+        room = gram.diagonal() - np.einsum("isj,isj->ij", across, explained)
+        free = room > 2 * DEPENDENT
+        free[np.arange(n)[:, None], subsets] = False
+        longer = np.divide(left**2, room, out=np.full(room.shape, -np.inf), where=free)
+        if self.wide:
+            longer[:, (self.members[:, 0] < 0) | (self.members[:, 1] >= 0)] = -np.inf
+        for own in self.wide:
+            rooms = gram[own[:, :, None], own[:, None]] - np.einsum(
+                "isbp,isbq->ibpq", across[:, :, own], explained[:, :, own]
+            )
+            met = (subsets[:, :, None] == own[:, 0]).any(axis=1)
+            longer[:, own[:, 0]] = np.where(met, -np.inf, _explained(rooms, left[:, own]))
+        longer += gain[:, None] - self.prices
+        # A subset is met once for each of its blocks that may come last.
+        within = min(most * (size + 1), int(np.isfinite(longer).sum()))
+        best = np.argpartition(-longer, within - 1, axis=None)[:within] if within else np.empty(0, dtype=np.intp)
+        old, new = np.unravel_index(best, longer.shape)
+        together = np.sort(np.column_stack([subsets[old], new]), axis=1)
+        # As numbers of base len(gram): rows of digits are compared one by one, and slowly.
+        once = np.unique(together @ len(gram) ** np.arange(size + 1)[::-1], return_index=True)[1]
+        order = once[np.argsort(-longer[old, new][once])][:most]
+        return together[order], longer[old, new][order]
 
 
 def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:

@@ -35,7 +35,6 @@ from ardea.core.subsets import (
     model,
     neighbours,
     select,
-    together,
 )
 from ardea.methods.task import wide_supports
 
@@ -407,7 +406,7 @@ class Posed:
                 row[0, list(move)] = way
                 if np.linalg.matrix_rank(more := np.vstack([basis, row])) > len(basis):
                     basis, found = more, [*found, number]
-        return together(self.problem, found)
+        return self.problem.together(found)
 
     def coefficients(self, support: Support) -> Array:
         """Return the least-squares coefficients of a support as (n, d)."""
