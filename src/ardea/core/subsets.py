@@ -380,14 +380,18 @@ def small_models(problem: Problem, block: Index, others: Index, number: int, mos
     RSS by c_Sᵀ G_SS⁻¹ c_S, and one column j more by (c_j − G_jS G_SS⁻¹ c_S)²/(G_jj − G_jS G_SS⁻¹ G_Sj) besides. All
     subsets of a size are tried, or, where these are more than `most`, the best of the size before with one column more.
     """
+    if not len(block):
+        return []
     inner = given(problem, block, others)
     grams = BlockGrams.of(inner)
     found: list[tuple[float, Support]] = []
     subsets, gain = np.empty((1, 0), dtype=np.intp), np.zeros(1)
-    few, kept, names = max(number, NARROWEST, MOST_LONGER // max(len(block), 1)), others.tolist(), block.tolist()
+    few, kept, names = max(number, NARROWEST, MOST_LONGER // len(block)), others.tolist(), block.tolist()
     for size in range(1, min(LARGEST_SUBSET, grams.n_blocks) + 1):
         every = comb(grams.n_blocks, size + 1) <= most
         subsets, gain = grams.one_longer(subsets, gain, most if every else few)
+        if not len(subsets):  # all others are in the span of those
+            break
         best, lowered = subsets[:number], gain[:number] + grams.prices[subsets[:number]].sum(axis=1)
         for own, less in zip(grams.members[best].reshape(len(best), -1).tolist(), lowered.tolist(), strict=True):
             support = tuple(sorted((*kept, *(names[j] for j in own if j >= 0))))

@@ -317,6 +317,8 @@ class FoundStates:
         number = self._per_series(self.likelihood.inside.n_open)
         rest = [] if self.likelihood.discrete_time else at_rest(nodes, noise, number)
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
+        if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
+            return rest
         return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], names)
 
     def open_constants(self, equations: Sequence[Equation]) -> list[str]:
