@@ -1,9 +1,14 @@
-"""Build of the compiled loops; all else is in pyproject.toml. Without a compiler the package still installs."""
+"""Build of the compiled loops, and the texts of warnings; all else is in pyproject.toml.
+
+Without a compiler the package still installs.
+"""
 
 import os
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
 # The same sources give the same wheel, whoever builds it and where: the builder's umask would show in the modes of its
 # files, and debug information (-g0: none) would name the folder of the build.
@@ -18,4 +23,19 @@ extensions = cythonize(
 )
 for extension in extensions:
     extension.optional = True  # cythonize does not hand it on
-setup(ext_modules=extensions)
+
+
+class WithTexts(build_py):
+    """Takes the pages about warnings along, which `ardea.explain` prints: they stand in the docs, and nowhere else."""
+
+    def run(self) -> None:
+        """Copy modules, then the pages."""
+        super().run()
+        if not self.editable_mode:  # there they are read where they stand
+            folder = Path(self.build_lib) / "ardea" / "explained"
+            self.mkpath(str(folder))
+            for page in sorted(Path("docs/warnings").glob("*.md")):
+                self.copy_file(str(page), str(folder / page.name))
+
+
+setup(ext_modules=extensions, cmdclass={"build_py": WithTexts})

@@ -241,7 +241,7 @@ def test_dependent_rows_are_told_with_their_effective_number():
     ):
         model = SparseARD().fit(X, y)
     assert 30 < model.effective_rows_ < 200
-    assert "docs/warnings/dependent_rows" in model.warnings_[0]
+    assert "python -m ardea.explain dependent_rows" in model.warnings_[0]
     assert not told(SparseARD(rows="series"), X, y)
     X, y, codes = grouped(1, 0.6, m=400, size=4)
     with pytest.warns(DependentRowsWarning, match="rows of one group are correlated.*rows='groups'"):

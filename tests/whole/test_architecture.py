@@ -26,7 +26,7 @@ ROOMS = [
     {"show", "distributed"},
     {"estimators"},
     {"dynamics"},
-    {"saving", "pysindy"},
+    {"saving", "pysindy", "explain"},
     {"paper"},
     {"cli"},
 ]

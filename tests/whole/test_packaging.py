@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import ardea
+from ardea.explain import explanation, pages
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(Path(ardea.__file__).parent.rglob("*.py"))
@@ -85,6 +86,18 @@ def test_messages_name_extras_that_exist():
     for path in MODULES:
         named = re.findall(r"ardea\[([\w,]+)\]", path.read_text(encoding="utf-8"))
         assert {extra for group in named for extra in group.split(",")} <= USER_EXTRAS | {"all"}, path.name
+
+
+def test_warnings_name_pages_that_exist_and_pages_can_be_read_in_a_terminal():
+    for path in MODULES:
+        assert set(re.findall(r"ardea\.explain (\w+)\)", path.read_text(encoding="utf-8"))) <= pages().keys(), path.name
+    for short in pages():
+        text = explanation(short)
+        assert explanation(text.partition(" ")[0]) == text  # the name of the class leads to the same page
+        assert "](" not in text
+        assert max(map(len, text.splitlines())) <= 120
+    with pytest.raises(ValueError, match="No warning is called 'nothing'"):
+        explanation("nothing")
 
 
 def test_modules_import_only_what_is_declared():

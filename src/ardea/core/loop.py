@@ -64,27 +64,28 @@ def worst(*statuses: Status) -> Status:
 STATUS_ADVICE = {
     Status.MAX_ITER: (
         "The fit stopped at max_iter={max_iter} before both γ and σ² had settled to tol={tol:.1e} "
-        "(kkt_gap_={gap:.1e}). Raise max_iter, or tol if that is close enough for you (docs/warnings/convergence)."
+        "(kkt_gap_={gap:.1e}). Raise max_iter, or tol if that is close enough for you "
+        "(python -m ardea.explain convergence)."
     ),
     Status.STALLED: (
         "The fit can no longer be improved (kkt_gap_={gap:.1e}, tol={tol:.1e}): the columns are so nearly dependent "
         "that what is left is rounding error. Remove columns that repeat others, give noise_variance, or raise tol "
-        "(docs/warnings/convergence)."
+        "(python -m ardea.explain convergence)."
     ),
     Status.COLLAPSED: (
         "The fit keeps {terms} on {rows}: the model is close to interpolating the data, and its noise variance "
         "cannot be trusted. Give noise_variance, ask for fewer terms (SparseARD, or a larger strength), or add rows "
-        "(docs/warnings/collapse)."
+        "(python -m ardea.explain collapse)."
     ),
     Status.RESCUED: (
         "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
         "be learned from the data alone. The model returned keeps {terms} on {rows}; its noise variance errs on "
-        "the high side. Give noise_variance if you know it, or add rows (docs/warnings/collapse)."
+        "the high side. Give noise_variance if you know it, or add rows (python -m ardea.explain collapse)."
     ),
     Status.OVERSHRUNK: (
         "The prior shrinks the coefficients so much that the learned noise variance is more than four times that of "
         "least squares on the same terms. Give eta (beyond which γ is not penalised), another prior, or "
-        "noise_variance (docs/warnings/convergence)."
+        "noise_variance (python -m ardea.explain convergence)."
     ),
 }
 

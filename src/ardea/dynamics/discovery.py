@@ -413,7 +413,7 @@ class Discovery(Answers, BaseEstimator):
         curved = isinstance(found, FoundStates) and max(found.likelihood.degrees, default=0) > 1
         dense = [
             f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
-            "stand in for a term that is not among them, such as a fraction or a sine (docs/warnings/misfit)."
+            "stand in for a term that is not among them, such as a fraction or a sine (python -m ardea.explain misfit)."
             for one in equations
             if (found_terms := len(set(one.terms).difference((self.known or {}).get(one.name, ()))))
             > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
@@ -421,7 +421,7 @@ class Discovery(Answers, BaseEstimator):
         ]
         unknown = [
             f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms can "
-            "hardly be told apart in these data, or it moves faster than the samples show (docs/warnings/ambiguity)."
+            "hardly be told apart, or it moves faster than the samples show (python -m ardea.explain ambiguity)."
             for one in equations
             if one.terms and np.all(np.abs(one.coefficients) < WEAK * one.std)
         ]
@@ -472,19 +472,19 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
             doubts.append(
                 f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
                 f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (docs/warnings/ambiguity)."
+                "of the rows and library are right (python -m ardea.explain ambiguity)."
             )
         elif others:
             doubts.append(
                 f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
-                "or richer data would (docs/warnings/ambiguity)."
+                "or richer data would (python -m ardea.explain ambiguity)."
             )
     for equation, ratio in zip(equations, excitation, strict=True):
         if ratio < LEAST_EXCITATION:
             doubts.append(
                 f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
                 "its equation. Is it at rest (a fixed point), sampled too rarely, or are there outliers, such as -999 "
-                "for missing values? (docs/warnings/ambiguity)"
+                "for missing values? (python -m ardea.explain ambiguity)"
             )
     return doubts
 

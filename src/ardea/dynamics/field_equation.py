@@ -357,7 +357,7 @@ class FieldEquation(EquationRows):
         reasons = ((broken, shocks), (lost, "is not finite on the whole grid"), (zero, "is zero up to rounding"))
         told = [
             f"{len(terms)} of the candidates, such as {self._terms[terms[0]].name(data.names, data.axes)}: each {why} "
-            "and was left out (docs/warnings/ambiguity)."
+            "and was left out (python -m ardea.explain ambiguity)."
             for terms, why in reasons
             if terms
         ]
@@ -424,12 +424,12 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
     used, every = sum(one.windows.n_functions for one in runs), sum(prod(one.windows.lattice) for one in runs)
     gaps = (
         f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch them "
-        "and were left out (docs/warnings/ambiguity)."
+        "and were left out (python -m ardea.explain ambiguity)."
     )
     first, swapped = runs[0], _swapped_axis(runs[0])
     swap = (
         f"Along the last axis, which is taken for time, the fields return to their beginning, and along {swapped}, "
-        "which has as many points, they do not: see that the last axis is time (docs/warnings/ambiguity)."
+        "which has as many points, they do not: see that the last axis is time (python -m ardea.explain ambiguity)."
     )
     moving = [True] * first.n_measured
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)

@@ -281,7 +281,7 @@ class FoundStates:
                 parts = [f"{equations[one - first].left.text} has [{', '.join(terms[one])}]" for one in changed]
                 return [
                     f"The data hardly tell this model from one in which {' and '.join(parts)}. Longer or richer data "
-                    "would (docs/warnings/ambiguity)."
+                    "would (python -m ardea.explain ambiguity)."
                 ]
         return []
 
@@ -306,7 +306,7 @@ class FoundStates:
         return [
             "The states do not follow the equations exactly: over a step something else moves "
             f"{' and '.join((', '.join(moved[:-1]), moved[-1])) if moved[1:] else moved[0]}. Either the system itself "
-            "is noisy, or a term or a state is missing (docs/warnings/misfit)."
+            "is noisy, or a term or a state is missing (python -m ardea.explain misfit)."
         ]
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:

@@ -277,7 +277,7 @@ def refuted_laws(pursuit: Pursuit, fit: Fit) -> list[str]:
             by = f"other terms fit better, by {gain:.1f} ({CLOSE:g} would be clear)"
         out.append(
             f"The data refute {text}: without it, {by}. Leave it out, or see whether units, names and library are "
-            "right (docs/warnings/knowledge)."
+            "right (python -m ardea.explain knowledge)."
         )
     return out
 

@@ -389,7 +389,7 @@ def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: s
     return (
         f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
         f"candidate fits. Try other or more terms, or a {unmeasured} that was not measured "
-        f"(docs/warnings/misfit).{hint}"
+        f"(python -m ardea.explain misfit).{hint}"
     )
 
 
@@ -440,7 +440,7 @@ class FoundRows:
                 told.append(
                     f"The equation of {left} leaves only {ratio:.2f} times the noise of the samples: its terms amplify "
                     "noise and so explain it away, or the noise of neighbouring samples is not independent. Do not "
-                    "trust its intervals (docs/warnings/misfit)."
+                    "trust its intervals (python -m ardea.explain misfit)."
                 )
         return told
 
@@ -449,7 +449,7 @@ class FoundRows:
         return [*self.results[0].rows.told] + [
             f"The search for {equation.left.text} was stopped after {MOST_FITS} fits: models that were not tried may "
             "be better. Most likely no candidate fits, or noise is too large; a smaller library may help "
-            "(docs/warnings/ambiguity)."
+            "(python -m ardea.explain ambiguity)."
             for result, equation in zip(self.results, equations, strict=True)
             if result.unfinished
         ]

@@ -283,7 +283,8 @@ def far_from_zero(
     """
     return [
         f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract a "
-        f"reference value, such as {at:.3g}, from {name}, so that terms are told apart (docs/warnings/ambiguity)."
+        f"reference value, such as {at:.3g}, from {name}, so that terms are told apart "
+        "(python -m ardea.explain ambiguity)."
         for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
         if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at)
     ]

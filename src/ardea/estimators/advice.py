@@ -176,7 +176,7 @@ def fit_advice(
     if m <= k + 1 and m < coordinates.n_samples:
         text = (
             f"The weights add up to {counted(m, 'row')} for {counted(k, 'term')}. Weights are counts: if yours are "
-            "relative, scale them to add up to the number of independent rows (docs/warnings/collapse)."
+            "relative, scale them to add up to the number of independent rows (python -m ardea.explain collapse)."
         )
         return [(text, CollapseWarning)]
     if problem.total == 0:
@@ -196,7 +196,7 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
     text = (
         f"{counted(n_terms, 'term leaves', 'terms leave')} {counted(degrees, 'degree')} of freedom for the noise "
         "variance: intervals and the number of false terms are guesses. Add rows, or give noise_variance "
-        "(docs/warnings/few_rows)."
+        "(python -m ardea.explain few_rows)."
     )
     return [(text, FewRowsWarning)]
 
@@ -205,7 +205,7 @@ def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
     text = (
         f"The evidence that anything explains y is weak: among {counted(problem.n_candidates, 'column')} of noise "
         f"some would now and then do as well as the {counted(n_terms, 'term')} kept. The estimates were shrunk. Do not "
-        "read the choice as a finding; add rows, or leave out columns (docs/warnings/weak_evidence)."
+        "read the choice as a finding; add rows, or leave out columns (python -m ardea.explain weak_evidence)."
     )
     return [(text, WeakEvidenceWarning)]
 
@@ -216,7 +216,7 @@ def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
     text = (
         f"The terms explain y up to {np.sqrt(FLOOR_TALL):.0e} of its size. Below that, rounding errors decide: σ² is "
         "held there, and finer terms and intervals mean nothing. If y was computed without noise, ignore the "
-        "intervals; else subtract from y what you know of it, and fit the rest (docs/warnings/tiny_noise)."
+        "intervals; else subtract from y what you know of it, and fit the rest (python -m ardea.explain tiny_noise)."
     )
     return [(text, TinyNoiseWarning)]
 
@@ -228,7 +228,7 @@ def _on_held_noise(problem: Problem, fit: Fit) -> list[Advice]:
     text = (
         f"σ² is held at {FLOOR_WIDE:.0e} of the mean square of y: with more columns than rows, a smaller one would let "
         "this method interpolate the data. The noise may be smaller, and the intervals too wide. Use SparseARD, or "
-        "give noise_variance (docs/warnings/collapse)."
+        "give noise_variance (python -m ardea.explain collapse)."
     )
     return [(text, CollapseWarning)]
 
@@ -242,7 +242,7 @@ def _on_redundant_columns(coordinates: Coordinates, names: Sequence[str]) -> lis
         f"{', '.join(redundant[:NAMED])}{', …' * (len(redundant) > NAMED)} in always_keep: beside {beside}the columns "
         "kept before, nothing is left to say (a constant column says what the intercept says, a copy what its original "
         "says). The coefficient was set to zero. Leave such columns out "
-        "(docs/warnings/duplicate_columns)."
+        "(python -m ardea.explain duplicate_columns)."
     )
     return [(text, DuplicateColumnsWarning)]
 
@@ -258,13 +258,13 @@ def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, n
     if twins := near_duplicates(correlation, active):
         text = (
             f"Columns kept side by side are nearly the same: {_listed(twins, names)}. Their coefficients mean "
-            "little one by one: drop one of each, or read their sum (docs/warnings/duplicate_columns)."
+            "little one by one: drop one of each, or read their sum (python -m ardea.explain duplicate_columns)."
         )
         told.append((text, DuplicateColumnsWarning))
     if rivals := alternatives(problem, active, correlation, known_noise):
         text = (
             f"The data hardly tell kept terms from dropped ones: {_listed(rivals, names)}. Do not read the choice "
-            "as a finding (docs/warnings/alternatives)."
+            "as a finding (python -m ardea.explain alternatives)."
         )
         told.append((text, AlternativesWarning))
     return told
@@ -299,7 +299,7 @@ def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str
     more = f"; and {far.size - NAMED} more" if far.size > NAMED else ""
     return (
         f"Prediction far outside the rows fitted: {'; '.join(said[:NAMED])}{more}. The standard deviation says nothing "
-        "of whether the model holds there (docs/warnings/extrapolation)."
+        "of whether the model holds there (python -m ardea.explain extrapolation)."
     )
 
 

@@ -266,7 +266,7 @@ def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) ->
     return (
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
-        f"are too narrow. {do[kind]} {curved} (docs/warnings/dependent_rows)"
+        f"are too narrow. {do[kind]} {curved} (python -m ardea.explain dependent_rows)"
     )
 
 
@@ -281,8 +281,8 @@ def _few_groups(sample: Sample) -> list[Advice]:
     text = (
         f"{constant} of the columns are constant within groups, so that {labels.size} groups tell about them as much "
         f"as {labels.size} rows: more false terms than asked for may be kept among them, and their intervals are too "
-        "narrow. "
-        f"From {FEW_GROUPS} groups on both hold. Add groups, or leave such columns out. (docs/warnings/few_rows)"
+        f"narrow. From {FEW_GROUPS} groups on both hold. Add groups, or leave such columns out. "
+        "(python -m ardea.explain few_rows)"
     )
     return [(text, FewRowsWarning)]
 
@@ -297,5 +297,5 @@ def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
         f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
         f"{sizes.inflation:.2g} times the mean, and about {max(sizes.carried, 1.0):.0f} rows carry it. {harm} "
         f"{do} logarithms of what varies over orders of magnitude; look at the largest residuals (plot_residuals()), "
-        "and mend or drop rows that are wrong. (docs/warnings/unequal_errors)"
+        "and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
     )
