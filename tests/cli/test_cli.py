@@ -974,3 +974,33 @@ def test_the_parser_loads_no_package_and_knows_their_choices():
     assert not {"numpy", "scipy", "sklearn", "pandas", "matplotlib"} & set(loaded)
     assert METHODS[2:] == tuple(ardea.rates.METHODS)
     assert tuple(one for one in CRITERIA_OF_SEARCH if one != "oracle") == CRITERIA
+
+
+# products of columns, folders
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_powers_and_products_are_found_and_predicted_again(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 120))
+    colour = np.array(["red", "blue", "green"])[np.arange(120) % 3]
+    y = 2 * a**2 - a * b + 3 * b * (colour == "red") + 0.1 * rng.normal(size=120)
+    table = pd.DataFrame({"a a": a, "b": b, "colour": colour, "y": y})
+    table.to_csv(tmp_path / "all.csv", index=False)
+    run = tmp_path / "run"
+    options = ["--degree", "2", "--interactions", "--out", str(run)]
+    found = record(capsys, "fit", tmp_path / "all.csv", "--target", "y", *options)
+    assert {term["name"] for term in found["equations"][0]["terms"]} == {"(a a)^2", "a a · b", "b · colour=red"}
+    assert found["columns"] == 4 + 2 + 1 + 2 * 2  # columns, squares, and products that are not of one text with itself
+    assert 0.99 < found["r_squared"] < 1
+    # Predictions need only the columns of the table that the products are made of; of a folder, all its tables.
+    new = tmp_path / "new"
+    new.mkdir()
+    for name, part in (("1.csv", table[:50]), ("2.csv", table[50:])):
+        part.drop(columns="y").to_csv(new / name, index=False)
+    said = record(capsys, "predict", run / "model.ardea", new)["predictions"]
+    left = y - np.array(said["prediction"])
+    assert 1 - left @ left / np.sum((y - y.mean()) ** 2) == pytest.approx(found["r_squared"], abs=1e-12)
+    assert said["file"] == ["1.csv"] * 50 + ["2.csv"] * 70
+    (tmp_path / "nothing").mkdir()
+    assert "holds no table" in fails(capsys, "predict", run / "model.ardea", tmp_path / "nothing")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,33 +16,30 @@ import numpy as np
 
 from ardea import __version__
 from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
-from ardea.cli.program import COMMANDS, METHODS
+from ardea.cli.program import command_line, command_with
+from ardea.cli.regressions import arrays, estimator, r_squared
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import WEAK, Equation
-from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
-from ardea.names import counted
+from ardea.names import counted, rounded
 from ardea.saving import load, save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
+from ardea.tables.products import products_of
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import Table, TableError, joined_names, listed, shortened
 from ardea.tables.writing import write_whole
 
-ESTIMATORS: tuple[Any, ...] = (SparseARD, ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL)
-KINDS: dict[str, Any] = dict(zip(METHODS, ESTIMATORS, strict=True))
-# d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
-GRAM_COPIES = 4
 # Different cells that a command takes as empty, each by an option (a convention: a line).
 MOST_TOKENS = 5
+# d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
+GRAM_COPIES = 4
 FIGURE_FORMATS, OF_ROWS = ("png", "svg"), ("effective_rows", "error_correlation")
-# Options that are not part of the command that does the same again.
-NOT_REPEATED = ("--json", "--memory")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # How noise grows with the state, in words.
@@ -84,7 +80,8 @@ def run(options: argparse.Namespace) -> None:
         print_json({**header_record(options), **record, "warnings": notes, "files": list(map(str, files))})
         return
     title, *rest = (_motion_text if options.command == "discover" else _regression_text)(found, source, options)
-    print(painted(title, BOLD), *map(visible, [*source.remarks, *rest]), sep="\n")
+    read = [f"How {options.data.name} was read:", *(f"  {one}" for one in source.remarks)] if source.remarks else []
+    print(painted(title, BOLD), *map(visible, [*rest, *read]), sep="\n")
     print_warnings(notes)
     for file in files:
         print(visible(f"wrote {file}"))
@@ -128,12 +125,12 @@ def _loaded(options: argparse.Namespace) -> Found:
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
     table = table_of(options)
-    target, levels = table.target(options.target), table_notes(model)["levels"]
-    columns = list(dict.fromkeys(columns_of(model.equations_[0].vocabulary.names, levels)))
-    rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=levels)
+    target, notes = table.target(options.target), table_notes(model)
+    columns = columns_of(model.equations_[0].vocabulary.names, notes)
+    rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=notes["levels"])
     if not rows.fits:
         raise Failure(f"{options.data} is larger than --memory: check the model against fewer rows.")
-    return Found(model, rows, _arrays(rows), [target])
+    return Found(model, rows, arrays(rows, notes["products"]), [target])
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
@@ -141,23 +138,25 @@ def _loaded(options: argparse.Namespace) -> Found:
 
 def table_of(options: argparse.Namespace) -> Table:
     """Open a table as the options say that it is written."""
-    return open_table(options.data, **_text_settings(options))
+    return open_table(options.data, **text_settings(options))
 
 
-def _text_settings(options: argparse.Namespace) -> dict[str, Any]:
+def text_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return how the options say that a table is written."""
     told = {"header": options.header, "decimal": options.decimal, "na": tuple(options.na or ())}
     return {**told, "sheet": options.sheet}
 
 
 def table_notes(model: Any) -> dict[str, Any]:
     """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
-    return {"header": True, "columns": 0, "target": None, "levels": {}} | getattr(model, "table_", {})
+    return {"header": True, "columns": 0, "target": None, "levels": {}, "products": {}} | getattr(model, "table_", {})
 
 
-def columns_of(names: Sequence[str], levels: dict[str, list[str]]) -> list[str]:
-    """Return the column of a table that every column of a model comes from."""
-    encoded = {name: column for column, texts in levels.items() for name in level_names(column, texts)}
-    return [encoded.get(name, name) for name in names]
+def columns_of(names: Sequence[str], notes: dict[str, Any]) -> list[str]:
+    """Return the columns of a table that columns of a model are made of, each once."""
+    encoded = {name: column for column, texts in notes["levels"].items() for name in level_names(column, texts)}
+    factors = [one for name in names for one in notes["products"].get(name, [name])]
+    return list(dict.fromkeys(encoded.get(name, name) for name in factors))
 
 
 @contextmanager
@@ -170,7 +169,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
             raise
         target = getattr(options, "target", None)
         if 0 < len(error.tokens) <= MOST_TOKENS:
-            tried = _command_with(options, na=[*(options.na or []), *error.tokens])
+            tried = command_with(options, na=[*(options.na or []), *error.tokens])
             advice = f"Correct these lines, or take such cells as empty: {tried}"
         elif error.tokens:
             advice = "Correct these lines."
@@ -178,30 +177,10 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
             advice = f"The target {target!r} must hold numbers."
         elif target is None:
             states = [name for name in error.others if name not in (getattr(options, "inputs", None) or [])]
-            advice = f"Try: {_command_with(options, states=[joined_names(states) or 'A,B'])}"
+            advice = f"Try: {command_with(options, states=[joined_names(states) or 'A,B'])}"
         else:
-            advice = f"Try: {_command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+            advice = f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
         raise Failure(f"{error}\n  {advice}") from error
-
-
-def _command_with(options: argparse.Namespace, **changed: Any) -> str:
-    return command_line(argparse.Namespace(**{**vars(options), **changed}))
-
-
-def command_line(options: argparse.Namespace) -> str:
-    """Return a command that does the same again, from the options that differ from their defaults."""
-    first = getattr(options, "source", None) or options.data
-    parts = ["ardea", options.command, str(first)]
-    for option, settings in (one for one in COMMANDS[options.command][2] if isinstance(one, tuple)):
-        value = getattr(options, option.strip("-").replace("-", "_"))
-        if value in (None, False, first, settings.get("default")) or option in NOT_REPEATED:
-            continue
-        if option == "--noise" and isinstance(value, list):
-            value = ",".join(map(repr, value))
-        for one in value if isinstance(value, list) else [value]:
-            dashed = str(one).startswith("-")  # would be taken for an option
-            parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
-    return shlex.join(parts)
 
 
 # Regressions ----------------------------------------------------------------------------------------------------------
@@ -213,22 +192,27 @@ def fitted(options: argparse.Namespace) -> Found:
         raise Failure("Say which column to explain: --target COLUMN.")
     with helped(options):
         rows = _rows(options)
-        data = _arrays(rows) if rows.fits else None
+        products = products_of(rows.names, rows.levels, options.degree or 1, options.interactions)
+        data = arrays(rows, products) if rows.fits else None
     (target,) = rows.targets
+    names = [*rows.names, *products]
+    if products and data is None:
+        raise Failure(f"--degree and --interactions need all rows at once: give more --memory than {options.memory}.")
     if data is not None and np.ptp(data[1]) == 0:
         raise Failure(f"{target} is {data[1][0]:g} in every row: there is nothing to explain.")
-    columns = len(rows.names)
+    columns = len(names)
     if options.false_terms is not None and options.false_terms >= columns:
         raise Failure(
             f"--false-terms {options.false_terms:g} accepts every one of the {columns} columns as a term without "
             f"meaning: give less than {columns}."
         )
-    kept = listed(options.keep, [*rows.names, *rows.levels], f"{options.data} has no column")
+    kept = listed(options.keep, [*names, *rows.levels], f"{options.data} has no column")
     keep = [one for name in kept for one in (level_names(name, rows.levels[name]) if name in rows.levels else [name])]
     table = rows.table
     groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")
     model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
-    model.table_ = {"target": target, "header": table.headed, "columns": len(table.names), "levels": rows.levels}
+    seen = {"target": target, "header": table.headed, "columns": len(table.names)}
+    model.table_ = {**seen, "levels": rows.levels, "products": products}
     return Found(model, rows, data, [target])
 
 
@@ -247,59 +231,26 @@ def _rows(options: argparse.Namespace) -> Rows:
     return Rows(table, [target], columns, memory=options.memory, missing=options.missing, categorical=told)
 
 
-def _arrays(rows: Rows) -> tuple[Any, Any]:
-    """Return X, with names, and y."""
-    import pandas as pd
-
-    X, y = rows.arrays()
-    return pd.DataFrame(X, columns=list(rows.names)), y
-
-
-def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
-    """Return the estimator that the options ask for, not fitted."""
-    kind = KINDS[options.method]
-    how = options.rows or ("groups" if options.groups else "independent")
-    settings: dict[str, Any] = {"fit_intercept": not options.no_intercept, "rows": how}
-    if options.noise is not None:
-        told = options.noise[0] if isinstance(options.noise, list) else options.noise
-        if isinstance(told, str):
-            raise Failure("--noise is a standard deviation with --target.")
-        settings["noise_variance"] = told**2
-    if keep:
-        settings["always_keep"] = keep
-    if options.false_terms is not None:
-        if options.method == "ard":
-            raise Failure("--method ard has no strength, so --false-terms means nothing: use --method sparse.")
-        settings["false_terms"] = options.false_terms
-    if options.strength is not None:
-        if kind.method.strength in (None, "false_terms") or options.false_terms is not None:
-            raise Failure("--strength is alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms.")
-        settings[kind.method.strength] = options.strength
-    if not options.search:
-        return kind(**settings)
-    if options.strength is not None or options.false_terms is not None:
-        raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
-    return ARDSearch(kind(**settings), criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
-
-
 def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
     """Return the model as a person reads it: a title, and the lines below what is said of the table."""
     kind = type(getattr(found.model, "best_estimator_", found.model)).__name__
     (equation,) = found.equations
-    used, spread = rows.n_read - rows.n_left_out, ""
+    used, spread, explained = rows.n_read - rows.n_left_out, "", r_squared(found.model, found.data)
     if found.data is not None and used > 1:  # as the noise would be without any term
         y = found.data[1]
         varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
-        spread = f"; {equation.name} itself varies by {varies:.4g}"
+        spread = f"; {equation.name} itself varies by {rounded(varies, varies / 100)}"
+    rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")
     terms = ["", "No column explains it: the constant alone is the best model."]
     if equation.terms:
         terms = [str(Summary(equation.table(options.level), ""))]
     return [
-        f"{kind}: {len(equation.terms)} of {len(rows.names)} columns explain {equation.name} ({counted(used, 'row')})",
+        f"{kind}: {len(equation.terms)} of {equation.n_candidates} columns explain {equation.name} ({rows_used})",
         *terms,
         "",
         equation.formula(),
-        f"noise σ = {equation.noise:.4g}{spread}",
+        *([] if explained is None else [f"R² = {explained:.4f}, on the rows that were fitted"]),
+        f"noise σ = {rounded(equation.noise, equation.noise / 100)}{spread}",
         *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
         *([chosen_how(found.model)] if equation.terms else []),
     ]
@@ -313,7 +264,8 @@ def _regression_record(found: Found, rows: Rows, options: argparse.Namespace) ->
         search = {"criterion": model.criterion, "chosen": model.best_params_, "strengths": model.path_["strength"]}
     return {
         "rows": rows.n_read - rows.n_left_out,
-        "columns": len(rows.names),
+        "columns": found.equations[0].n_candidates,
+        "r_squared": r_squared(found.model, found.data),
         "rows_left_out": rows.n_left_out,
         "remarks": rows.remarks,
         "method": type(one).__name__,
@@ -360,7 +312,7 @@ def series_of(options: argparse.Namespace) -> Series:
         raise Failure("Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).")
     choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
     with helped(options):
-        series = read_series(options.data, choice, memory=options.memory, **_text_settings(options))
+        series = read_series(options.data, choice, memory=options.memory, **text_settings(options))
     return series if series.t is not None else replace(series, t=options.step or 1.0)
 
 

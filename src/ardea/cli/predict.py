@@ -10,12 +10,13 @@ import numpy as np
 from scipy import stats
 
 from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
-from ardea.cli.models import as_csv, columns_of, header_record, table_notes, table_of
+from ardea.cli.models import as_csv, columns_of, header_record, table_notes, text_settings
 from ardea.core.problem import Array
 from ardea.names import counted
 from ardea.saving import load
 from ardea.tables.columns import Columns, notation_of
-from ardea.tables.reading import TextTable
+from ardea.tables.products import multiplied
+from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.table import Table, unknown
 from ardea.tables.writing import write_whole
 
@@ -32,15 +33,18 @@ def run(options: argparse.Namespace) -> None:
     model = load(options.model)
     if hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds equations of motion: run them with ardea simulate {options.model}.")
-    table = table_of(options)
-    with kept_warnings() as notes:
-        columns, remarks = predicted(model, table, options.level)
-    notes[:0] = [*table.remarks, *remarks]
+    tables = _files_of(options.data)
+    parts, told = zip(*(_predicted_file(model, file, options) for file in tables), strict=True)
+    columns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
+    notes = [note for own in told for note in own]
     first = next(iter(columns.values()))
     if empty := int(np.isnan(first).sum()):
         notes.append(
             f"{empty} of {len(first)} rows have empty cells or unknown texts in columns of the model: no prediction."
         )
+    if options.data not in tables:
+        rows = [len(one[name]) for one in parts for name in [*columns][:1]]
+        columns = {"file": np.repeat([file.name for file in tables], rows), **columns}
     if not options.json:
         print_or_write(as_csv(columns), options.out)
         print_warnings(notes)
@@ -48,6 +52,25 @@ def run(options: argparse.Namespace) -> None:
     files = [] if options.out is None else [str(write_whole(options.out, as_csv(columns)))]
     head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
     print_json({**head, "predictions": columns, "warnings": notes, "files": files})
+
+
+def _files_of(place: Path) -> list[Path]:
+    """Return the tables of a folder by their names; a file, or a folder that is one table, alone."""
+    if not place.is_dir() or place.suffix == ".zarr" or any(place.glob("*.parquet")):
+        return [place]
+    found = sorted(one for one in place.iterdir() if one.is_file() and one.suffix.lower() in (*KNOWN, *PACKED))
+    if not found:
+        raise Failure(f"The folder {place} holds no table. Tables end in {', '.join(KNOWN)}.")
+    return found
+
+
+def _predicted_file(model: Any, file: Path, options: argparse.Namespace) -> tuple[dict[str, Array], list[str]]:
+    """Return the predictions for one table, and what is to be said of it: with its name, where there are several."""
+    table = open_table(file, **text_settings(options))
+    with kept_warnings() as notes:
+        columns, remarks = predicted(model, table, options.level)
+    which = "" if file == options.data else f"{file.name}: "
+    return columns, [which + note for note in (*table.remarks, *remarks, *notes)]
 
 
 def print_or_write(text: str, path: Path | None) -> None:
@@ -93,7 +116,7 @@ def _mean_and_std(model: Any, X: Array, names: list[str]) -> tuple[Array, Array]
 def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]]:
     """Return the columns that a model has kept, encoded as they were when it was fitted."""
     notes = table_notes(model)
-    used = list(dict.fromkeys(columns_of(kept, notes["levels"])))
+    used = columns_of(kept, notes)
     remarks = _matched(table, used, notes)
     frames = [*table.frames(ROWS, used or table.names[:1])]
     first = np.cumsum([0, *map(len, frames)]).tolist()
@@ -101,8 +124,9 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
         return np.empty((first[-1], len(kept))), remarks
     columns = Columns(table, used, categorical=(), levels=notes["levels"])
     values = np.vstack(columns.read([*zip(first, frames, strict=False)]))
-    places = [columns.names.index(name) for name in kept]
-    return values[:, places], [*remarks, *columns.remarks, *columns.unknown_texts()]
+    known = dict(zip(columns.names, values.T, strict=True))
+    known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
+    return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks, *columns.unknown_texts()]
 
 
 def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str]:

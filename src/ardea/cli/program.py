@@ -8,6 +8,7 @@ import importlib
 import math
 import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -26,6 +27,8 @@ METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
 CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+# Options that are not part of the command that does the same again.
+NOT_REPEATED = ("--json", "--memory")
 EPILOGS = {
     "ardea": """\
 examples:
@@ -58,6 +61,7 @@ examples:
   ardea fit lab.csv --target yield --categorical operator --na missing
   ardea fit houses.csv --target price --search --criterion ebic     try many strengths
   ardea fit houses.csv --target price --keep area --no-intercept
+  ardea fit lab.csv --target yield --degree 2 --interactions        squares and products of two columns, too
   ardea fit weather.csv --target ozone --rows series                one row after another in time
   ardea fit trial.csv --target growth --groups plot                 several rows of each plot
   ardea fit houses.csv --target price --rows unequal                errors that grow, or a few that are large
@@ -70,12 +74,13 @@ DATA is a table of any kind that `ardea fit` reads. Its columns are found by nam
 are ignored, and only those that the model has kept need to be there. Files without a header must have as many columns
 as the one that the model was fitted to; only the target may be lacking, if it was the first or last. A row with an
 empty cell, or a text that the model does not know, has an empty prediction, so that rows keep their places. The
-standard deviation is that of a new observation.
+standard deviation is that of a new observation. Of a folder all tables are predicted; a first column names the file.
 
 examples:
   ardea predict run/model.ardea new.csv                          CSV to standard output
   ardea predict run/model.ardea new.csv --out predictions.csv
   ardea predict run/model.ardea new.csv --level .68 --json
+  ardea predict run/model.ardea measured/ --out all.csv          all tables of a folder
 """,
     "discover": """\
 DATA is a table with one row per time (CSV and other text, NPY, Excel; Parquet with ardea[frames]): every column but the
@@ -244,9 +249,11 @@ REGRESSION: Options = [
     flag("--search", "try 15 strengths and choose by --criterion"),
     option("--criterion NAME", CHOSEN_BY, choices=CRITERIA, default="evidence"),
     flag("--no-intercept", "the model passes through zero"),
+    flag("--interactions", "also products of two columns"),
     option("--rows", ROWS, choices=("independent", "series", "groups", "unequal")),
     option("--groups COLUMN", "column that tells which rows belong together: subjects, batches, several series"),
 ]
+POWERS = option("--degree N", "also powers of columns up to this one, such as 2 for squares (default: 1)", whole(1))
 NOISE_OF_TARGET = ("--noise SIGMA", "noise of the target, if known (else learned)")
 MOTION: Options = [
     "equations of motion",
@@ -308,14 +315,17 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
     "fit": (
         "explain one column of a table by few others, with intervals",
         "models.run",
-        [option("data DATA", "the table", Path), *REGRESSION, option(*NOISE_OF_TARGET, positive), *TEXT, *OUTPUT],
+        [
+            option("data DATA", "the table", Path),
+            *(*REGRESSION, POWERS, option(*NOISE_OF_TARGET, positive), *TEXT, *OUTPUT),
+        ],
     ),
     "predict": (
         "predict new rows with a saved model, with intervals",
         "predict.run",
         [
             option("model MODEL", "a saved model, such as run/model.ardea", Path),
-            option("data DATA", "a table with the model's columns", Path),
+            option("data DATA", "a table with the model's columns, or a folder of such tables", Path),
             CSV_FILE,
             flag("--json", "print JSON for machines instead of CSV"),
             LEVEL,
@@ -398,6 +408,27 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
         if asked in {None, name}:
             add_options(command, name)
     return parser
+
+
+def command_with(options: argparse.Namespace, **changed: Any) -> str:
+    """Return the command with some options changed."""
+    return command_line(argparse.Namespace(**{**vars(options), **changed}))
+
+
+def command_line(options: argparse.Namespace) -> str:
+    """Return a command that does the same again, from the options that differ from their defaults."""
+    first = getattr(options, "source", None) or options.data
+    parts = ["ardea", options.command, str(first)]
+    for option, settings in (one for one in COMMANDS[options.command][2] if isinstance(one, tuple)):
+        value = getattr(options, option.strip("-").replace("-", "_"))
+        if value in (None, False, first, settings.get("default")) or option in NOT_REPEATED:
+            continue
+        if option == "--noise" and isinstance(value, list):
+            value = ",".join(map(repr, value))
+        for one in value if isinstance(value, list) else [value]:
+            dashed = str(one).startswith("-")  # would be taken for an option
+            parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
+    return shlex.join(parts)
 
 
 def complete(_: argparse.Namespace) -> None:

@@ -285,6 +285,8 @@ def _run_experiments(options: argparse.Namespace) -> None:
         settings = experiment.settings(options.scale, options.variant, options.seed)
         asked = {"jobs": options.jobs, "beyond": options.beyond, "command": _command(options)}
         folder = run(experiment, settings, options.out, **asked)
+        if options.name != "all":
+            print((folder / "table.md").read_text(encoding="utf-8"))
         print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
 
 

@@ -141,7 +141,8 @@ def _content(model: Any) -> Model:
     found_by: Any = {ARDSearch: _choice_of, Discovery: _motion_of}.get(type(model), _regression_of)
     table = getattr(model, "table_", None)
     if table is not None:
-        table = Table(**{**table, "levels": [[column, *texts] for column, texts in table["levels"].items()]})
+        lists = {name: [[key, *texts] for key, texts in table[name].items()] for name in ("levels", "products")}
+        table = Table(**{**table, **lists})
     return Model(model, found_by(model), table)
 
 
@@ -158,7 +159,8 @@ def _model(content: Model) -> Any:
         case _:
             raise ModelFileError("The file holds the findings of another kind of model. Get it again.")
     if (table := content.table) is not None:
-        model.table_ = {**vars(table), "levels": {column: texts for column, *texts in table.levels}}
+        lists = {"levels": table.levels, "products": table.products}
+        model.table_ = {**vars(table), **{name: {key: texts for key, *texts in one} for name, one in lists.items()}}
     return model
 
 

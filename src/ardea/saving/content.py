@@ -59,6 +59,7 @@ class Table:
     header: bool
     columns: int
     levels: list[list[str]]  # a column of categories, and these
+    products: list[list[str]]  # a product of columns, and these
 
 
 @dataclass(frozen=True)
