@@ -14,6 +14,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import linalg
 
 import ardea
 from ardea.cli import main
@@ -1004,3 +1005,98 @@ def test_powers_and_products_are_found_and_predicted_again(tmp_path, capsys):
     assert said["file"] == ["1.csv"] * 50 + ["2.csv"] * 70
     (tmp_path / "nothing").mkdir()
     assert "holds no table" in fails(capsys, "predict", run / "model.ardea", tmp_path / "nothing")
+
+
+# first steps
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory):
+    """An oscillator with a switch that drives it, in two runs with dates: the table, and a model of it."""
+    place = tmp_path_factory.mktemp("driven")
+    t = np.arange(0, 20, 0.1)
+    model = Discovery(Polynomials(1))
+    switch = np.where(t % 4 < 2, 1.0, -1.0)
+    frames = []
+    for start in ([1.0, 0.0], [0.0, 2.0]):
+        x = _oscillator(t, switch, start)
+        dates = pd.Timestamp("2024-03-01") + pd.to_timedelta(t, unit="s")
+        frames.append(pd.DataFrame({"timestamp": dates, "x": x[:, 0], "v": x[:, 1], "switch": switch}))
+    rng = np.random.default_rng(0)
+    table = pd.concat([one.assign(run=f"run {number}") for number, one in enumerate(frames)])
+    table[["x", "v"]] += 0.001 * rng.normal(size=(len(table), 2))
+    table.to_csv(place / "runs.csv", index=False)
+    model.fit(
+        [one[["x", "v"]] for _, one in table.groupby("run")],
+        [one["timestamp"].to_numpy() for _, one in table.groupby("run")],
+        u=[one[["switch"]] for _, one in table.groupby("run")],
+    )
+    ardea.save(model, place / "model.ardea")
+    return place, t, switch, frames
+
+
+def _oscillator(t, switch, start):
+    """x'' = −x − x'/5 + switch, exactly: between samples the switch stays what it was."""
+    step = linalg.expm(np.array([[0, 1, 0], [-1, -0.2, 1], [0, 0, 0]]) * (t[1] - t[0]))
+    x = [np.array(start)]
+    for u in switch[:-1]:
+        x.append((step @ [*x[-1], u])[:2])
+    return np.array(x)
+
+
+def test_simulate_takes_inputs_from_a_file_and_dates(driven, capsys):
+    place, t, switch, (_, second) = driven
+    model, table = place / "model.ardea", place / "inputs.csv"
+    second.drop(columns=["x", "v"]).to_csv(table, index=False)
+    options = ["--inputs", str(table), "--step", "0.1"]
+    until = ["--from", "2024-03-01", "--until", "2024-03-01T00:00:10"]
+    assert main(["simulate", str(model), "--start", "0,2", *until, *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "t,x,v"
+    assert lines[1].startswith("2024-03-01 00:00:00")
+    found = np.array([[float(cell) for cell in line.split(",")[1:]] for line in lines[1:]])
+    np.testing.assert_allclose(found, _oscillator(t, switch, [0.0, 2.0])[:101], atol=0.01)
+    assert (
+        main(["simulate", str(model), "--start", "0,2", "--until", "10", *options]) == 0
+    )  # seconds since the first row
+    assert capsys.readouterr().out.splitlines()[1:] == lines[1:]
+    assert "give --inputs FILE" in fails(capsys, "simulate", model, "--start", "0,2", "--until", "1")
+    beyond = fails(capsys, "simulate", model, "--start", "0,2", "--until", "2024-03-02", *options)
+    assert "inputs.csv has inputs from 2024-03-01T00:00:00" in beyond
+    assert "is not after the start" in fails(
+        capsys, "simulate", model, "--start", "0,2", "--from", "3", "--until", "2", *options
+    )
+
+
+def test_a_date_means_nothing_to_a_model_of_numbers(folder, capsys, tmp_path):
+    motion = pd.read_csv(folder / "motion.csv")
+    ardea.save(Discovery(Polynomials(1)).fit(motion[["p", "q"]], motion["t"].to_numpy()), tmp_path / "model.ardea")
+    said = fails(capsys, "simulate", tmp_path / "model.ardea", "--start", "1,0", "--until", "2024-03-02")
+    assert "the times of the data were numbers" in said
+    assert main(["simulate", str(tmp_path / "model.ardea"), "--from", "5", "--until", "6"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("5.0,")
+
+
+def test_discover_offers_the_options_that_a_table_calls_for(driven, capsys, tmp_path):
+    place, *_, (first, _) = driven
+    runs = place / "runs.csv"
+    assert fails(capsys, "discover", runs).endswith(f"  Try: ardea discover {runs} --time timestamp\n")
+    said = fails(capsys, "discover", runs, "--time", "timestamp")
+    assert f"If 'run' tells several runs apart: ardea discover {runs} --time timestamp --series run\n" in said
+    first.to_csv(tmp_path / "one.csv", index=False)
+    told = record(capsys, "discover", tmp_path / "one.csv", "--time", "timestamp", "--degree", "1")["warnings"]
+    assert any("--inputs 'switch'" in one for one in told)
+    assert "There are timestamp, x, v, switch, run." in fails(capsys, "fit", runs)
+    assert fails(capsys, "simulate", tmp_path / "nothing", "--until", "1").endswith(
+        f"no file {tmp_path / 'nothing'}.\n"
+    )
+
+
+def test_what_was_tried_is_said_where_nothing_fits_and_what_to_do_with_few_rows(capsys, tmp_path):
+    t = np.arange(0, 4, 0.1)
+    write_csv(tmp_path / "alone.csv", ["t", "x"], np.column_stack([t, np.sin(2 * t) + np.sin(5.3 * t)]))
+    assert main(["discover", str(tmp_path / "alone.csv"), "--time", "t"]) == 0
+    out = capsys.readouterr().out
+    assert "Tried, and not enough: 1, x, x^2, x^3." in out
+    assert "(--second-order)" in out
+    assert "40 rows are few" in out

@@ -20,6 +20,7 @@ from ardea.cli.program import command_line, command_with
 from ardea.cli.regressions import arrays, estimator, r_squared
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
+from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.equation import WEAK, Equation
 from ardea.names import counted, rounded
 from ardea.saving import load, save
@@ -31,10 +32,14 @@ from ardea.tables.columns import level_names
 from ardea.tables.products import products_of
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
-from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import Table, TableError, joined_names, listed, shortened
+from ardea.tables.series import Choice, Series, names_time, read_series
+from ardea.tables.table import SHOWN_NAMES, Table, TableError, joined_names, listed, shortened
 from ardea.tables.writing import write_whole
 
+# Candidates named in a line (a convention), and the degree of the polynomials where none was told.
+MOST_TRIED, USUAL_DEGREE = 12, 3
+# A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
+FEW_ROWS = 50
 # Different cells that a command takes as empty, each by an option (a convention: a line).
 MOST_TOKENS = 5
 # d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
@@ -178,6 +183,9 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
         elif target is None:
             states = [name for name in error.others if name not in (getattr(options, "inputs", None) or [])]
             advice = f"Try: {command_with(options, states=[joined_names(states) or 'A,B'])}"
+            if error.runs and getattr(options, "series", None) is None:
+                apart = command_with(options, series=error.runs[0])
+                advice = f"If {error.runs[0]!r} tells several runs apart: {apart}\n  Else: {advice.partition(' ')[2]}"
         else:
             advice = f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
         raise Failure(f"{error}\n  {advice}") from error
@@ -189,7 +197,8 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
 def fitted(options: argparse.Namespace) -> Found:
     """Fit a table; the model knows what that looked like."""
     if options.target is None:
-        raise Failure("Say which column to explain: --target COLUMN.")
+        there = shortened(table_of(options).names, SHOWN_NAMES)
+        raise Failure(f"Say which column to explain: --target COLUMN. There are {there}.")
     with helped(options):
         rows = _rows(options)
         products = products_of(rows.names, rows.levels, options.degree or 1, options.interactions)
@@ -309,7 +318,9 @@ def series_of(options: argparse.Namespace) -> Series:
     if options.time is not None and options.step is not None:
         raise Failure("Give --time or --step, not both.")
     if options.time is None and options.step is None and not options.map:
-        raise Failure("Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).")
+        near = next(filter(names_time, table_of(options).names), None)
+        tried = "" if near is None else f"\nTry: {command_with(options, time=near)}"
+        raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
     choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
     with helped(options):
         series = read_series(options.data, choice, memory=options.memory, **text_settings(options))
@@ -343,7 +354,31 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
         f"{size}, {chosen}; ± is half the {100 * options.level:g} % interval.",
         f"Noise seen by the equations{grown}: {noise}.",
         *_process_noise(model),
+        *_what_may_help(model, options),
     ]
+
+
+def _what_may_help(model: Any, options: argparse.Namespace) -> list[str]:
+    """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
+    told, doubted = [], model.misfit_ is not None and np.max(model.misfit_, initial=0.0) > LARGEST_MISFIT
+    if doubted or not all(one.terms for one in model.equations_):
+        degree = "" if options.degree is None else f" (--degree {options.degree})"
+        told.append(f"Tried, and not enough{degree}: {shortened(model.get_feature_names(), MOST_TRIED)}.")
+        hints = {
+            "what acts from outside (--inputs A,B)": options.inputs,
+            "x'' where only positions were measured (--second-order)": options.second_order or options.map,
+            "a higher --degree": (options.degree or 0) > USUAL_DEGREE,
+            "fewer or other --states": False,
+            "in Python sines, fractions and functions of your own (docs/constants)": False,
+        }
+        told.append(f"What may help: {'; '.join(hint for hint, done in hints.items() if not done)}.")
+    if model.rows_used_ is not None and model.rows_used_ < FEW_ROWS:
+        told.append(
+            f"{model.rows_used_} rows are few: only strong terms can be told from chance. What helps: several runs of "
+            "the same system in one file (--series COLUMN), fewer candidates (--degree 2), and noise that is known "
+            "(--noise, such as proportional, or its size)."
+        )
+    return told
 
 
 def _process_noise(model: Any) -> list[str]:

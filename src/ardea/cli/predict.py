@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from scipy import stats
 from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
 from ardea.cli.models import as_csv, columns_of, header_record, table_notes, text_settings
 from ardea.core.problem import Array
+from ardea.dynamics.series import input_curve
 from ardea.names import counted
 from ardea.saving import load
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.products import multiplied
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
-from ardea.tables.table import Table, unknown
+from ardea.tables.series import Choice, names_time, read_series
+from ardea.tables.table import Table, joined_names, shortened, unknown
 from ardea.tables.writing import write_whole
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
@@ -179,23 +182,67 @@ def simulate(options: argparse.Namespace) -> None:
     if not hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds a regression: use ardea predict {options.model} DATA.")
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
+    needs = f"--start needs {len(names)} numbers, for {', '.join(names)}"
     if options.start is None and model.joint_ is None:
-        raise Failure(f"Say where to begin: --start needs {len(names)} numbers, for {', '.join(names)}.")
+        raise Failure(f"Say where to begin: {needs}.")
     if options.start is not None and len(options.start) != len(names):
-        raise Failure(f"--start needs {len(names)} numbers, for {', '.join(names)}; got {len(options.start)}.")
-    inputs = getattr(model.model_, "names", [])[len(model.equations_) :]
-    if inputs:
-        raise Failure(
-            f"The equations have inputs ({', '.join(inputs)}): run them in Python, with simulate(x0, t, u=…)."
-        )
-    begin = model.joint_.first.time if options.start is None and not model.discrete_time else 0.0
-    if not options.until > begin:
-        raise Failure(f"--until {options.until:g} is not after the first row of the data, at {begin:g}.")
-    t = np.arange(int(options.until) + 1) if model.discrete_time else np.linspace(begin, options.until, CURVE + 1)
-    if options.step is not None and not model.discrete_time:
-        t = np.arange(begin, options.until + options.step / 2, options.step)
+        raise Failure(f"{needs}; got {len(options.start)}.")
+    t = _times_of_run(model, options)
+    u = _inputs_of(model, options, t)
     with kept_warnings() as notes:
-        states = np.asarray(model.simulate(options.start, int(t.size) if model.discrete_time else t))
+        states = np.asarray(model.simulate(options.start, t, u))
     times = model.dates(t[: len(states)])
     print_or_write(as_csv({"t": times, **dict(zip(names, states.T, strict=True))}), options.out)
     print_warnings(notes)
+
+
+def _times_of_run(model: Any, options: argparse.Namespace) -> Array:
+    """Return the times to print: from --from, else the first row of the data or 0, until --until."""
+    known = options.start is None
+    until = _number(model, options.until)
+    first = model.joint_.first.time if known else 0.0
+    begin = first if options.begin is None else _number(model, options.begin)
+    if not until > begin:
+        where = "the first row of the data, at" if known and options.begin is None else "the start,"
+        raise Failure(f"--until {options.until} is not after {where} {model.dates([begin])[0]}.")
+    if model.discrete_time:
+        return np.arange(round(begin), int(until) + 1)
+    if options.step is None:
+        return np.linspace(begin, until, CURVE + 1)
+    return np.arange(begin, until + options.step / 2, options.step)
+
+
+def _number(model: Any, moment: float | datetime) -> float:
+    """Return a time in the unit of the model."""
+    if not isinstance(moment, datetime):
+        return moment
+    if model.time_origin_ is None:
+        raise Failure(f"{moment} is a date, but the times of the data were numbers: give a number in their unit.")
+    told = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    return float(model.elapsed(np.array([told], dtype="datetime64[us]"))[0])
+
+
+def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
+    """Return the inputs of a model from the file that holds them: as a function of time, of a map step by step."""
+    names = getattr(model.model_, "names", [])[len(model.equations_) :]
+    if bool(names) != (options.inputs is not None):
+        if not names:
+            raise Failure("The equations have no inputs: leave out --inputs.")
+        file = "--inputs FILE, a table with the times and these columns"
+        raise Failure(f"The equations have inputs ({', '.join(names)}): give {file}.")
+    if not names:
+        return None
+    table = open_table(options.inputs, **text_settings(options))
+    others = [name for name in table.names if name not in names]
+    time = options.time or next(filter(names_time, others), None)
+    if time is None and not model.discrete_time:
+        raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
+    series = read_series(options.inputs, Choice(time, [joined_names(names)]), **text_settings(options))
+    if model.discrete_time:
+        return series.x
+    known = np.asarray(model.elapsed(series.t), dtype=float)
+    near = 1e-9 * (known[-1] - known[0])  # rounding
+    if t[0] < known[0] - near or t[-1] > known[-1] + near:
+        ends = " to ".join(str(one) for one in model.dates(known[[0, -1]]))
+        raise Failure(f"{options.inputs} has inputs from {ends}: let --from and --until lie between.")
+    return input_curve(known, series.x)

@@ -306,7 +306,8 @@ class Columns:
                 unusable[name] = f"column {name!r} holds {contents}"
         if unusable:
             others = [name for name in self.used if name not in unusable]
-            raise TableError(self._table.path, [*unusable.values()], unusable, others)
+            runs = [name for name, told in unusable.items() if told.endswith("holds texts, not numbers")]
+            raise TableError(self._table.path, [*unusable.values()], unusable, others, runs=runs)
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
         strict = {decided(one.kinds) for one in numbers} - {None}
         of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)

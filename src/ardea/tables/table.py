@@ -51,7 +51,7 @@ class TableError(ValueError):
     """Everything that is wrong with a file, in one message.
 
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
-    that are wrong, where taking them as empty helps.
+    that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
     """
 
     def __init__(
@@ -61,10 +61,12 @@ class TableError(ValueError):
         columns: Iterable[str] = (),
         others: Iterable[str] = (),
         tokens: Iterable[str] = (),
+        runs: Iterable[str] = (),
     ) -> None:
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
+        self.runs = tuple(runs)
 
 
 class Table(ABC):
