@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -332,12 +333,21 @@ def test_report_names_columns_that_lack_and_texts_that_are_not_known(tmp_path, c
 # demo, reproduce, version, help
 
 
-def test_demo_finds_the_truth_and_draws(capsys, tmp_path):
-    picture = tmp_path / "demo.png"
-    assert main(["demo", "--plot", str(picture)]) == 0
+def test_demo_finds_the_truth_draws_and_names_commands_that_run(capsys, tmp_path):
+    folder = tmp_path / "demo"
+    assert main(["demo", "--out", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "All 7 true terms found, none added" in out
-    assert picture.read_bytes()[:4] == b"\x89PNG"
+    for name in ("regression", "lorenz"):
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    commands = [shlex.split(line.partition("   (")[0]) for line in out.splitlines() if line.startswith("    ardea ")]
+    assert len(commands) == 3
+    assert main(commands[0][1:]) == 0
+    assert "6 of 300 columns explain y (150 rows)" in capsys.readouterr().out
+    discovered = read_series(Path(commands[1][2]), Choice("t"))  # what `discover` would read
+    assert discovered.described() == "251 rows of 3 states (x, y, z)"
+    (tmp_path / "file").touch()
+    assert "is a file: name a folder" in fails(capsys, "demo", "--out", tmp_path / "file")
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=lambda words: "".join(words) or "ardea")

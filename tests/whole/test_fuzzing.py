@@ -34,7 +34,7 @@ from pyarrow import parquet
 
 import ardea
 from ardea.cli import main
-from ardea.cli.demo import regression_text
+from ardea.cli.demo import demo_data, demo_fits, regression_text
 from ardea.dynamics import Discovery, systems
 from ardea.tables.reading import open_table
 from ardea.tables.rows import open_rows
@@ -593,7 +593,8 @@ def test_no_network_at_run_time(workplace, monkeypatch):
     command("discover", "m.npy", "--time", "0", "--degree", "1", "--out", "found", codes=(0,))
     command("report", "fitted/model.ardea", "--out", "page.html", codes=(0,))
     command("rates", "--plot", "curves.svg", codes=(0,))
-    assert regression_text(0)  # the first half of `ardea demo`; the second is a discovery
+    X, y, coef = demo_data(0)
+    assert regression_text(demo_fits(X, y), coef)  # the first half of `ardea demo`; the second is a discovery
 
 
 # The corpus: what was found, made small -------------------------------------------------------------------------------

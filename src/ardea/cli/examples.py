@@ -16,7 +16,7 @@ ARDEA_TRACEBACK=1 shows where an error arose; NO_COLOR=1 turns colour off.
     "demo": """\
 examples:
   ardea demo
-  ardea demo --seed 7 --plot lorenz.svg
+  ardea demo --seed 7 --out demo7
 """,
     "fit": """\
 DATA is CSV or other text (.tsv, .txt; also .gz, .bz2, .xz), NPY, NPZ or Excel; Parquet with ardea[frames], NetCDF and

@@ -206,7 +206,7 @@ CSV_FILE = option("--out FILE", "write CSV there instead of printing it", Path)
 
 # Commands -------------------------------------------------------------------------------------------------------------
 
-PICTURE = Path("ardea-demo.png")
+DEMO = Path("ardea-demo")
 # What a command does, the function in `ardea.cli` that does it, and its options; a text begins a group of them.
 COMMANDS: dict[str, tuple[str, str, Options]] = {
     "demo": (
@@ -214,8 +214,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
         "demo.run",
         [
             option("--seed", "seed of the generated data (default: 0)", whole(0, 2**32 - 1), default=0),
-            option("--plot FILE", f"where to draw Lorenz 63 ({PICTURE})", Path, default=PICTURE),
-            flag("--no-plot", "print only"),
+            option("--out DIR", f"where to put pictures and data ({DEMO})", Path, default=DEMO),
         ],
     ),
     "fit": (

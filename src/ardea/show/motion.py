@@ -18,6 +18,8 @@ from ardea.show.fits import draw_quantiles, draw_scatter, equations_of
 MOST_PANELS = 6
 # Points of a curve that is to look round: on a line of states, and between two samples of a trajectory.
 GRID_POINTS, SUBSTEPS = 200, 5
+# A convention: a band says nothing of a state any more that is wider than so many of its deviations (± one).
+WIDE = 2.0
 # A convention: no line is drawn across a step longer than so many median steps.
 GAP = 4.0
 
@@ -118,8 +120,21 @@ def plot_simulation(
     ends = None if bands is None else (bands.lower, bands.upper)
     run, times = np.asarray(model.simulate(x0, t, u)), _drawn_times(model, t)
     begin = "the start of the picture" if x0 is not None else "the first row of the data"
-    words = f"The found equations, run from {begin}", "model", "data"
-    return _draw_series(model, times, run, ends, x, words, level, axes)
+    forgotten = None if bands is None else _forgotten(bands, run)
+    title = f"The found equations, run from {begin}"
+    title += "\nFrom the dotted line on the band is as wide as the states vary." * (forgotten is not None)
+    places = _draw_series(model, times, run, ends, x, (title, "model", "data"), level, axes)
+    for place in places if forgotten is not None else ():
+        place.axvline(times[forgotten], color=canvas.DARK, linewidth=0.8, linestyle=":")
+    return places
+
+
+def _forgotten(bands: Any, run: Array) -> int | None:
+    """Return the first row from which on bands are as wide as states vary, as chaos makes them; None for none."""
+    n, states = run.shape
+    width = np.asarray(bands.upper)[:n, :states] - np.asarray(bands.lower)[:n, :states]
+    wide = np.flatnonzero(np.median(width / (WIDE * run.std(axis=0)), axis=1) > 1)
+    return int(wide[0]) if wide.size and np.any(run.std(axis=0) > 0) else None
 
 
 def _draw_series(
