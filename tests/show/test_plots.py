@@ -97,12 +97,40 @@ def test_autocorrelation_of_a_cosine():
         assert fits.autocorrelation(series, lag) == pytest.approx(np.cos(0.3 * lag), abs=2e-3)
 
 
-def test_trace_shows_every_step_and_the_certificate(model):
-    ax = model.plot_trace()
-    drawn = ax.lines[0].get_ydata()
-    drawn = drawn[~np.isnan(drawn)]  # between two rounds
-    np.testing.assert_array_equal(drawn, model.trace_.cost)
-    assert f"{model.kkt_gap_:.1e} ≤" in title(ax)
+def test_what_every_term_adds_is_what_least_squares_leaves(model, data):
+    """The chosen terms leave 1 − R² of least squares; every further term leaves less, those not kept least."""
+    ax = model.plot_pareto(data.X, data.y)
+    kept, others = (line.get_xdata() for line in ax.lines)
+    centred, y = data.X - data.X.mean(axis=0), data.y - data.y.mean()
+    residual = y - centred[:, model.support_] @ np.linalg.lstsq(centred[:, model.support_], y, rcond=None)[0]
+    assert kept[0] == 1
+    assert kept[-1] == pytest.approx(residual @ residual / (y @ y), rel=1e-9)
+    assert np.all(np.diff([*kept, *others]) < 0)
+    labels = [label.get_text().removeprefix("+ ") for label in ax.get_yticklabels()]
+    names = [f"x{j}" for j in np.flatnonzero(model.support_)]
+    assert sorted(labels[1 : kept.size]) == sorted(names)
+    assert not set(labels[kept.size :]) & set(names)
+    assert [line.get_xdata().tolist() for line in model.plot_pareto().lines] == [kept.tolist(), []]  # without rows
+
+
+def test_rivals_are_drawn_at_their_difference(motion):
+    _, _, found = motion
+    for ax, equation in zip(found.plot_pareto(), found.equations_, strict=True):
+        chosen, others, _ = (line.get_xdata() for line in ax.lines)
+        np.testing.assert_array_equal(chosen, [0])
+        np.testing.assert_array_equal(others, [one.excess for one in equation.rivals])
+
+
+def test_no_line_leads_across_a_gap_and_far_bands_do_not_hide_the_run(motion):
+    t, x, found = motion
+    there = np.r_[0:15, 40:60]
+    axes = found.plot_simulation(x[0], t[there], n_samples=5, x=x[there], random_state=0)
+    (line,) = [line for line in axes[0].lines if line.get_label() == "model"]
+    assert np.flatnonzero(np.isnan(line.get_ydata())).tolist() == [15]
+    ax = axes[0]
+    ax.set_ylim(-1e6, 1e6)
+    canvas.show_around(ax, "y", [0.0, 1.0, np.nan])
+    assert ax.get_ylim() == (-canvas.ROOM, 1 + canvas.ROOM)
 
 
 def test_paths_show_the_models_and_the_choice(search):
@@ -273,7 +301,7 @@ def test_phase_portraits(motion):
 def test_given_axes_are_used_and_returned(model, data):
     _, ax = plt.subplots()
     assert model.plot_coefficients(ax) is ax
-    assert model.plot_trace(ax) is ax
+    assert model.plot_prediction(data.X, data.y, ax) is ax
     with pytest.raises(ValueError, match="3 Axes"):
         model.plot_residuals(data.X, data.y, ax)
 
@@ -293,10 +321,10 @@ def test_hostile_names_are_drawn_as_text(data, name):
     ElementTree.fromstring(drawn)
 
 
-def test_lines_that_differ_in_colour_differ_in_grey(model, search):
+def test_lines_that_differ_in_colour_differ_in_grey(model, search, data):
     """On every Axes two lines share neither dashes, marker nor shade, whatever their colour."""
-    for draw in (model.plot_trace, search.plot_path):
-        ax = draw()
+    for draw in (model.plot_pareto, search.plot_path):
+        ax = draw(*((data.X, data.y) if draw == model.plot_pareto else ()))
         lines = [line for axes in ax.figure.axes for line in axes.get_lines() if line.get_label()[0] != "_"]
         looks = {(line.get_linestyle(), line.get_marker()) for line in lines}
         assert len(looks) == len({line.get_label() for line in lines}) > 1
@@ -308,7 +336,7 @@ def test_every_title_is_a_sentence(model, data, search, motion):
         model.plot_coefficients(),
         model.plot_prediction(data.X, data.y),
         *model.plot_residuals(data.X, data.y),
-        model.plot_trace(),
+        model.plot_pareto(),
         search.plot_path(),
         search.plot_path_coefficients(),
         show.plot_operating_curves(),

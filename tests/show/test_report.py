@@ -316,24 +316,32 @@ def test_report_methods_write_files(tmp_path):
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-def test_in_a_browser(tmp_path):
-    """Chromium shows the page: a phone needs no sideways scrolling, and figures fit it."""
+@pytest.mark.parametrize("width", [500, 1400])
+def test_in_a_browser(tmp_path, width):
+    """Chromium shows the page without a complaint: nothing runs off, letters stay readable, links lead on."""
     data = sparse_data(seed=1)
     search = ARDSearch(ARDvi(), strengths=[1, 2, 4, 8, 16]).fit(data.X, data.y)
     probe = """<script>
+    const links = [...document.querySelectorAll("a")].map((one) => one.getAttribute("href"));
     const result = { wide: document.documentElement.scrollWidth, view: innerWidth,
-      sizes: [...document.querySelectorAll("figure svg")].map((one) => one.getBoundingClientRect().width) };
+      lost: links.filter((one) => document.querySelector(one) === null), links: links.length,
+      scales: [...document.querySelectorAll("figure svg")].map(
+        (one) => one.getBoundingClientRect().width / one.viewBox.baseVal.width) };
     document.title = "RESULT" + JSON.stringify(result);
     </script></body>"""
     path = tmp_path / "page.html"
     page = report_page(search, data=(data.X, data.y)).replace("style-src", "script-src 'unsafe-inline'; style-src", 1)
     path.write_text(page.replace("</body>", probe), encoding="utf-8")
-    command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=500,900"]
+    command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={width},900"]
     command += ["--no-first-run", "--disable-quic", "--disable-sync", "--disable-background-networking"]
-    command += ["--disable-component-update"]
+    command += ["--disable-component-update", "--enable-logging=stderr"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     result = json.loads(Tree(f"<i>{re.search('<title>RESULT(.*?)</title>', done.stdout, re.DOTALL)[1]}</i>").text[0])
+    assert "CONSOLE" not in done.stderr
     assert result["wide"] <= result["view"]
-    assert len(result["sizes"]) > 4
-    assert all(0 < width <= result["view"] for width in result["sizes"])
+    assert len(result["scales"]) > 4
+    # Letters of 10 points in a drawing are then at least 9 pixels tall; natural size is 4/3 pixels a point.
+    assert min(result["scales"]) > 0.9
+    assert result["lost"] == []
+    assert result["links"] > 9  # those of the contents, and of the picture of terms

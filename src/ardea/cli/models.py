@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         found = discovered(options) if options.command == "discover" else fitted(options)
     source: Any = found.source
     notes[:0] = source.doubts
-    files = write_outputs(found, options, [*source.remarks, *notes])
+    files = write_outputs(found, options, notes)
     if options.json:
         record = (_motion_record if options.command == "discover" else _regression_record)(found, source, options)
         print_json({**header_record(options), **record, "warnings": notes, "files": list(map(str, files))})
@@ -102,7 +102,7 @@ def report(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         found = _fitted_for_report(options) if is_data else _loaded(options)
     if found.source is not None:
-        notes[:0] = [*found.source.remarks, *found.source.doubts]
+        notes[:0] = found.source.doubts
     print(f"wrote {_write_page(found, options.out, options, notes, title=options.title)}")
     print_warnings(notes)
 
@@ -442,8 +442,9 @@ def write_outputs(found: Found, options: argparse.Namespace, notes: Sequence[str
 
 
 def _write_page(found: Found, page: Path, options: argparse.Namespace, notes: Sequence[str], **more: Any) -> Path:
-    details = {"data": found.data, "targets": found.targets, "source": options.data, "notes": notes, **more}
-    return write_report(found.model, page, level=options.level, command=command_line(options), **details)
+    read = [] if found.source is None else found.source.remarks
+    details = {"data": found.data, "targets": found.targets, "source": options.data, "notes": notes, "read": read}
+    return write_report(found.model, page, level=options.level, command=command_line(options), **details, **more)
 
 
 def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:

@@ -2,8 +2,9 @@
 
 Pictures take and return a Matplotlib Axes (or an array of them); colour never carries anything alone.
 
-Everything reads `equations_` and what else a model offers: `canvas` (figures and axes) → `fits`, `motion` (pictures) →
-`pages` (sentences, tables, templates) → `report` (pages about a model, and the methods of models that call all this).
+Everything reads `equations_` and what else a model offers: `canvas` (figures and axes) → `fits`, `motion`, `pareto`
+(pictures) → `pages` (sentences, tables, templates) → `report` (pages about a model, and the methods of models that call
+all this).
 """
 
 from ardea.show.canvas import figure_bytes
@@ -14,7 +15,6 @@ from ardea.show.fits import (
     plot_path_coefficients,
     plot_prediction,
     plot_residuals,
-    plot_trace,
 )
 from ardea.show.motion import (
     plot_equation_residuals,
@@ -24,6 +24,7 @@ from ardea.show.motion import (
     plot_states,
     plot_variation,
 )
+from ardea.show.pareto import plot_pareto
 from ardea.show.report import model_html, report_page, write_report
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "plot_equation_residuals",
     "plot_experiments",
     "plot_operating_curves",
+    "plot_pareto",
     "plot_path",
     "plot_path_coefficients",
     "plot_phase",
@@ -40,7 +42,6 @@ __all__ = [
     "plot_residuals",
     "plot_simulation",
     "plot_states",
-    "plot_trace",
     "plot_variation",
     "report_page",
     "write_report",

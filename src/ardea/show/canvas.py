@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from pkgutil import resolve_name
 from typing import Any, TypeVar
@@ -28,6 +28,10 @@ POINT = {"linestyle": "none", "marker": "o", "markersize": 2.6, "color": MIDDLE,
 DPI = 200
 # A scatter of more points is stored as a picture: each takes 90 bytes of SVG (measured).
 MANY_POINTS = 3000
+# Steps between labels of an axis, so that five digits each have room in a panel of 2.9 inches (measured).
+MOST_TICKS = 4
+# Of the range of data and model, so much is shown on both sides of it (a convention).
+ROOM = 0.6
 # Longer names are cut in labels, or go on in a next line; a convention.
 LONGEST_LABEL = 24
 
@@ -99,6 +103,9 @@ def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **
     ax.set(**settings)
     ax.set_title(title, fontsize="medium", loc="left", pad=22 if legend else 6)
     ax.spines[["top", "right"]].set_visible(False)
+    if hasattr(ax.xaxis.get_major_formatter(), "set_powerlimits"):  # numbers, and not dates: no label meets the next
+        ax.ticklabel_format(axis="x", scilimits=(-3, 4), useMathText=True)
+        ax.locator_params(axis="x", nbins=MOST_TICKS)
     handles, labels = ax.get_legend_handles_labels()
     if right is not None:
         others, other_labels = right.get_legend_handles_labels()
@@ -132,6 +139,20 @@ def as_label(name: str, lines: int = 1) -> str:
     """
     shown = textwrap.wrap(printable(name), LONGEST_LABEL, max_lines=lines, placeholder="…")
     return "\n".join(shown).replace("$", r"\$")
+
+
+def stacked(labels: Sequence[str]) -> Any:
+    """Return places for labels below each other, by how many lines each has: one a line, the first at 0."""
+    lines = np.array([label.count("\n") + 1 for label in labels])
+    return -(np.cumsum(lines) - (lines + lines[:1].sum()) / 2)
+
+
+def show_around(ax: Any, axis: str, values: ArrayLike) -> None:
+    """End an axis where values do, and some way beyond, whatever else is drawn there: bands may reach very far."""
+    low, high = np.nanmin(values), np.nanmax(values)
+    room, (begin, end) = ROOM * (high - low), getattr(ax, f"get_{axis}lim")()
+    if room > 0:
+        getattr(ax, f"set_{axis}lim")(max(begin, low - room), min(end, high + room))
 
 
 def apart(heights: ArrayLike, least: float) -> Any:

@@ -70,11 +70,11 @@ def plot_coefficients(
     """
     every = equations_of(model, targets)
     chosen = every[:MOST_EQUATIONS] if equations is None else [every[i] for i in equations]
-    tallest = max(min(len(one.support), max_terms) for one in chosen)
-    labels = [canvas.as_label(term, NAME_LINES).split("\n") for one in chosen for term in one.terms]
-    columns, longest = min(len(chosen), 3), max((len(line) for label in labels for line in label), default=0)
+    labels = [[canvas.as_label(term, NAME_LINES).split("\n") for term in one.terms[:max_terms]] for one in chosen]
+    lines = [[line for label in own for line in label] for own in labels]
+    columns, longest = min(len(chosen), 3), max((len(line) for own in lines for line in own), default=0)
     width = 3.0 + LETTER * longest if len(chosen) > 1 else canvas.WIDTH
-    size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(tallest, 1) * max(map(len, labels), default=1)}
+    size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(1, *map(len, lines))}
     axes = canvas.panels(ax, -(-len(chosen) // columns), columns, **size)
     for place, one in zip(axes.flat, chosen, strict=False):
         _draw_terms(place, one, level, max_terms)
@@ -90,11 +90,12 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> No
     coef, std, ends = (values[drawn] for values in (equation.coefficients, equation.std, equation.interval(level)))
     in_errors = _spread(np.abs(coef[coef != 0])) > LARGEST_SPREAD and bool(np.all(std > 0))
     unit = std if in_errors else np.ones_like(coef)
-    at = np.arange(drawn.size)[::-1]
+    labels = [canvas.as_label(equation.terms[i], NAME_LINES) for i in drawn]
+    at = canvas.stacked(labels)
     bars = np.abs(ends - coef[:, None]).T / unit
     ax.axvline(0.0, color=canvas.SOFT, linewidth=0.8, linestyle=":")
     ax.errorbar(coef / unit, at, xerr=bars, fmt="o", color=canvas.MODEL, markersize=4, capsize=2.5, linewidth=1.2)
-    ax.set_yticks(at, [canvas.as_label(equation.terms[i], NAME_LINES) for i in drawn])
+    ax.set_yticks(at, labels)
     for y, value, half in zip(at, coef, np.ptp(ends, axis=1) / 2, strict=True):
         told = f"{rounded(value, half)} ± {rounded(half, half)}"
         ax.annotate(told, (1.02, y), xycoords=("axes fraction", "data"), va="center", fontsize="small")
@@ -102,7 +103,7 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> No
     told += f", {len(equation.terms) - drawn.size} of them not drawn" * (len(equation.terms) > drawn.size)
     told += f"\n(bars: {canvas.percent(level)} intervals)" * (drawn.size > 0)
     label = "coefficient / standard error" if in_errors else "coefficient"
-    canvas.finished(ax, told, xlabel=label, ylim=(-0.7, max(drawn.size, 1) - 0.3))
+    canvas.finished(ax, told, xlabel=label, ylim=(min(at, default=0) - 0.7, 0.7))
 
 
 def _spread(sizes: Array) -> float:
@@ -111,9 +112,19 @@ def _spread(sizes: Array) -> float:
 
 
 @canvas.picture()
-def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float = 0.95, target: int = 0) -> Any:
+def plot_prediction(
+    model: Any,
+    X: Any,
+    y: Any,
+    ax: Any = None,
+    *,
+    level: float = 0.95,
+    target: int = 0,
+    targets: Sequence[str] | None = None,
+) -> Any:
     """Draw observed against predicted values, with the band in which a new observation is expected."""
     ax = canvas.one_axes(ax, 4.2, 3.8)
+    name = canvas.as_label(equations_of(model, targets)[target].name)
     observed, mean, std = against_rows(model, X, y, target)
     half = ndtri(0.5 + level / 2) * std
     order = np.argsort(mean, kind="stable")
@@ -122,7 +133,7 @@ def plot_prediction(model: Any, X: Any, y: Any, ax: Any = None, *, level: float 
     ax.plot(mean, observed, **canvas.POINT, rasterized=observed.size > canvas.MANY_POINTS)
     inside = f"{100 * np.mean(np.abs(observed - mean) <= half):.3g} % of {observed.size} rows"
     told = f"{inside} lie in the {canvas.percent(level)} band"
-    return canvas.finished(ax, told, legend=True, xlabel="predicted", ylabel="observed")
+    return canvas.finished(ax, told, legend=True, xlabel=f"{name}, predicted", ylabel=f"{name}, observed")
 
 
 @canvas.picture()
@@ -185,48 +196,6 @@ def autocorrelation(residual: Array, lag: int) -> float:
     centred = residual - residual.mean()
     power = float(centred @ centred)
     return float(centred[lag:] @ centred[:-lag]) / power if power > 0 else 0.0
-
-
-@canvas.picture()
-def plot_trace(model: Any, ax: Any = None, *, target: int = 0) -> Any:
-    """Draw the objective (left) and the number of terms (right) at every step, with the certificate.
-
-    The objective is −2 log evidence without constants, plus the prior's terms, at the noise used in the loop; it falls
-    within a round. Thresholding methods start a new round, with fewer columns, after every drop (dotted lines); its
-    first steps may lie above the picture.
-    """
-    check_is_fitted(model)
-    fitted = getattr(model, "best_estimator_", model)
-    trace = (fitted.trace_ if isinstance(fitted.trace_, list) else [fitted.trace_])[target]
-    gap = float(np.atleast_1d(fitted.kkt_gap_)[target])
-    ax = canvas.one_axes(ax)
-    _draw_objective(ax, trace.cost)
-    right = ax.twinx()
-    steps = np.arange(1, trace.cost.size + 1)
-    right.step(steps, trace.n_terms, where="mid", color=canvas.OTHER, linestyle="--", label="terms")
-    right.set_ylim(bottom=0)
-    right.set_ylabel("terms")
-    for axis in (ax.xaxis, right.yaxis):
-        axis.get_major_locator().set_params(integer=True)
-    ended, than = ("converged", "≤") if gap <= fitted.tol else ("did not converge", ">")
-    told = f"The fit {ended}: kkt_gap = {gap:.1e} {than} tol = {fitted.tol:.0e}"
-    labels = {"xlabel": "step", "ylabel": "objective (−2 log evidence + const.)"}
-    return canvas.finished(ax, told, legend=True, right=right, **labels)
-
-
-def _draw_objective(ax: Any, cost: Array) -> None:
-    """Draw the objective at every step, round by round, without the first steps of later rounds."""
-    steps = np.arange(1, cost.size + 1)
-    # Within a round the objective never rises beyond rounding; the next one begins far up, with all terms at zero.
-    starts = np.flatnonzero(np.diff(cost) > 1e-9 * max(float(np.abs(cost).max(initial=0.0)), 1.0)) + 1
-    line = {"color": canvas.MODEL, "marker": "o", "markersize": 2.5, "label": "objective"}
-    ax.plot(np.insert(steps, starts, 0), np.insert(cost, starts, np.nan), **line)
-    for start in starts:
-        ax.axvline(start + 0.5, color=canvas.SOFT, linewidth=0.8, linestyle=":")
-    settled = np.delete(cost, starts)
-    room = 0.08 * np.ptp(settled)
-    if room > 0:
-        ax.set_ylim(settled.min() - room, settled.max() + room)
 
 
 @canvas.picture()
@@ -330,5 +299,7 @@ def _label(ax: Any, names: list[str], ends: Array, last: float) -> None:
     low, high = ax.get_ylim()
     line = {"arrowstyle": "-", "color": canvas.SOFT, "linewidth": 0.5}
     look = {"textcoords": ax.get_yaxis_transform(), "va": "center", "fontsize": "small", "arrowprops": line}
-    for name, wanted, height in zip(names, ends, canvas.apart(ends, LINE * (high - low)), strict=True):
-        ax.annotate(canvas.as_label(name), (last, wanted), (1.03, height), **look)
+    labels = [canvas.as_label(name, NAME_LINES) for name in names]
+    room = LINE * (high - low) * max((label.count("\n") + 1 for label in labels), default=1)
+    for label, wanted, height in zip(labels, ends, canvas.apart(ends, room), strict=True):
+        ax.annotate(label, (last, wanted), (1.03, height), **look)

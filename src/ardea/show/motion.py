@@ -71,21 +71,12 @@ def plot_states(
     check_is_fitted(model)
     frame, many = model.states_[series], len(model.model_.states)
     samples = np.empty((len(frame), 0)) if x is None else np.asarray(x, dtype=float).reshape(len(frame), -1)
-    numbers = np.asarray(model.elapsed(frame["time"].to_numpy()), dtype=float)
-    table = _cut_at_gaps(np.column_stack([numbers, frame.drop(columns="time"), samples]))
-    times, states, std, samples = np.split(table, np.cumsum([1, many, many]), axis=1)
+    states, std = np.split(frame.drop(columns="time").to_numpy(), [many], axis=1)
     half = ndtri(0.5 + level / 2) * std
     words = "The states behind the samples", "smoothed state", "samples"
     look = {"marker": "s", "markersize": 2} if model.discrete_time else {}
-    drawn = model.dates(times[:, 0])
-    return _draw_series(model, drawn, states, (states - half, states + half), samples, words, level, axes, **look)
-
-
-def _cut_at_gaps(table: Array) -> Array:
-    """Return rows of time and values, with one of NaN in every gap, so that no line leads across it."""
-    steps = np.diff(table[:, 0])
-    usual = np.nanmedian(steps) if steps.size else 0.0
-    return np.insert(table, np.flatnonzero(steps > GAP * usual) + 1, np.nan, axis=0)
+    ends, times = (states - half, states + half), frame["time"].to_numpy()
+    return _draw_series(model, times, states, ends, samples, words, level, axes, **look)
 
 
 @canvas.picture(model=("Discovery", "Fitted."))
@@ -143,15 +134,28 @@ def _draw_series(
     """Draw states against time, one below the other; `words` are a title and what lines and dots are."""
     title, line, dots = words
     names = model.model_.states[:MOST_PANELS]
-    samples = np.empty((0, 0)) if x is None else np.asarray(x, dtype=float).reshape(len(times), -1)
+    numbers = np.asarray(model.elapsed(times), dtype=float)
+    steps = np.diff(numbers)
+    gaps = np.flatnonzero(steps > GAP * np.median(steps) if steps.size else steps) + 1  # no line leads across one
+
+    def cut(values: Any) -> Array:
+        """Return rows, NaN for those that a run did not reach and in gaps."""
+        rows = np.full((len(numbers), *np.shape(values)[1:]), np.nan)
+        rows[: len(values)] = values
+        return np.insert(rows, gaps, np.nan, axis=0)
+
+    along = model.dates(cut(numbers)) if _are_dates(times) else cut(numbers)
+    drawn, samples = cut(states), cut([]) if x is None else cut(np.asarray(x, dtype=float).reshape(len(times), -1))
     places = canvas.panels(axes, len(names), 1, width=canvas.WIDTH, height=1.4, sharex=True).ravel()
     for i, (place, name) in enumerate(zip(places, names, strict=True)):
         if ends is not None:
-            canvas.draw_band(place, times, ends[0][:, i], ends[1][:, i], level)
-        if i < samples.shape[1]:
-            place.plot(times, samples[:, i], **canvas.POINT, label=dots, zorder=1.5)
-        place.plot(times[: len(states)], states[:, i], color=canvas.MODEL, linewidth=1, label=line, **look)
+            low, high = (cut(one)[:, i] for one in ends)
+            canvas.draw_band(place, along, low, high, level)
+        if samples.ndim > 1 and i < samples.shape[1]:
+            place.plot(along, samples[:, i], **canvas.POINT, label=dots, zorder=1.5)
+        place.plot(along, drawn[:, i], color=canvas.MODEL, linewidth=1, label=line, **look)
         canvas.finished(place, "", ylabel=canvas.as_label(name))
+        canvas.show_around(place, "y", np.append(drawn[:, i], samples[:, i : i + 1] if samples.ndim > 1 else samples))
     places[-1].set_xlabel(_time_label(model, times))
     if _are_dates(times):
         from matplotlib.dates import ConciseDateFormatter
@@ -248,6 +252,8 @@ def _plot_plane(model: Any, run: ArrayLike, draws: Any, x: Any, plane: list[int]
         ax.plot(*np.asarray(x)[:, plane].T, **canvas.POINT, label="data", zorder=2.5)
     dots = {"linestyle": "none", "marker": "s", "markersize": 2} if model.discrete_time else {"linewidth": 1}
     ax.plot(*np.asarray(run)[:, plane].T, color=canvas.MODEL, label="model", **dots)
+    for axis, i in zip("xy", plane, strict=True):
+        canvas.show_around(ax, axis, np.asarray(run)[:, i])
     first, second = (canvas.as_label(model.model_.states[i]) for i in plane)
     told = f"The found equations in the plane of {first} and {second}"
     return canvas.finished(ax, told, legend=True, xlabel=first, ylabel=second)

@@ -198,4 +198,5 @@ def svg(draw: Callable[[], Any], name: str, alternative: str) -> str:
         drawn = figure_bytes(draw, "svg").decode()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
     drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
+    drawn = re.sub(r'<a xlink:href="([^"]*)" target="_blank">', r'<a href="\1">', drawn)  # within the page
     return drawn.replace("<svg", f'<svg role="img" aria-label="{escape(printable(alternative))}"', 1)

@@ -32,6 +32,7 @@ from ardea.show import fits, motion
 from ardea.show.answers import beyond_ceiling
 from ardea.show.canvas import percent
 from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, render, svg, term_rows, unique
+from ardea.show.pareto import plot_pareto
 from ardea.tables.writing import write_whole
 
 # A convention: the level of intervals where nobody chose one.
@@ -42,8 +43,15 @@ MOST_TARGETS = 5
 N_DRAWS = 60
 # Conventions: runs that a portrait can show, and rows that a run is compared with, since chaos forgets its start.
 N_PHASE_DRAWS, LONGEST_RUN = 20, 400
+# A convention: in tables of more numbers terms that were not kept are not looked for again.
+MOST_NUMBERS = 10**7
+# Points: a wider drawing would have letters too small to read on a phone (measured on 400 pixels), so it can be moved.
+FITS_A_PHONE = 400.0
+OF_TERMS = "What every term adds, the most useful first. Names lead to the table of terms."
+OF_RIVALS = "The chosen model of every equation (at 0) and its rivals. Names lead to the table of rivals."
 # Packages that numbers may depend on.
 NUMERICS = ("numpy", "scipy", "scikit-learn")
+TINY = np.finfo(float).tiny
 Drawing = tuple[str, str, Callable[[], Any]]  # identifier, caption, what draws
 
 
@@ -91,6 +99,7 @@ def report_page(
     source: str | os.PathLike[str] | None = None,
     command: str | None = None,
     notes: Sequence[str] = (),
+    read: Sequence[str] = (),
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -112,6 +121,8 @@ def report_page(
         A command that makes the model again.
     notes : list of str
         Warnings of reading and fitting, to be shown with what the page finds itself.
+    read : list of str
+        How the data were read.
 
     Returns
     -------
@@ -123,7 +134,8 @@ def report_page(
     names = listed([one.name for one in equations])
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        figures = [{"svg": svg(draw, name, caption), "caption": caption} for name, caption, draw in drawings]
+        drawn = [(svg(draw, name, caption), caption) for name, caption, draw in drawings]
+    figures = [{"svg": one, "caption": caption, "wide": _points(one) > FITS_A_PHONE} for one, caption in drawn]
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
@@ -133,6 +145,9 @@ def report_page(
         equations=[_told(one, level) for one in equations],
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=chosen_how(model),
+        certificate=_certificate(getattr(model, "best_estimator_", model)),
+        explained=None if moving or data is None else _explained(model, equations, data),
+        read=read,
         figures=figures,
         remarks=_remarks(model, data) + unique(str(one.message) for one in warned),
         fingerprint=[*_of_file(source), *_of_arrays(data)],
@@ -205,7 +220,7 @@ class ShowsFit(ShowsTerms):
 
     plot_prediction = fits.plot_prediction
     plot_residuals = fits.plot_residuals
-    plot_trace = fits.plot_trace
+    plot_pareto = plot_pareto
 
     def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
         """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
@@ -215,6 +230,7 @@ class ShowsFit(ShowsTerms):
 class ShowsMotion(ShowsTerms):
     """Draws equations of motion, and writes a page about them."""
 
+    plot_pareto = plot_pareto
     plot_residuals = motion.plot_equation_residuals
     plot_simulation = motion.plot_simulation
     plot_phase = motion.plot_phase
@@ -333,6 +349,28 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+def _points(drawn: str) -> float:
+    """Return how wide a drawing is."""
+    found = re.search(r' width="([0-9.]+)pt"', drawn)
+    return float(found[1]) if found else 0.0
+
+
+def _certificate(model: Any) -> str:
+    """Return in a sentence whether the fit of a regression came to its end; nothing of equations of motion."""
+    if not hasattr(model, "kkt_gap_"):
+        return ""
+    gap, tol = np.max(model.kkt_gap_), model.tol
+    if gap <= tol:
+        return f"The fit converged: its optimality conditions hold to {gap:.1g}, and {tol:.1g} was asked for."
+    return f"The fit did not converge: its optimality conditions hold to {gap:.1g} only, and {tol:.1g} was asked for."
+
+
+def _explained(model: Any, equations: Sequence[Equation], data: Any) -> list[str]:
+    """Return R² of every target on the rows given."""
+    rows = (fits.against_rows(model, data[0], data[1], target) for target in range(len(equations)))
+    return [f"{1 - np.sum((y - mean) ** 2) / max(np.sum((y - y.mean()) ** 2), TINY):.4f}" for y, mean, _ in rows]
+
+
 # Figures
 
 
@@ -342,6 +380,8 @@ def _of_rows(model: Any, equations: Sequence[Equation], data: Any, level: float)
     if any(one.terms for one in equations):
         caption = "Terms with their intervals; the numbers are in the table of terms."
         yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level, targets=names)
+        rows = data if data is not None and np.size(data[0]) <= MOST_NUMBERS else (None, None)
+        yield "pareto", OF_TERMS, partial(plot_pareto, model, *rows, targets=names)
     if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
         caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
         yield "path", caption, partial(fits.plot_path, model)
@@ -350,18 +390,18 @@ def _of_rows(model: Any, equations: Sequence[Equation], data: Any, level: float)
     for i, name in enumerate(names[:MOST_TARGETS] if data is not None else []):
         of = f" of {name}" if len(names) > 1 else ""
         caption = f"Observed against predicted values{of}; the band is where a new observation is expected."
-        yield f"prediction-{i}", caption, partial(fits.plot_prediction, model, *data, level=level, target=i)
+        draw = partial(fits.plot_prediction, model, *data, level=level, target=i, targets=names)
+        yield f"prediction-{i}", caption, draw
         caption = f"Residuals{of}: against predictions and normal quantiles, and their autocorrelation in row order."
         yield f"residuals-{i}", caption, partial(fits.plot_residuals, model, *data, target=i)
-    if np.max(getattr(model, "best_estimator_", model).n_iter_) > 0:
-        caption = "How the fit went: the objective falls until the certificate says that no term can improve it."
-        yield "trace", caption, partial(fits.plot_trace, model)
 
 
 def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[Drawing]:
     """Yield the drawings of equations of motion; runs from the first row next to the data, where that row is whole."""
     caption = "Terms with their intervals; the numbers are in the tables of terms."
     yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level)
+    if any(one.rivals for one in equations):
+        yield "pareto", OF_RIVALS, partial(plot_pareto, model)
     if hasattr(model, "searched_"):
         kind = "Whitened residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
         caption = f"{kind}, in units of their noise, in order and against normal quantiles."
