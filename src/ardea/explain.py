@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -55,27 +54,14 @@ def explanation(name: str) -> str:
 def _plain(text: str) -> str:
     """Return Markdown without its marks: links and bold are their words, paragraphs and lists fill the lines."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("**", "")
-    parts = re.split(r"\n(?=[-*] |\d+\. )|\n\n", text.strip())
-    shown = []
-    for part in parts:
-        indent = re.match(r"(?:[-*] |\d+\. )?", part.strip())
-        told = {"subsequent_indent": " " * (indent.end() if indent else 0), "break_on_hyphens": False}
-        shown.append(textwrap.fill(" ".join(part.split()), WIDTH, **told))  # type: ignore[arg-type]
-    return "\n\n".join(shown)
-
-
-def main(names: Sequence[str]) -> int:
-    """Print what warnings mean; without a name, which there are."""
-    if not names:
-        print(f"python -m ardea.explain NAME, with one of: {', '.join(pages())}")
-    for name in names:
-        try:
-            print(explanation(name))
-        except ValueError as error:
-            print(error, file=sys.stderr)
-            return 2
-    return 0
+    parts = [" ".join(part.split()) for part in re.split(r"\n(?=[-*] |\d+\. )|\n\n", text.strip())]
+    indents = [len(re.findall(r"^(?:[-*] |\d+\. )?", part)[0]) * " " for part in parts]
+    pairs = zip(parts, indents, strict=True)
+    return "\n\n".join(textwrap.fill(one, WIDTH, subsequent_indent=indent) for one, indent in pairs)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        print(*[explanation(name) for name in sys.argv[1:]] or pages(), sep="\n\n")
+    except ValueError as error:
+        sys.exit(str(error))

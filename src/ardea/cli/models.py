@@ -17,7 +17,7 @@ import numpy as np
 from ardea import __version__
 from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
 from ardea.cli.program import command_line, command_with
-from ardea.cli.regressions import arrays, estimator, r_squared
+from ardea.cli.regressions import arrays, estimator
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.dynamics.search import LARGEST_MISFIT
@@ -26,7 +26,7 @@ from ardea.names import counted, rounded
 from ardea.saving import load, save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.answers import OFTEN_SMALLER, Summary
-from ardea.show.fits import equations_of
+from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
 from ardea.tables.products import products_of
@@ -244,9 +244,10 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
     """Return the model as a person reads it: a title, and the lines below what is said of the table."""
     kind = type(getattr(found.model, "best_estimator_", found.model)).__name__
     (equation,) = found.equations
-    used, spread, explained = rows.n_read - rows.n_left_out, "", r_squared(found.model, found.data)
+    used, spread, explained = rows.n_read - rows.n_left_out, "", list[str]()
     if found.data is not None and used > 1:  # as the noise would be without any term
         y = found.data[1]
+        explained = [f"R² = {r_squared(found.model, *found.data)[0]:.4f}, on the rows that were fitted"]
         varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
         spread = f"; {equation.name} itself varies by {rounded(varies, varies / 100)}"
     rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")
@@ -258,7 +259,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         *terms,
         "",
         equation.formula(),
-        *([] if explained is None else [f"R² = {explained:.4f}, on the rows that were fitted"]),
+        *explained,
         f"noise σ = {rounded(equation.noise, equation.noise / 100)}{spread}",
         *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
         *([chosen_how(found.model)] if equation.terms else []),
@@ -274,7 +275,7 @@ def _regression_record(found: Found, rows: Rows, options: argparse.Namespace) ->
     return {
         "rows": rows.n_read - rows.n_left_out,
         "columns": found.equations[0].n_candidates,
-        "r_squared": r_squared(found.model, found.data),
+        "r_squared": None if found.data is None else r_squared(found.model, *found.data)[0],
         "rows_left_out": rows.n_left_out,
         "remarks": rows.remarks,
         "method": type(one).__name__,

@@ -6,8 +6,6 @@ import argparse
 import sys
 from typing import Any
 
-import numpy as np
-
 from ardea.cli.console import Failure
 from ardea.cli.program import METHODS
 from ardea.core.problem import require
@@ -54,13 +52,3 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
     if options.strength is not None or options.false_terms is not None:
         raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
     return ARDSearch(kind(**settings), criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
-
-
-def r_squared(found: Any, data: Any) -> float | None:
-    """Return the share of the sum of squares of y that is explained; None where the rows are not at hand, or equal."""
-    if data is None:
-        return None
-    X, y = data
-    centred = y - y.mean() if found.equations_[0].intercept is not None else y
-    total, left = float(centred @ centred), y - np.asarray(found.predict(X)).ravel()
-    return 1 - float(left @ left) / total if total > 0 else None

@@ -158,6 +158,17 @@ def against_rows(model: Any, X: Any, y: Any, target: int = 0) -> tuple[Array, Ar
     return tuple(one[:, target] if several else one.reshape(len(mean)) for one in (observed, mean, std))  # type: ignore[return-value]
 
 
+def r_squared(model: Any, X: Any, y: Any) -> list[float]:
+    """Return the share of the variation of every target that is explained; without an intercept, of its square."""
+    found = []
+    for target, equation in enumerate(model.equations_):
+        observed, mean, _ = against_rows(model, X, y, target)
+        spread = observed - (observed.mean() if equation.intercept is not None else 0.0)
+        total, left = float(spread @ spread), observed - mean
+        found.append(1 - float(left @ left) / total if total > 0 else 0.0)
+    return found
+
+
 def draw_scatter(ax: Any, along: ArrayLike, residual: Array, of: str = "", **labels: Any) -> None:
     """Draw residuals (of what) in units of their deviation, with lines at two of these."""
     ax.plot(along, residual, **canvas.POINT, rasterized=residual.size > canvas.MANY_POINTS)

@@ -51,7 +51,6 @@ OF_TERMS = "What every term adds, the most useful first. Names lead to the table
 OF_RIVALS = "The chosen model of every equation (at 0) and its rivals. Names lead to the table of rivals."
 # Packages that numbers may depend on.
 NUMERICS = ("numpy", "scipy", "scikit-learn")
-TINY = np.finfo(float).tiny
 Drawing = tuple[str, str, Callable[[], Any]]  # identifier, caption, what draws
 
 
@@ -132,10 +131,7 @@ def report_page(
     moving = hasattr(model, "simulate")
     drawings = (_of_motion if moving else _of_rows)(model, equations, data, level)
     names = listed([one.name for one in equations])
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        drawn = [(svg(draw, name, caption), caption) for name, caption, draw in drawings]
-    figures = [{"svg": one, "caption": caption, "wide": _points(one) > FITS_A_PHONE} for one, caption in drawn]
+    figures, warned = _drawn(drawings)
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
@@ -144,12 +140,11 @@ def report_page(
         level=percent(level),
         equations=[_told(one, level) for one in equations],
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
-        choice=chosen_how(model),
-        certificate=_certificate(getattr(model, "best_estimator_", model)),
-        explained=None if moving or data is None else _explained(model, equations, data),
+        choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
+        explained=None if moving or data is None else fits.r_squared(model, *data),
         read=read,
         figures=figures,
-        remarks=_remarks(model, data) + unique(str(one.message) for one in warned),
+        remarks=_remarks(model, data) + warned,
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         command=command,
         program=_program(model, level, data),
@@ -349,12 +344,6 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _points(drawn: str) -> float:
-    """Return how wide a drawing is."""
-    found = re.search(r' width="([0-9.]+)pt"', drawn)
-    return float(found[1]) if found else 0.0
-
-
 def _certificate(model: Any) -> str:
     """Return in a sentence whether the fit of a regression came to its end; nothing of equations of motion."""
     if not hasattr(model, "kkt_gap_"):
@@ -365,13 +354,17 @@ def _certificate(model: Any) -> str:
     return f"The fit did not converge: its optimality conditions hold to {gap:.1g} only, and {tol:.1g} was asked for."
 
 
-def _explained(model: Any, equations: Sequence[Equation], data: Any) -> list[str]:
-    """Return R² of every target on the rows given."""
-    rows = (fits.against_rows(model, data[0], data[1], target) for target in range(len(equations)))
-    return [f"{1 - np.sum((y - mean) ** 2) / max(np.sum((y - y.mean()) ** 2), TINY):.4f}" for y, mean, _ in rows]
-
-
 # Figures
+
+
+def _drawn(drawings: Iterator[Drawing]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return figures with their captions, and what drawing them warned of."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        drawn = [(svg(draw, name, caption), caption) for name, caption, draw in drawings]
+    wide = [float([*re.findall(r' width="([0-9.]+)pt"', one), 0][0]) > FITS_A_PHONE for one, _ in drawn]
+    figures = [{"svg": one, "caption": told, "wide": far} for (one, told), far in zip(drawn, wide, strict=True)]
+    return figures, unique(str(one.message) for one in warned)
 
 
 def _of_rows(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[Drawing]:
