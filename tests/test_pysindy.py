@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.integrate import solve_ivp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso
@@ -21,7 +23,8 @@ ps = pytest.importorskip("pysindy")
 
 from pysindy.utils import supports_multiple_targets  # noqa: E402
 
-from ardea.dynamics import systems  # noqa: E402
+from ardea.dynamics import Discovery, systems  # noqa: E402
+from ardea.dynamics.libraries import as_library  # noqa: E402
 from ardea.pysindy import ARDOptimizer  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
@@ -433,3 +436,45 @@ def test_the_page_shows_what_its_code_prints():
     command = [sys.executable, "-m", "benchmarks.pysindy_page", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# PySINDy's habits, with Discovery
+
+
+LIBRARIES = {
+    "polynomials": lambda: ps.PolynomialLibrary(degree=2),
+    "without constant": lambda: ps.PolynomialLibrary(degree=3, include_bias=False),
+    "waves": lambda: ps.FourierLibrary(n_frequencies=2),
+    "own": lambda: ps.CustomLibrary([lambda x: np.exp(x), lambda x, y: x / (2 + y**2)], include_bias=True),
+    "sum": lambda: ps.PolynomialLibrary(degree=1) + ps.FourierLibrary(),
+    "product": lambda: ps.PolynomialLibrary(degree=1) * ps.FourierLibrary(),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_libraries_of_pysindy_have_the_same_columns_here(name):
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    theirs = np.asarray(LIBRARIES[name]().fit_transform(x))
+    ours = as_library(LIBRARIES[name]()).evaluate(x)
+    assert ours.shape == theirs.shape
+    sort = [one[:, np.lexsort(np.round(one, 10))] for one in (ours, theirs)]
+    np.testing.assert_allclose(*sort, rtol=1e-12)
+
+
+def test_libraries_of_pysindy_without_a_counterpart_are_refused():
+    with pytest.raises(TypeError, match="has no counterpart"):
+        Discovery(ps.PolynomialLibrary(interaction_only=True)).fit(np.zeros((30, 2)), 0.1)
+
+
+def test_a_model_is_asked_for_as_in_pysindy(capsys):
+    """A library of PySINDy, one array of times (or a list of them) for all trajectories, inputs with names, print()."""
+    t = np.arange(0, 8, 0.1)
+    force = pd.DataFrame({"force": np.sin(1.3 * t)})
+    frames, rng = [], np.random.default_rng(0)
+    for start in (1.0, -0.5):
+        run = solve_ivp(lambda s, x: [-0.7 * x[0] + 2 * np.sin(1.3 * s)], (0, 8), [start], t_eval=t, rtol=1e-9)
+        frames.append(pd.DataFrame({"x": run.y[0] + 1e-3 * rng.normal(size=t.size)}))
+    model = Discovery(ps.PolynomialLibrary(degree=2)).fit(frames, t.tolist(), u=[force, force])
+    assert model.get_feature_names() == ["1", "x", "force", "x^2", "x force", "force^2"]
+    model.print(precision=1)
+    assert capsys.readouterr().out == "(x)' = -0.7 x + 2.0 force\n"

@@ -1104,3 +1104,11 @@ def test_memory_of_the_large_one():
     tracemalloc.stop()
     assert best.support == true_support(system)
     assert peak < 300e6
+
+
+def test_the_distance_of_points_stands_for_coordinates():
+    u = np.random.default_rng(0).normal(size=(40, 30))
+    coordinates = 0.1 * np.arange(40)
+    for space in (0.1, (0.1,), (coordinates,)):
+        ((run,), _) = read_fields(u, 0.2, space)
+        np.testing.assert_array_equal(run.space[0], coordinates)

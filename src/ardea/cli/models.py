@@ -101,10 +101,10 @@ def report(options: argparse.Namespace) -> None:
     is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)
     with kept_warnings() as notes:
         found = _fitted_for_report(options) if is_data else _loaded(options)
-    if found.source is not None:
-        notes[:0] = found.source.doubts
+    source: Any = found.source
+    notes[:0] = source.doubts if source is not None else []
     print(f"wrote {_write_page(found, options.out, options, notes, title=options.title)}")
-    print_warnings(notes)
+    print_warnings([*(source.remarks if source is not None else ()), *notes])
 
 
 def _fitted_for_report(options: argparse.Namespace) -> Found:

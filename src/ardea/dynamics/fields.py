@@ -254,8 +254,10 @@ def read_fields(
         x = np.stack([np.ma.filled(array.to_masked_array(), np.nan) for array in arrays], axis=-1)
     if space is None or t is None:
         raise ValueError("Fields need space=(x₁, …), the coordinates of the space axes, and t, the times.")
-    space = [space] if isinstance(space, np.ndarray) and space.ndim == 1 else list(space)
+    space = [space] if np.isscalar(space) or (isinstance(space, np.ndarray) and space.ndim == 1) else list(space)
     runs = list(x) if isinstance(x, list | tuple) and np.ndim(x[0]) > len(space) else [x]
+    sizes = zip(space, np.shape(runs[0]), strict=False)  # a number is the distance of points
+    space = [points * np.arange(size) if np.ndim(points) == 0 else points for points, size in sizes]
     if split:
         runs = [_parts(one, len(space) + 1) for one in runs]
         names = names if names is None or len(names) != 1 else None

@@ -11,10 +11,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from itertools import combinations, combinations_with_replacement
 from math import comb, prod
 from numbers import Integral
+from operator import add, mul
 from typing import Any
 
 import numpy as np
@@ -449,6 +450,35 @@ def _arity(function: Callable[..., Any]) -> int:
     if arity == 0:
         raise ValueError(f"{function!r} takes no columns; a library function needs at least one")
     return arity
+
+
+def as_library(given: Any) -> Any:
+    """Return a library of PySINDy as one of ours, and anything else as it is.
+
+    Examples
+    --------
+    >>> import pysindy as ps
+    >>> as_library(ps.PolynomialLibrary(degree=1) + ps.FourierLibrary()).names(["x"])
+    ['1', 'x', 'sin(x)', 'cos(x)']
+    """
+    if not type(given).__module__.startswith("pysindy."):
+        return given
+    match type(given).__name__:
+        case "PolynomialLibrary" if given.include_interaction and not given.interaction_only:
+            return Polynomials(given.degree, include_constant=given.include_bias)
+        case "FourierLibrary" if given.include_sin and given.include_cos:
+            return Fourier(given.n_frequencies)
+        case "CustomLibrary" if given.interaction_only:
+            own = Custom(given.functions, given.function_names)
+            return Polynomials(0) + own if given.include_bias else own
+        case "ConcatLibrary":
+            return reduce(add, map(as_library, given.libraries))
+        case "TensoredLibrary" if given.inputs_per_library is None:
+            return reduce(mul, map(as_library, given.libraries))
+    raise TypeError(
+        f"{given} of PySINDy has no counterpart. Taken are PolynomialLibrary, FourierLibrary and CustomLibrary with "
+        "all their terms, and sums and products of these; for fields give FieldTerms and space=…."
+    )
 
 
 def _default_template(index: int, function: Callable[..., Any]) -> str:

@@ -289,16 +289,27 @@ class EquationsOfMotion(ShowsMotion):
         check_is_fitted(self)
         return [equation.right_hand_side(precision) for equation in self.equations_]
 
-    def print(self, level: float = 0.95, file: Any = None) -> None:
-        """Print the equations with intervals, close rivals where there are some, and what `false_terms` promised."""
+    def print(self, level: float = 0.95, file: Any = None, precision: int | None = None) -> None:
+        """Print the equations with intervals, close rivals where there are some, and what `false_terms` promised.
+
+        Parameters
+        ----------
+        level : float
+            Probability inside the intervals.
+        file : text stream, optional
+            Where to print; standard output by default.
+        precision : int, optional
+            Print coefficients to so many decimal places, without intervals.
+        """
         check_is_fitted(self)
         for number, one in enumerate(self.experiments_ or ()):
             print(f"Trajectory {number}:", file=file)
-            one.print(level, file)
+            one.print(level, file, precision)
         if self.experiments_ is not None:
             return
         for equation in self.equations_:
-            print(f"{equation.left.text} = {equation.with_intervals(level)}", file=file)
+            right = equation.with_intervals(level) if precision is None else equation.right_hand_side(precision)
+            print(f"{equation.left.text} = {right}", file=file)
             for remark in open_questions(equation):
                 print(f"    {remark}", file=file)
         if told := self.unit_told():

@@ -132,23 +132,21 @@ def report_page(
     drawings = (_of_motion if moving else _of_rows)(model, equations, data, level)
     names = listed([one.name for one in equations])
     figures, warned = _drawn(drawings)
+    given = {"model": model, "moving": moving, "read": read, "command": command}
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
-        model=model,
-        moving=moving,
         level=percent(level),
         equations=[_told(one, level) for one in equations],
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        read=read,
         figures=figures,
         remarks=_remarks(model, data) + warned,
         fingerprint=[*_of_file(source), *_of_arrays(data)],
-        command=command,
         program=_program(model, level, data),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
+        **given,
     )
 
 
