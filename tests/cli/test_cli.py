@@ -873,8 +873,38 @@ def test_few_wrong_cells_do_not_cost_a_column(tmp_path, capsys):
         capsys.readouterr()
     for sign in ("{}%", "${}", "{} €"):
         path.write_text("\n".join(["a,y", *(f"{sign.format(i % 7)},{i}" for i in range(50))]), encoding="utf-8")
-        said = fails(capsys, "fit", path, "--target", "y")
-        assert f"such as '{sign.format(0)}': remove the sign" in said
+        assert "was left out" in record(capsys, "fit", path, "--target", "y")["remarks"][0]
+    path.write_text("\n".join(["a,y", *(f"{i}{'%€'[i % 2]},{i}" for i in range(50))]), encoding="utf-8")
+    assert "such as '0%': remove the sign" in fails(capsys, "fit", path, "--target", "y")
+
+
+def test_a_sign_is_read_where_it_leaves_no_doubt(tmp_path, capsys):
+    """1.234 € beside 999 € may be a thousand, and is refused unless other columns tell, or the user."""
+    path = tmp_path / "t.csv"
+    prices = [950 + 37 * i % 101 for i in range(60)]
+    rows = [f"{price};{f'{price:,} €'.replace(',', '.')};{price % 7},5" for price in prices]
+    path.write_text("\n".join(["y;price;share", *rows]), encoding="utf-8")
+    decided = record(capsys, "fit", path, "--target", "y")
+    assert [term["name"] for term in decided["equations"][0]["terms"]] == ["price"]
+    assert decided["equations"][0]["terms"][0]["coef"] == pytest.approx(1, abs=1e-6)
+    path.write_text("\n".join(["y;price", *(row.rpartition(";")[0] for row in rows)]), encoding="utf-8")
+    assert "remove the sign, or say with --decimal" in fails(capsys, "fit", path, "--target", "y")
+    told = record(capsys, "fit", path, "--target", "y", "--decimal", ",")
+    assert told["equations"][0]["terms"][0]["coef"] == pytest.approx(1, abs=1e-6)
+
+
+def test_a_title_above_the_table_and_times_out_of_order(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    lines = ["t,x", *(f"{i},{float(np.sin(i / 5))!r}" for i in range(40))]
+    path.write_text("\n".join(["Measured on 3 March", "", *lines]), encoding="utf-8")
+    found = record(capsys, "discover", path, "--time", "t", "--second-order")
+    assert found["remarks"] == ["the table begins below 'Measured on 3 March'"]
+    assert found["rows_used"] == 40
+    lines[5], lines[6] = lines[6], lines[5]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    said = fails(capsys, "discover", path, "--time", "t")
+    assert "line 7, column 't': 4.0 does not come after 5.0" in said
+    assert "--series" in said
 
 
 @pytest.mark.usefixtures("no_figures")

@@ -362,7 +362,7 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
 def _what_may_help(model: Any, options: argparse.Namespace) -> list[str]:
     """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
     told, doubted = [], model.misfit_ is not None and np.max(model.misfit_, initial=0.0) > LARGEST_MISFIT
-    if doubted or not all(one.terms for one in model.equations_):
+    if doubted:
         degree = "" if options.degree is None else f" (--degree {options.degree})"
         told.append(f"Tried, and not enough{degree}: {shortened(model.get_feature_names(), MOST_TRIED)}.")
         hints = {

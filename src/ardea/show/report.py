@@ -334,6 +334,8 @@ def _strength_told(model: Any) -> str:
     columns -= equation.kept.flat.kept.size
     chance = percent(float(f"{equation.kept.rate:.2g}"))
     kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
+    if columns == 1:
+        return f"If the column did not matter, it would be kept with a chance of {chance}."
     return f"If none of the {columns} columns mattered, {kept}."
 
 

@@ -47,6 +47,7 @@ READ_WITH = {
     ",": {"whole", "dots", "plain", "decimal", "either"},
 }
 ROLES = {True: "stand before decimals", False: "group thousands"}
+SIGNS = "%‰$€£¥"
 SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
 WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
 DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
@@ -88,11 +89,12 @@ def texts_of(column: Any, empty: Set[str]) -> tuple[NDArray[np.intp], list[str]]
     return np.append(places, -1)[codes], list(different)
 
 
-def as_numbers(column: Any, mark: str | None, empty: Set[str]) -> Cells:
-    """Return a column as numbers, NaN where there is none, and where a cell holds something else."""
+def as_numbers(column: Any, mark: str | None, empty: Set[str], sign: str = "") -> Cells:
+    """Return a column as numbers, all with a sign or none, NaN for gaps, and where a cell holds something else."""
     if is_numeric(column):
         return column.to_numpy(dtype=float), np.zeros(len(column), dtype=bool)
     codes, texts = texts_of(column, empty)
+    texts = [tidied(text.replace(sign, "")) if sign and SIGNED.fullmatch(text) else text for text in texts]
     sound = [notation_of(text) in READ_WITH[mark] for text in texts]
     plain = [text.replace("." if mark == "," else ",", "").replace(",", ".") for text in texts]
     numbers = [float(text) if good else np.nan for text, good in zip(plain, sound, strict=True)]
@@ -175,6 +177,10 @@ class Column:
         self.levels: set[str] = set()
         self.tokens: dict[str, None] = {}  # texts, as they came
         self.dates, self.spaced, self.signed, self._largest_whole = True, "", "", 0.0
+        self.sign, self._bare = (
+            "",
+            Counter[tuple[str, str]](),
+        )  # signed cells, by sign and by how their number is written
         self.mark: str | None = None  # what stands before decimals, once that is settled
 
     def add(self, column: Any, empty: Set[str]) -> None:
@@ -186,6 +192,10 @@ class Column:
         texts = [cell for cell, kind in kinds.items() if kind in ("", "signed")]
         whole = (abs(float(cell)) for cell, kind in kinds.items() if kind == "whole")
         self._largest_whole = max(self._largest_whole, *whole, 0.0)
+        for cell, count in zip(cells, np.bincount(codes[codes >= 0], minlength=len(cells)), strict=True):
+            if kinds[cell] == "signed":
+                sign = next(letter for letter in cell if letter in SIGNS)
+                self._bare[sign, notation_of(cell.replace(sign, ""))] += int(count)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
@@ -194,6 +204,17 @@ class Column:
         if not self.spaced and not is_numeric(column):
             given = (str(cell).strip() for cell in column.unique())
             self.spaced = next(filter(SPACED.fullmatch, given), "")
+
+    def settle_sign(self, decimal: str | None) -> list[str]:
+        """Take one sign that all numbers bear as part of how they are written, unless 1.234 € is in doubt; say so."""
+        signs, kinds = ({pair[part] for pair in self._bare} for part in (0, 1))
+        doubtful = "" in kinds or (decimal is None and kinds & {"dots", "either"})
+        if len(signs) != 1 or doubtful or self.n_texts < self.kinds.total():
+            return []
+        (self.sign,) = signs
+        self.kinds = Counter({"": self.kinds[""]}) + Counter({kind: n for (_, kind), n in self._bare.items()})
+        self.tokens = {token: None for token in self.tokens if not SIGNED.fullmatch(token)}
+        return [f"the sign {self.sign} in column {self.name!r} was left out ({self.signed})"]
 
     @property
     def n_texts(self) -> int:
@@ -212,7 +233,9 @@ class Column:
         if not texts or (texts < cells and 2 * texts - cells <= 1):
             return "numbers"
         if 2 * self.kinds["signed"] > cells:
-            return f"numbers with a sign, such as {self.signed!r}: remove the sign"
+            unclear = any(kind in ("dots", "either") for _, kind in self._bare)
+            doubt = ", or say with --decimal what stands before decimals" if unclear else ""
+            return f"numbers with a sign, such as {self.signed!r}: remove the sign{doubt}"
         if self.dates and texts == cells:
             return "dates, not numbers"
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
@@ -298,6 +321,8 @@ class Columns:
         for name, one in self.seen.items():
             if name in self.levels:
                 continue
+            told = self._table.told_decimal or self._table.decimal
+            self.remarks += one.settle_sign(told) if name not in (self._categorical or ()) else []
             contents = one.contents
             if name in self._categorical if self._categorical is not None else contents == "texts, not numbers":
                 self.levels[name] = sorted(one.levels)
@@ -340,7 +365,8 @@ class Columns:
                 values, bad = indicators(column, self.levels[name], self._table.empty)
                 self._unknown.update((name, str(cell).strip()) for cell in column[bad])
             else:
-                values, bad = as_numbers(column, self.seen[name].mark if name in self.seen else None, self._table.empty)
+                told = (self.seen[name].mark, self.seen[name].sign) if name in self.seen else (None, "")
+                values, bad = as_numbers(column, told[0], self._table.empty, told[1])
                 wrong = zip(np.flatnonzero(bad).tolist(), column[bad], strict=True)
                 problems += [(first + row, name, f"{str(cell)!r} is not a number") for row, cell in wrong]
             parts.append(values)

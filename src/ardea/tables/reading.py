@@ -152,7 +152,11 @@ class TextTable(Table):
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
         if told == "," and self.separator == "," and not any('"' in line for line in lines):
             raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
-        fields, n_rows, said = self._heading(rows, comments, header)
+        before = _lines_above(rows)
+        fields, n_rows, said = self._heading(rows[before:], comments, header)
+        if before:
+            said = [f"the table begins below {shortened([' '.join(row) for row in rows[:before]], 2)!r}", *said]
+        n_rows += before
         body = rows[n_rows:]
         self._name(fields, body, said)
         self.skipped = ends[n_rows - 1] if n_rows else 0
@@ -412,6 +416,18 @@ def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]
         if score > best:
             best, found = score, (separator, [end for end, _ in ended], rows)
     return found
+
+
+def _lines_above(rows: list[list[str]]) -> int:
+    """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
+
+    Names may lack one cell; numbers follow them.
+    """
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    for number, (row, below) in enumerate(pairwise(rows)):
+        if len(row) >= width or (len(row) == width - 1 and any(map(notation_of, below))):
+            return number
+    return 0
 
 
 def _fields(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:

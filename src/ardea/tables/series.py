@@ -100,6 +100,8 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
     columns = Columns(table, [*states, *inputs], categorical=())
     numbers = columns.read([(first, frame[[*states, *inputs]]) for first, frame in pieces])
     times, said = ([None] * len(pieces), []) if time is None else times_of(table, pieces, time)
+    if time is not None and label is None and whole:
+        _require_order(table, times[0], time)
     if label is not None:
         numbers, times = _grouped(pieces[0][1][label], table, numbers[0], times[0])
     x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
@@ -116,6 +118,19 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
         remarks=remarks,
         doubts=doubts,
     )
+
+
+def _require_order(table: Table, times: NDArray[Any], name: str) -> None:
+    """Refuse times that do not ascend, with the first line that is out of order."""
+    late = np.flatnonzero(~(np.diff(times) > np.zeros(1, dtype=np.diff(times[:1]).dtype)))
+    if late.size:
+        row = int(late[0]) + 1
+        trouble = (
+            f"{times[row]} does not come after {times[row - 1]}{f', nor do {late.size - 1} others' * (late.size > 1)}"
+        )
+        (place,) = table.placed([(row, name, trouble)])
+        told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
+        raise TableError(table.path, [f"{place}. {told}, and drop repeated times."])
 
 
 def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
