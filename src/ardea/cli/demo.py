@@ -62,14 +62,16 @@ def run(options: argparse.Namespace) -> None:
 
 def _next_steps(folder: str) -> str:
     return f"""\
-{folder}/regression.png: the six true terms with intervals, next to what plain ARD and the lasso make of them.
-{folder}/lorenz.png: samples, smoothed states, and the found equations run from the first row. The band holds 95 %
-of runs with coefficients and starts drawn from their posterior. Lorenz 63 is chaotic, so that even these small
-differences grow until the band says nothing more (dotted line).
+{folder}/regression.png: the six true terms with intervals, and what plain ARD
+and the lasso make of them.
+{folder}/lorenz.png: samples, smoothed states, and the found equations run from
+the first row. The band holds 95 % of runs with coefficients and starts drawn
+from their posterior. Lorenz 63 is chaotic, so that even these small differences
+grow until the band says nothing more (dotted line).
 
 The same data, and then your own:
     ardea fit {folder}/table.csv --target y
-    ardea discover {folder}/lorenz.csv --time t --out run      (then open run/report.html)
+    ardea discover {folder}/lorenz.csv --time t --out run   (open run/report.html)
     ardea fit your.csv --target y"""
 
 
@@ -118,8 +120,8 @@ def regression_text(fits: dict[str, Any], coef: Array) -> str:
             f"noise σ = {NOISE_STD}.",
             frame.to_string(float_format="{:.4g}".format),
             pd.DataFrame(counts, index=["kept", "false", "missed"]).T.to_string(),
-            "SparseARD was told one thing, to accept 0.3 false terms on average; that is its default. It needs no\n"
-            f"threshold and no cross-validation. It found σ = {sparse.noise_variance_**0.5:.2g}.",
+            "SparseARD was told one thing, to accept 0.3 false terms on average, which is its\n"
+            f"default. It needs no threshold and no cross-validation. It found σ = {sparse.noise_variance_**0.5:.2g}.",
         ]
     )
 
@@ -170,8 +172,8 @@ def motion_text(model: Discovery, true_terms: list[dict[str, float]], rows: int)
     verdict = f"All {true} true terms found" if found == true else f"{found} of {true} true terms found"
     return "\n".join(
         [
-            f"{rows} rows of Lorenz 63 with 1 % noise; {len(model.get_feature_names())} candidate terms for each "
-            "equation. Found, with 95 % intervals:",
+            f"{rows} rows of Lorenz 63 with 1 % noise; {len(model.get_feature_names())} candidates for each equation.",
+            "Found, with 95 % intervals:",
             "",
             *(f"    {line}" for line in text.getvalue().splitlines()),
             "",
