@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, reduce
 from itertools import combinations, combinations_with_replacement
@@ -453,7 +453,7 @@ def _arity(function: Callable[..., Any]) -> int:
 
 
 def as_library(given: Any) -> Any:
-    """Return a library of PySINDy as one of ours, and anything else as it is.
+    """Return libraries of PySINDy, also in a dict, as ours, and anything else as it is.
 
     Examples
     --------
@@ -461,6 +461,8 @@ def as_library(given: Any) -> Any:
     >>> as_library(ps.PolynomialLibrary(degree=1) + ps.FourierLibrary()).names(["x"])
     ['1', 'x', 'sin(x)', 'cos(x)']
     """
+    if isinstance(given, Mapping):
+        return {name: as_library(one) for name, one in given.items()}
     if not type(given).__module__.startswith("pysindy."):
         return given
     match type(given).__name__:
