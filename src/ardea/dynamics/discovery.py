@@ -24,7 +24,7 @@ from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates, found_states
 from ardea.dynamics.knowledge import FALSE_TERMS, Knowledge, LeftOpen, Wishes
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
-from ardea.dynamics.libraries import Library, Polynomials
+from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import BEATEN, FieldModel, Motion, StateModel, listed
 from ardea.dynamics.rows import Differentiation, Form
 from ardea.dynamics.search import (
@@ -68,8 +68,8 @@ class Discovery(Answers, BaseEstimator):
     Parameters
     ----------
     library : Library, FieldTerms or dict, optional
-        Candidate terms, also `Parametric` ones. None: polynomials, cubic up to ten states; u^p ∂^q u, p, q ≤ 4. A dict
-        {state: library} gives equations libraries of their own; states that it does not name have the polynomials.
+        Candidate terms, also `Parametric` ones or PySINDy's. None: polynomials, cubic up to ten states; u^p ∂^q u,
+        p, q ≤ 4. A dict {state: library} gives equations libraries of their own; others have the polynomials.
     form : {"trajectory", "weak", "derivative"}, optional
         How data and equations meet. "trajectory": the likelihood of the samples, given states that follow the
         equations; it needs neither even times nor unbroken series and wastes no information. "weak": integrals against
@@ -219,9 +219,9 @@ class Discovery(Answers, BaseEstimator):
             held from one time to the next; others are interpolated.
         feature_names : list of str, optional
             Names of states, then of inputs; a DataFrame brings its own.
-        space : tuple of arrays, optional
-            Coordinates of the space axes: x is then a field of shape (len(x₁), …, len(t)), with an optional last axis
-            of fields, or a list of such fields, several runs on one grid in space.
+        space : tuple of arrays or steps, optional
+            Coordinates of the space axes, or the distance of points: x is then a field of shape (len(x₁), …, len(t)),
+            with an optional last axis of fields, or a list of such fields, several runs on one grid in space.
         time_unit : {"s", "min", "h", "d"}, optional
             Unit of time for dates; by default the longest that is not longer than their median step. Where times are
             numbers, the unit they are in.
@@ -291,14 +291,14 @@ class Discovery(Answers, BaseEstimator):
             raise ValueError(
                 f"differentiation={self.differentiation!r} is not known: choose 'finite', 'smoothed' or 'spectral'."
             )
-        several = isinstance(self.library, Mapping)
-        for library in self.library.values() if several else [self.library]:
+        several = isinstance(given := self.library and as_library(self.library), Mapping)
+        for library in given.values() if several else [given]:
             if library is not None and not isinstance(library, Library if several else Library | FieldTerms):
                 raise TypeError(
                     "library must be one of ardea.dynamics (Polynomials, Fourier, Custom, FieldTerms), a sum or "
                     f"product of them, or a dict of such for every state, got {type(library).__name__}."
                 )
-        if space is not None and isinstance(self.library, Library | Mapping):
+        if space is not None and isinstance(given, Library | Mapping):
             raise TypeError("Fields (space=...) need a library of FieldTerms.")
         if fields and (self.known or self.constraints or self.shared or self.false_terms is not None):
             raise ValueError("known, constraints, shared and false_terms are for states: fields have none yet.")
@@ -325,7 +325,7 @@ class Discovery(Answers, BaseEstimator):
         series, all_names, clock = checked_series(x, t, x_dot, u, names, time_unit)
         n, order = series[0].x.shape[1], self.derivative_order
         n_states = n * order + series[0].inputs.shape[1]
-        library: Any = self.library or Polynomials(Polynomials().degree_for(n_states))
+        library: Any = as_library(self.library) or Polynomials(Polynomials().degree_for(n_states))
         several = isinstance(library, Mapping)
         library, own = libraries_of(library, all_names[:n], n_states) if several else (library, [library] * n)
         rows, d = sum(len(one.x) for one in series), library.n_terms(n_states)

@@ -240,7 +240,8 @@ def _checked_times(t: Any, m: int, where: str) -> Array:
         return np.asarray(given * np.arange(m), dtype=np.float64)
     times = given.ravel()
     if times.size != m:
-        raise ValueError(f"t{where} has {counted(times.size, 'entry', 'entries')}, x has {counted(m, 'row')}.")
+        rows = f"x has {counted(m, 'row')}: every row is one time (x.T where they are columns)"
+        raise ValueError(f"t{where} has {counted(times.size, 'entry', 'entries')}, {rows}.")
     return times
 
 

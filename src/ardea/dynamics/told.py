@@ -138,20 +138,20 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
         if len(values) == 2 and counts.sum() > 2 * len(values):
             out.append(
                 f"{name} has only the values {values[0]:g} and {values[1]:g}: a switch is an input, not a state. Give "
-                "it as u (--inputs on the command line) (docs/warnings/ambiguity)."
+                "it as u (--inputs on the command line) (python -m ardea.explain ambiguity)."
             )
         elif (far := _far_out(columns, values)) is not None:
             times, others = counted(int(counts[values == far][0]), "row"), values[values != far]
             out.append(
                 f"{name} is {far:g} in {times}, far from all its other values, {others[0]:.4g} to {others[-1]:.4g}. "
                 f"If that stands for a missing reading, set it to NaN (--na {far:g} on the command line) "
-                "(docs/warnings/ambiguity)."
+                "(python -m ardea.explain ambiguity)."
             )
         elif (unit := _coarse(columns, values)) is not None:
             out.append(
                 f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
                 "then no noise that averages out. Take finer readings, or see whether every second row gives the same "
-                "equation (docs/warnings/ambiguity)."
+                "equation (python -m ardea.explain ambiguity)."
             )
     return out
 
@@ -186,13 +186,14 @@ def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     inputs = np.vstack([one.inputs for one in series])
     gaps = [
         f"The input {name} is missing in {count} of {rows} rows, and was interpolated there: where it may have moved "
-        "meanwhile, leave these rows out and give the parts as a list of series (docs/warnings/ambiguity)."
+        "meanwhile, leave these rows out and give the parts as a list of series (python -m ardea.explain ambiguity)."
         for name, count in zip(names, np.isnan(inputs).sum(axis=0), strict=True)
         if count
     ]
     gaps += _switched_unseen(series, names)
     return gaps + [
-        f"The input {name} never changes: what it does cannot be told from a constant (docs/warnings/ambiguity)."
+        f"The input {name} never changes: what it does cannot be told from a constant "
+        "(python -m ardea.explain ambiguity)."
         for name, column in zip(names, inputs.T, strict=True)
         if np.nanmin(column, initial=np.inf) == np.nanmax(column, initial=-np.inf)
     ]
@@ -210,7 +211,8 @@ def _switched_unseen(series: Sequence[Series], names: Sequence[str]) -> list[str
                 out.append(
                     f"The input {name} changes between t = {one.t[row]:.6g} and {one.t[row + 1]:.6g}, where there "
                     "are no rows, and is taken to change at the end. If it is known when it did, add rows with that "
-                    "input and NaN for the states; else give the parts as a list of series (docs/warnings/ambiguity)."
+                    "input and NaN for the states; else give the parts as a list of series "
+                    "(python -m ardea.explain ambiguity)."
                 )
     return out
 
@@ -231,7 +233,7 @@ def at_rest(nodes: Nodes, noise: Array, n_candidates: int) -> list[str]:
     return [
         f"The states come to rest: in {rest} of {n_rows} rows all of them stay, within their noise, where they end. "
         f"The other {moving} rows are few for {n_candidates} candidates for each equation: others may explain them as "
-        "well. Add series from other starts, or take a smaller library (docs/warnings/ambiguity)."
+        "well. Add series from other starts, or take a smaller library (python -m ardea.explain ambiguity)."
     ]
 
 
@@ -248,7 +250,7 @@ def far_off(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
             more = f" and {far.size - 3} more" * (far.size > 3)
             out.append(
                 f"{name} lies many times its usual noise off its curve at {', '.join(times)}{more}. If these readings "
-                "are mistakes, set them to NaN: they widen or shift the intervals (docs/warnings/ambiguity)."
+                "are mistakes, set them to NaN: they widen or shift the intervals (python -m ardea.explain ambiguity)."
             )
     return out
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.problem import Array
-from ardea.core.subsets import backward_path, moves, posed
+from ardea.core.problem import Array, posed
+from ardea.core.subsets import backward_path, moves
 from ardea.equation import CLOSE, Equation
 from ardea.names import counted
 from ardea.show import canvas

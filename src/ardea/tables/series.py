@@ -24,8 +24,6 @@ MOST_SHOWN = 3
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 # Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
 EVEN = 1e-3
-# A column is switched that in at least this share of the steps stays what it was (as for inputs: a convention).
-HELD = 0.5
 # The end of a time that names its zone.
 ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
@@ -107,8 +105,7 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
     x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells)"] if missing else []
-    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], [*_switches(states, numbers)]
-    doubts += [] if time else [*_clocks(states, numbers[0])]
+    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], [] if time else [*_clocks(states, numbers[0])]
     alone = whole and label is None
     return Series(
         x[0] if alone else x,
@@ -264,18 +261,6 @@ def _clocks(states: list[str], x: Array) -> Iterator[str]:
             continue
         if np.ptp(steps) <= EVEN * steps.mean() or names_time(name):
             yield f"column {name!r} rises strictly: did you mean --time {name!r}?"
-
-
-def _switches(states: list[str], blocks: list[Array]) -> Iterator[str]:
-    """Tell of states that mostly stay what they were, as what is switched from outside does, or that never change."""
-    for name, values in zip(states, np.vstack([block[:, : len(states)] for block in blocks]).T, strict=True):
-        known = values[~np.isnan(values)]
-        if known.size < 2 or np.mean(np.diff(known) == 0) < HELD:
-            continue
-        if np.ptp(known) == 0:
-            yield f"column {name!r} is {known[0]:g} in every row: leave it out, since nothing can be said of it."
-        else:
-            yield f"column {name!r} mostly stays what it was: if it is set from outside, say so with --inputs {name!r}."
 
 
 # Arrays ---------------------------------------------------------------------------------------------------------------
