@@ -36,8 +36,8 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "SparseARD": SparseARD,
 }
 TITLES = {
-    "strong": "Strong terms: 10 of ±U[.5, 2], σ = .1 std(Θξ)",
-    "weak": "Weak terms: 10 of ±U[.5, 2], σ = std(Θξ)",
+    "strong": "Strong terms: 10 of ±U[0.5, 2], σ = 0.1 std(Θξ)",
+    "weak": "Weak terms: 10 of ±U[0.5, 2], σ = std(Θξ)",
     "none": "No terms: ξ = 0, σ = 1",
 }
 # A cell is marked where more than this share of its fits warned.

@@ -1,9 +1,9 @@
-"""How much noise Discovery stands on every field with known truth, next to PySINDy tuned by the truth.
+"""How much noise Discovery tolerates on every field with known truth, next to PySINDy tuned by the truth.
 
     python -m benchmarks.discovery run [--systems a,b] [--noises .01,.03] [--draws N] [--seed 1000] [--peers]
     python -m benchmarks.discovery table             # Markdown of all that was recorded
     python -m benchmarks.discovery picture           # docs/discovery_noise.png
-    python -m benchmarks.discovery page              # output and tables of docs/discovery.md
+    python -m benchmarks.discovery page              # the tables of docs/fields_noise_table.md
 
 Draw i has noise of seed `--seed` + i. Without options: `PLAN`. Every trial is a line of `results/discovery.jsonl.gz`; a
 run that was stopped goes on from there; trials recorded with other code that finds equations are done again.
@@ -43,14 +43,13 @@ from ardea.dynamics import AmbiguityWarning, Discovery
 from ardea.dynamics.systems import ALL_PDES, Pde
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form
 from benchmarks.process import ROOT, Record, cpu_limit, machine, save_json
-from benchmarks.pysindy_page import regenerated
 from benchmarks.tables import machine_line, markdown, seconds
 
 Array = NDArray[np.float64]
 
 RECORDS = ROOT / "benchmarks" / "results" / "discovery.jsonl.gz"
 RESULTS = RECORDS.with_name("discovery.json")
-PAGE = ROOT / "docs" / "discovery.md"
+PAGE = ROOT / "docs" / "fields_noise_table.md"
 TABLES_BEGIN, TABLES_END = "<!-- tables -->", "<!-- end of tables -->"
 PICTURE = ROOT / "docs" / "discovery_noise.png"
 ALL_SYSTEMS = ALL_PDES
@@ -202,12 +201,12 @@ def tables() -> str:
     stamps = ", ".join(sorted({record["code"] for record in own}))
     parts = [f"{machine_line(saved['machine'])} Code of `ardea.dynamics`: {stamps}."]
     parts += [noise_table(records), detail_table(records), peer_table(records)]
-    return "\n\n".join([*parts, "### Wrong supports", failure_table(own)])
+    return "\n\n".join([*parts, "## Wrong supports", failure_table(own)])
 
 
 def rewrite_page() -> None:
-    """Run the code of docs/discovery.md, and write what it prints and the tables of today into the page."""
-    before, rest = regenerated(PAGE.read_text(encoding="utf-8")).split(TABLES_BEGIN)
+    """Write the tables of today into docs/fields_noise_table.md."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(TABLES_BEGIN)
     after = rest.split(TABLES_END)[1]
     temporary = PAGE.with_suffix(".tmp")
     temporary.write_text(f"{before}{TABLES_BEGIN}\n\n{tables()}\n\n{TABLES_END}{after}", encoding="utf-8")
@@ -250,20 +249,20 @@ def _count(records: Sequence[Record]) -> str:
 def noise_table(records: Sequence[Record]) -> str:
     """Return exact supports of Discovery by noise, with the mean t of the weakest true term.
 
-    "Stands" is the largest noise up to which at least nine of ten draws were exact.
+    "Tolerates" is the largest noise up to which at least nine of ten draws were exact.
     """
     own = [record for record in records if record["method"] == DISCOVERY]
     noises, rows = _noises(own), []
     for name, group in _by_system(own).items():
-        cells, stands, broken = [], "–", False
+        cells, tolerated, broken = [], "–", False
         for noise in noises:
             draws = [record for record in group if record["noise"] == noise]
             t = [record["t"] for record in draws if "t" in record]
             cells.append(f"{_count(draws)} (t {np.mean(t):.3g})" if t else _count(draws))
             broken |= bool(draws) and np.mean([record["exact"] for record in draws]) < 0.9
-            stands = stands if broken or not draws else f"{100 * noise:g} %"
-        rows.append([name, *cells, stands])
-    return markdown(["exact (t of the weakest term)", *(f"{100 * noise:g} %" for noise in noises), "stands"], rows)
+            tolerated = tolerated if broken or not draws else f"{100 * noise:g} %"
+        rows.append([name, *cells, tolerated])
+    return markdown(["exact (t of the weakest term)", *(f"{100 * noise:g} %" for noise in noises), "tolerates"], rows)
 
 
 def detail_table(records: Sequence[Record]) -> str:
@@ -376,7 +375,7 @@ def main() -> None:
     run.add_argument("--peers", action="store_true", help=f"PySINDy too, on the first {PEER_DRAWS} draws")
     commands.add_parser("table", help="print the tables")
     commands.add_parser("picture", help="draw docs/discovery_noise.png")
-    commands.add_parser("page", help="rewrite the output and the tables of docs/discovery.md")
+    commands.add_parser("page", help="rewrite the tables of docs/fields_noise_table.md")
     options = parser.parse_args()
     with threadpool_limits(1):
         if options.command == "table":

@@ -79,7 +79,7 @@ def page() -> None:
         "",
         "`Discovery(false_terms=…)` promises at most so many false terms in all equations together, on average.",
         "Made by `python -m benchmarks.false_terms`; ± is one standard error. Draws in which a true term is missed",
-        "are left out: what stands in for it is no false term by chance.",
+        "are left out, because another term then takes its place.",
         "",
         "| asked | system | noise | library | candidates | draws | missed in | found | found / asked |",
         "| ---: | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",

@@ -44,7 +44,7 @@ KINDS = ("posterior", "refit", "selective")
 Array = NDArray[np.float64]
 TRIALS = 400
 PAGE = """\
-# What is promised: all cells
+# False terms and intervals: all cells
 
 Made by `python -m benchmarks.promises` (`false_terms`, `coverage`, `page`), seeds from 1000, which nothing was tuned
 on. `SparseARD` with σ² learned.
@@ -53,7 +53,7 @@ on. `SparseARD` with σ² learned.
 
 Mean ± standard error of the number of false terms kept, for m rows and d columns, every two of correlation ρ, without
 true terms and with up to five strong ones. Promised are `false_terms` times the share of columns that explain
-nothing, at most .317 of these: no method keeps a column below |t| = 1. Bold: more than two standard errors above that
+nothing, at most 0.317 of these: no method keeps a column below |t| = 1. Bold: more than two standard errors above that
 (errors that are not normal: above 1.6 times that).{left}
 
 {false_terms}

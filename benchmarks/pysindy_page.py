@@ -1,4 +1,4 @@
-"""Run every Python block of docs/pysindy.md, in order, and write what it prints into the text block below it.
+"""Run every Python block of docs/pysindy_table.md, in order, and write what it prints into the text block below it.
 
 ``python -m benchmarks.pysindy_page`` rewrites the page; ``--check`` only tells whether it is up to date.
 """
@@ -12,7 +12,7 @@ import os
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "pysindy.md"
+PAGE = Path(__file__).parent.parent / "docs" / "pysindy_table.md"
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
 
 

@@ -251,7 +251,7 @@ def _cell(row: Record | None) -> str:
 def report(results: dict[str, Any]) -> str:
     """Return the page from saved results."""
     rows = results["rows"]
-    sections = ["Mean l2 / l1 / added / missed."]
+    sections = ["Cells hold the mean of ‖error‖₂ / ‖error‖₁ / terms added / terms missed."]
     for problem in dict.fromkeys(row["problem"] for row in rows):
         here = [row for row in rows if row["problem"] == problem]
         sections.append(f"### {problem.capitalize()}: {max(row['trials'] for row in here)} trials")

@@ -264,8 +264,8 @@ def page(run: Run) -> str:
         listed(run.groups, "failed", "Nothing."),
         *(f"*{ran.group.name}* {ran.end}: what came after is not known." for ran in run.groups if ran.end),
         "## What remains",
-        "Defects that a test shows, which is expected to fail and says why. Limits that the tests leave out, and all "
-        "that was found and mended, are on [another page](defects.md).",
+        "Defects that a test shows, which is expected to fail and says why. Limits that the tests leave out are in the "
+        "list of [known limits](defects.md).",
         listed(run.groups, "remains", "Nothing."),
     ]
     if any(outcome.result == "mended" for outcome in every):

@@ -6,7 +6,7 @@ The design is that of Hastie, Tibshirani & Tibshirani, "Best subset, forward ste
 2020): rows N(0, Σ) with Σ_ij = ρ^|i−j|, ρ = .35, five coefficients of 1 (beta-type 2), and σ² by the ratio of signal to
 noise, SNR = βᵀΣβ/σ². The relative risk (β̂ − β)ᵀΣ(β̂ − β)/βᵀΣβ is 1 for the mean of y and 0 for the truth. Some
 minutes on one core; means and standard errors are saved in ``benchmarks/results/weak.json``, from which
-``python docs/pages.py`` writes the table in docs/selection.md.
+``python docs/pages.py`` writes the table in docs/regressions_table.md.
 """
 
 from __future__ import annotations

@@ -37,10 +37,12 @@ default_role = "literal"
 html_theme = "furo"
 html_title = f"Ardea {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["ardea.css"]
 html_math_renderer = "mathml"
 
 # Headings of two levels may be linked to; `$…$` and `$$…$$` are formulas.
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -57,8 +59,16 @@ sphinx_gallery_conf: dict[str, Any] = {
             "diabetes.py",
             "compressed_sensing.py",
             "lorenz.py",
-            "kuramoto_sivashinsky.py",
             "hare_and_lynx.py",
+            "yeast.py",
+            "series_file.py",
+            "gaps.py",
+            "inputs.py",
+            "second_order.py",
+            "constants.py",
+            "rivals.py",
+            "kuramoto_sivashinsky.py",
+            "field_2d.py",
             "pysindy_optimizer.py",
             "dask_rows.py",
         ]
@@ -105,11 +115,10 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
     return True if module is not None and not module.startswith("ardea") else None
 
 
-def mark_table(app: Any, doctree: Any) -> None:
-    """Pages that hold one large table are reached by a link from the page that sums them up, not from the sidebar."""
-    name = app.env.docname
-    if name.endswith("table"):
-        app.env.metadata[name]["orphan"] = True
+def mark_record(app: Any, doctree: Any) -> None:
+    """Tables of single experiments of the paper are reached from its page, not from the sidebar."""
+    if app.env.docname.startswith("reproduction/") and app.env.docname.endswith("/table"):
+        app.env.metadata[app.env.docname]["orphan"] = True
 
 
 BARE_FRACTION = re.compile(r"frac\s*\d")
@@ -135,7 +144,7 @@ def visit_formula(translator: Any, node: nodes.Element) -> None:
 
 def visit_formula_block(translator: Any, node: nodes.Element) -> None:
     """Write a formula of its own; a wide one scrolls on a narrow screen."""
-    translator.body.append(f'<div class="math" style="overflow-x: auto">{formula(node, block=True)}</div>')
+    translator.body.append(f'<div class="math">{formula(node, block=True)}</div>')
     raise nodes.SkipNode
 
 
@@ -144,4 +153,4 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (visit_formula, None), (visit_formula_block, None))
     app.connect("autodoc-process-docstring", escape_docstring, priority=100)
     app.connect("autodoc-skip-member", skip_foreign)
-    app.connect("doctree-read", mark_table)
+    app.connect("doctree-read", mark_record)

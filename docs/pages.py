@@ -1,9 +1,10 @@
-"""Write what the blocks of the pages print, and the tables made from saved records, into the pages.
+"""Write what the blocks of the pages print and draw, and the tables made from saved records, into the pages.
 
-``python docs/pages.py`` rewrites the pages named below; ``--check`` only tells whether they are up to date. A Python
-block is followed by a text block with what it prints and warns of; a console block holds one `ardea` command and its
-output. A table stands between ``<!-- table: name -->`` and ``<!-- end of table -->`` and comes from
-``benchmarks/results``.
+``python docs/pages.py`` rewrites the README and every page of this folder; names of pages as arguments rewrite only
+those, ``--check`` only tells whether they are up to date. A Python block is followed by a text block with what it
+prints and warns of; a console block holds one `ardea` command and its output. A picture ``pictures/name.svg`` is drawn
+by a block that saves ``name.svg``. A table stands between ``<!-- table: name -->`` and ``<!-- end of table -->`` and
+comes from ``benchmarks/results``.
 """
 
 from __future__ import annotations
@@ -22,23 +23,26 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+import matplotlib.pyplot as plt
+
 from ardea.cli import main as ardea_command
+
+matplotlib.use("agg")
+os.environ["SOURCE_DATE_EPOCH"] = "0"  # pictures bear no date
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
-RUN_PAGES = (
-    "start.md",
-    "methods.md",
-    "tables.md",
-    "dependent_rows.md",
-    "migrating.md",
-    "extending.md",
-    "trajectory.md",
-    "knowledge.md",
-    "constants.md",
-    "experiments.md",
-)
-TABLE_PAGES = ("choosing.md", "uncertainty.md", "comparison.md", "selection.md")
+PICTURES = DOCS / "pictures"
+# Its blocks take minutes: ``python -m benchmarks.pysindy_page`` runs them.
+MADE_ELSEWHERE = "pysindy_table.md"
+PAGES = {
+    str(path.relative_to(DOCS.parent)): path
+    for path in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("warnings/*.md"))]
+    if path.name != MADE_ELSEWHERE
+}
+# The bytes of a picture depend on nothing but what it shows.
+STEADY = {"svg.hashsalt": "ardea"}
 BLOCK = re.compile(
     r"```python\n(?P<code>.*?)```\n(?:\n```text\n.*?```\n)?|```console\n\$ ardea (?P<command>[^\n]*)\n.*?```\n",
     re.DOTALL,
@@ -53,8 +57,8 @@ NO_BREAK = "\u00a0"
 TIME_LIMIT = 90
 
 
-def with_outputs(text: str, name: str) -> str:
-    """Return a page with the output of every block as it is today, run in order in a directory of their own."""
+def with_outputs(text: str, name: str) -> tuple[str, dict[str, bytes]]:
+    """Return a page with the output of every block as it is today, run in order in a new folder, and the pictures."""
     space: dict[str, object] = {"__name__": "page"}
 
     def with_output(match: re.Match[str]) -> str:
@@ -71,8 +75,12 @@ def with_outputs(text: str, name: str) -> str:
             return f"```console\n$ ardea {match['command']}\n{lines}\n```\n"
         return f"```python\n{match['code']}```\n" + (f"\n```text\n{lines}\n```\n" if lines else "")
 
-    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
-        return BLOCK.sub(with_output, text)
+    if BLOCK.search(text) is None:
+        return text, {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), matplotlib.rc_context(STEADY):
+        text = BLOCK.sub(with_output, text)
+        plt.close("all")
+        return text, {path.name: path.read_bytes() for path in Path(folder).glob("*.svg")}
 
 
 def warned(caught: Iterable[warnings.WarningMessage]) -> list[str]:
@@ -153,24 +161,61 @@ def calibration_table() -> str:
     return markdown(["columns", "no true term", "strong terms", "weak terms"], rows, numbers=True)
 
 
-def peers_table() -> str:
-    """Return terms added / missed and CPU time of every package on every case of ``python -m benchmarks.run``."""
+def peers() -> dict[tuple[str, str], Record]:
+    """Return the records of ``python -m benchmarks.run`` by case and method."""
     found: dict[tuple[str, str], Record] = {}
     for name in ("small", "large", "wide", "again"):  # later runs replace earlier ones, as on the speed page
         for record in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["records"]:
             found[record["case"], record["method"]] = record
+    return found
 
-    def cell(case: str, method: str) -> str:
-        record = found.get((case, method), {})
-        time = float("inf") if record.get("kept") is None else record["cpu"]
-        terms = "" if time > TIME_LIMIT else unbroken(f"{record['added']} / {record['missed']}") + "; "
-        return terms + seconds(time, limit=TIME_LIMIT)
 
+def outcome(record: Record) -> str:
+    """Return terms added / missed and CPU time of one fit."""
+    time = float("inf") if record.get("kept") is None else record["cpu"]
+    terms = "" if time > TIME_LIMIT else unbroken(f"{record['added']} / {record['missed']}") + "; "
+    return terms + seconds(time, limit=TIME_LIMIT)
+
+
+def headline_table() -> str:
+    """Return three lines for the README: a wide regression, real tables, and fields with much noise."""
+    one, (tables, _, found) = peers(), finished()
+    fields = json.loads((RESULTS / "discovery.json").read_text(encoding="utf-8"))["systems"]
+
+    def real_mean(method: str) -> str:
+        r2, terms = (sum(found[table, method][what] for table in tables) / len(tables) for what in ("r2", "terms"))
+        return f"`{method}`: R² {r2:.3f} with {terms:.0f} terms"
+
+    def exact(method: str) -> str:
+        noisy = [field for field in fields if field["method"] == method and field["noise"] == 0.25]
+        return f"{sum(field['exact'] for field in noisy)} of {sum(field['draws'] for field in noisy)}"
+
+    rows = [
+        [
+            "50 true terms among 900 columns, 250 rows: false / missed terms; CPU time",
+            *(f"`{name}`: {outcome(one['fourier', name])}" for name in ("SparseARD", "ARDRegression")),
+        ],
+        [
+            f"{len(tables)} real tables: R² on rows left out, with how many terms",
+            *map(real_mean, ("SparseARD", "LassoCV")),
+        ],
+        [
+            "10 partial differential equations from fields with 25 % noise: right equations",
+            f"`Discovery`: {exact('Discovery')}",
+            f"PySINDy's weak form, tuned with the truth: {exact('weak STLSQ')}",
+        ],
+    ]
+    return markdown(["", "Ardea", "in comparison"], rows)
+
+
+def peers_table() -> str:
+    """Return terms added / missed and CPU time of every package on every case of ``python -m benchmarks.run``."""
+    found = peers()
     methods = ["SparseARD", "ARD", "ARDRegression", "fastrvm", "abess", "skglm", "STLSQ"]
     rows = [
         [
             f"{case.split('_')[0]} " + unbroken(f"{one['rows']} × {one['columns']}"),
-            *(cell(case, method) for method in methods),
+            *(outcome(found.get((case, method), {})) for method in methods),
         ]
         for (case, own), one in found.items()
         if own == "SparseARD"
@@ -197,6 +242,12 @@ def real() -> tuple[list[str], list[str], dict[tuple[str, str], Record]]:
     return list(dict.fromkeys(table for table, _ in found)), list(dict.fromkeys(method for _, method in found)), found
 
 
+def finished() -> tuple[list[str], list[str], dict[tuple[str, str], Record]]:
+    """Return the same, of the tables that every method was done with in time."""
+    tables, methods, found = real()
+    return [table for table in tables if all((table, method) in found for method in methods)], methods, found
+
+
 def real_table() -> str:
     """Return R² and the number of terms of every method on every real table."""
     tables, methods, found = real()
@@ -211,8 +262,7 @@ def real_table() -> str:
 
 def real_means_table() -> str:
     """Return the means over the real tables that every method was done with in time."""
-    tables, methods, found = real()
-    tables = [table for table in tables if all((table, method) in found for method in methods)]
+    tables, methods, found = finished()
 
     def mean(method: str, what: str) -> float | None:
         values = [found[table, method][what] for table in tables]
@@ -246,6 +296,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "defaults": defaults_table,
     "criteria": criteria_table,
     "calibration": calibration_table,
+    "headline": headline_table,
     "peers": peers_table,
     "weak": weak_table,
     "real": real_table,
@@ -253,28 +304,37 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def regenerated(name: str) -> tuple[str, str]:
-    """Return a page as it is and as it should be."""
-    text = (DOCS / name).read_text(encoding="utf-8")
-    return text, with_outputs(text, name) if name in RUN_PAGES else with_tables(text)
+def regenerated(name: str) -> tuple[str, str, dict[str, bytes]]:
+    """Return a page as it is and as it should be, and the pictures that its blocks draw."""
+    text = PAGES[name].read_text(encoding="utf-8")
+    shown, pictures = with_outputs(text, name)
+    return text, with_tables(shown), pictures
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replace a file as a whole."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
 
 
 def main() -> int:
     """Rewrite or check the pages; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="*", help="such as docs/start.md; all by default")
     parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 if a page is out of date")
-    check = parser.parse_args().check
+    options = parser.parse_args()
     stale = []
-    for name in (*RUN_PAGES, *TABLE_PAGES):
-        before, after = regenerated(name)
+    for name in options.pages or PAGES:
+        before, after, pictures = regenerated(name)
         if after != before:
             stale.append(name)
-            if not check:
-                temporary = (DOCS / name).with_suffix(".tmp")
-                temporary.write_text(after, encoding="utf-8")
-                os.replace(temporary, DOCS / name)
-    print("up to date" if not stale else ("out of date: " if check else "rewritten: ") + ", ".join(stale))
-    return int(check and bool(stale))
+        if not options.check:
+            write(PAGES[name], after.encode())
+            for picture, content in pictures.items():
+                write(PICTURES / picture, content)
+    print("up to date" if not stale else ("out of date: " if options.check else "rewritten: ") + ", ".join(stale))
+    return int(options.check and bool(stale))
 
 
 if __name__ == "__main__":

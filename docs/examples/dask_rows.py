@@ -2,8 +2,8 @@
 Rows that do not fit in memory, with Dask
 =========================================
 
-Every estimator takes Dask arrays and data frames. Each block of rows is compressed where it lies to a triangle of d × d
-numbers; the triangles are merged, and the fit runs on what is left. The model is that of all rows at once, to rounding.
+Every estimator takes Dask arrays and data frames. Each block of rows is compressed where it is made to a triangle of
+d × d numbers. The triangles are merged, and the fit runs on the last one. The model is that of all rows at once.
 Here the blocks are made on the fly by a random generator, as they would be read from files.
 """
 
@@ -37,8 +37,8 @@ for n in SIZES:
     print(f"{n:>9,} rows, {X.nbytes / 1e6:>4.0f} MB: {seconds[-1]:5.2f} s, kept {kept}")
 
 # %%
-# More rows show smaller terms: .01 is a hundredth of the noise. (x17, at 100,000 rows, is a false term. On average
-# .3 of them are to be expected in a fit.)
+# More rows show smaller terms: 0.01 is a hundredth of the noise. (x17, at 100,000 rows, is a false term. On average
+# 0.3 of them are to be expected in a fit.)
 
 print(models[-1].summary(kind="refit"))
 
@@ -57,9 +57,9 @@ for ax, j in zip(axes, np.flatnonzero(truth), strict=True):
     for place, model in enumerate(models):
         low, high = model.credible_interval(kind="refit")[j]
         if model.support_[j]:
-            ax.errorbar(place, (low + high) / 2, yerr=(high - low) / 2, fmt="o", color="0.1", capsize=4)
+            ax.errorbar(place, (low + high) / 2, yerr=(high - low) / 2, fmt="o", color="#0072b2", capsize=4)
         else:
-            ax.plot(place, 0, "x", color="0.1")
+            ax.plot(place, 0, "x", color="#d55e00")
     ax.axhline(truth[j], color="0.4", linestyle=":")
     ax.set(title=f"x{j} (× not kept)", xticks=range(3), xlim=(-0.5, 2.5), xlabel="rows")
     ax.set_xticklabels([f"{n:,}" for n in SIZES])

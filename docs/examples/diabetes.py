@@ -2,9 +2,9 @@
 Which measurements matter: the diabetes data
 ============================================
 
-442 patients, ten measurements at the start of a year, and how far the disease had gone at its end. We offer the ten
-measurements, their squares and all products of two, and ask for the few that explain something. (Not the square of
-sex: where a column has two values, its square is the same column again.)
+Ten measurements of 442 patients at the start of a year, and how far their disease had progressed at its end. We offer
+the ten measurements, their squares and all products of two, and ask for the few that explain something. (The square of
+sex is left out: a column with two values is its own square.)
 
 The data come with scikit-learn (Efron, Hastie, Johnstone & Tibshirani, *Least Angle Regression*, Annals of Statistics
 32, 2004).
@@ -23,16 +23,16 @@ columns = quadratic.fit_transform(X - X.mean()).drop(columns="sex^2")
 print(columns.shape)
 
 # %%
-# `SparseARD` needs one number, how many false terms we accept on average (.3 by default). Units do not matter: blood
-# pressure, age and products of them go in as they are. A notebook shows a model by its terms;
+# ``SparseARD`` needs one number, how many false terms we accept on average (0.3 by default). Units do not matter: blood
+# pressure, age and their products go in as they are. A notebook shows a model by its terms;
 # ``print(model.summary())`` has them as text.
 
 model = SparseARD()
 model.fit(columns, y)
 
 # %%
-# The intervals are those of a least-squares refit on the terms kept: the ones to report. They hold *given* these
-# terms. What happens when we accept more or fewer false terms is the path; the criterion *evidence* chooses on it.
+# The intervals hold *given* these terms. What happens if we accept more or fewer false terms? ``ARDSearch`` fits a
+# whole path, and the criterion *evidence* chooses on it.
 
 search = ARDSearch(SparseARD()).fit(columns, y)
 chosen = search.best_estimator_
@@ -53,7 +53,7 @@ plot_coefficients(chosen)
 plt.show()
 
 # %%
-# From .07 to .6 accepted false terms the model is the same one: nothing here hangs on the exact strength.
+# From 0.07 to 0.6 accepted false terms the model is the same: nothing depends on the exact strength.
 
 frame = search.path_.to_frame()[["strength", "k", "evidence", "noise_variance"]]
 print(frame.round(3).to_string(index=False))

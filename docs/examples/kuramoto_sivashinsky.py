@@ -1,11 +1,11 @@
-"""
+r"""
 A partial differential equation from a noisy field
 ==================================================
 
-The Kuramoto–Sivashinsky equation u_t = −u u_x − u_xx − u_xxxx on 512 × 1072 points. The noise is a quarter of the
-standard deviation of u: its fourth derivative by differences would be nothing but noise. In the weak form no derivative
-of the data is taken, and the 25 candidates u^p ∂^q u, p, q ≤ 4, are told apart. To be quick we use half of
-space and 400 times; that is not periodic any more, and nothing in the method needs it to be.
+The Kuramoto–Sivashinsky equation :math:`u_t = -u u_x - u_{xx} - u_{xxxx}` on 512 × 1072 points. The noise is a quarter
+of the standard deviation of u: its fourth derivative by differences would be nothing but noise. The weak form takes no
+derivative of the data, and finds the right ones of the 25 candidates :math:`u^p \partial^q u`, :math:`p, q \le 4`. To
+be quick we use half of space and 400 times. This part is not periodic, and need not be.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ model = Discovery().fit(u, t, space=(x,))
 model.print()
 
 # %%
-# `noise` is the noise of the field as its equation sees it. If it were well above that of the samples, the library
-# would lack a term.
+# ``noise`` is the noise of the field as its equation sees it. If it were well above that of the samples, a term would
+# be missing in the library.
 
 equation = model.equations_[0]
 print(f"noise: {equation.noise:.3f}; true: {0.25 * system.noisy(0.0, seed=0)[1].std():.3f}")
@@ -35,7 +35,7 @@ for rival in equation.rivals[:3]:
 # %%
 
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-image = ax.pcolormesh(t, x, u, cmap="gray", shading="auto", rasterized=True)
+image = ax.pcolormesh(t, x, u, cmap="cividis", shading="auto", rasterized=True)
 figure.colorbar(image, label="u")
-ax.set(xlabel="t", ylabel="x", title="what the method sees")
+ax.set(xlabel="t", ylabel="x", title="The noisy field that the equation was found from")
 plt.show()

@@ -17,22 +17,22 @@ model = Discovery().fit(x, t, feature_names=["x", "y", "z"])
 model.print()
 
 # %%
-# ± is half a 95 % interval. The truth is x′ = −10x + 10y, y′ = 28x − y − xz, z′ = −2.667z + xy.
+# ± is half a 95 % interval. The truth is :math:`x' = -10x + 10y`, :math:`y' = 28x - y - xz`,
+# :math:`z' = -2.667z + xy`.
 #
-# How sure is the choice of terms? Every equation lists its rivals, with the excess of their criterion; an excess of 6
-# is odds of about 20 to 1.
+# How sure are the terms? Every equation lists its rivals, the next best models, and how much worse they are. A
+# difference of 6 corresponds to odds of about 20 to 1.
 
 for equation in model.equations_:
     best = equation.rivals[0]
     print(f"{equation.name}: {', '.join(equation.terms)}; next best (+{best.excess:.0f}): {', '.join(best.terms)}")
 
 # %%
-# The equations found, run from the first row, with bands from the posterior of the coefficients. Lorenz is chaotic: the
-# bands open after three time units. They hold the uncertainty of the coefficients, not that of the start, which is
-# noisy too.
+# The equations, run from the first smoothed state, with bands from the posterior of the coefficients and of the start.
+# Lorenz is chaotic: after three time units small differences have grown, and the bands open.
 
 shown = t <= t[0] + 4
-plot_simulation(model, x[0], t[shown], x=x[shown], n_samples=50, random_state=0)
+plot_simulation(model, None, t[shown], x=x[shown], n_samples=50, random_state=0)
 plt.show()
 
 # %%

@@ -38,10 +38,11 @@ labels = [(name, term) for name in names for term in truth[name]]
 for place, (name, term) in enumerate(labels):
     row, column, true = names.index(name), terms.index(term), truth[name][term]
     coef, std = optimizer.coef_[row, column], optimizer.coef_std_[row, column]
-    ax.errorbar(coef / true, -place, xerr=1.96 * std / abs(true), fmt="o", color="0.1", capsize=3, markersize=4)
-ax.axvline(1, color="0.5", linestyle=":")
+    ax.errorbar(coef / true, -place, xerr=1.96 * std / abs(true), fmt="o", color="#0072b2", capsize=3, markersize=4)
+ax.axvline(1, color="#d55e00", linestyle=":")
 ax.set_yticks([-place for place in range(len(labels))], [f"{term} in {name}′" for name, term in labels])
 ax.set_xlabel("coefficient / true coefficient")
+ax.set_title("The intervals hold the truth", loc="left")
 plt.show()
 
 # %%

@@ -200,7 +200,7 @@ def operating_curve(
     rho, sigma : array-like
         Squared norm of the column and standard deviation of the noise; they broadcast with `xi`.
     false_positive : array-like, optional
-        False positive rates; by default 200 from 1e-8 to .3173, the rate of plain ARD.
+        False positive rates; by default 200 from 1e-8 to 0.3173, the rate of plain ARD.
 
     Returns
     -------

@@ -63,49 +63,46 @@ FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 
 
 class Discovery(Answers, BaseEstimator):
-    """Find sparse equations x′ = Θ(x)ξ (or x_{i+1} = Θ(x_i)ξ) from noisy data.
+    """Find sparse equations of motion x′ = Θ(x)ξ, maps x_{i+1} = Θ(x_i)ξ or field equations from noisy data.
 
     Parameters
     ----------
     library : Library, FieldTerms or dict, optional
-        Candidate terms, also `Parametric` ones or PySINDy's. None: polynomials, cubic up to ten states; u^p ∂^q u,
-        p, q ≤ 4. A dict {state: library} gives equations libraries of their own; others have the polynomials.
+        The candidate terms, ours or PySINDy's. None: polynomials of degree 3 (2 for more than ten states), for fields
+        u^p ∂^q u with p, q ≤ 4. A dict {state: library} gives equations libraries of their own.
     form : {"trajectory", "weak", "derivative"}, optional
-        How data and equations meet. "trajectory": the likelihood of the samples, given states that follow the
-        equations; it needs neither even times nor unbroken series and wastes no information. "weak": integrals against
-        windows. "derivative": derivatives at the samples. None: "trajectory" where it is affordable, else
-        "weak"; `form_` says which. Of more than 1,000 candidates in all equations together the search on the trajectory
-        begins with those that the weak form leaves open, and adds others that their scores there speak for.
+        How data and equations are compared. "trajectory": the likelihood of the samples, given states that follow the
+        equations; times may be uneven and values missing. "weak": integrals against smooth windows. "derivative":
+        derivatives at the samples. None: "trajectory" for series unless it would take too long, else "weak". With more
+        than 1,000 candidates, the search on the trajectory begins with those that the weak form proposes.
     regressor : estimator of ardea, optional
-        Proposes terms on every whitened problem, with ``fit_intercept=False``: the constant is a term of the library.
-        None: ARD at α = 1 and 16 and backward elimination.
+        Proposes terms in the weak form, with ``fit_intercept=False``. None: ARD at α = 1 and 16, backward elimination.
     discrete_time : bool, default=False
-        The data are a map x_{i+1} = f(x_i).
+        Whether the data are a map x_{i+1} = f(x_i).
     differentiation : {"finite", "smoothed", "spectral"}, default="finite"
-        How derivatives are taken with form="derivative".
+        How derivatives are computed with form="derivative".
     order : int, default=6
-        Order of finite differences.
+        The order of finite differences.
     derivative_order : {1, 2}, default=1
-        2: only positions are measured, and equations x″ = Θ(x, x′)ξ are sought; for fields u_tt = Σ ξ u^p ∂^q u.
+        2: only positions were measured, and equations x″ = Θ(x, x′)ξ are sought; for fields equations of u_tt.
     false_terms : float, optional
-        The expected number of false terms in all equations together, at most (trajectory form). None: 0.02.
+        How many false terms you accept in all equations together, on average (trajectory form). None: 0.02.
     known : dict, optional
-        Terms that are certain, {state: {term: coefficient}}, such as {"x": {"y": 1.0}}; None for a coefficient that is
-        to be estimated (trajectory form).
+        Certain terms, {state: {term: coefficient}}; None: the coefficient is estimated (trajectory form).
     constraints : list of str, optional
-        Laws between coefficients, which hold to rounding in the fit and in every draw (trajectory form): linear
-        equations, "x: x y + y: x y = 0" or "x: 1 = 2", of the coefficients named by equation and term; signs,
-        "x: x < 0"; "S: * + I: * + R: * = 0" says the same of every term. What the data refute is warned of.
+        Laws that the coefficients obey exactly (trajectory form). Equations, "x: x y + y: x y = 0" or "x: 1 = 2", name
+        a coefficient by its equation and its term; "x: x < 0" is a sign; "S: * + I: * + R: * = 0" holds for every term.
+        If the data contradict a law, there is a warning.
     shared : "structure" or dict, optional
-        Several trajectories have the same terms, chosen together, and coefficients of their own (trajectory form).
-        {state: [terms]} names common ones. `experiments_` has a model of each, the model itself is that of the first.
+        Several trajectories have the same terms but coefficients of their own (trajectory form). {state: [terms]} names
+        terms whose coefficients are common. `experiments_` has a model for each; the model itself is the first.
     noise : {"additive", "counts", "proportional", "auto"}, default="auto"
-        Whether the noise of the samples is of the same size everywhere, grows as the root of the state, as that of
-        counts does, or is proportional to the state; "auto" takes the likeliest (trajectory form).
+        Whether the noise of the samples has the same size everywhere, grows with the root of the state, as for counts,
+        or is proportional to the state. "auto" takes the likeliest (trajectory form).
     noise_std : array of shape (states,) or float, optional
-        Standard deviation of the samples' noise, where it is known (trajectory form).
+        The standard deviation of the noise of the samples, if you know it (trajectory form).
     n_jobs : int, optional
-        Equations found in parallel (joblib).
+        How many equations are searched in parallel (joblib).
     verbose : int, default=0
         1 shows progress and the time left on standard error.
 
@@ -114,35 +111,38 @@ class Discovery(Answers, BaseEstimator):
     equations_ : list of Equation
         Terms, coefficients, covariance, noise and rivals of every equation.
     coef_ : ndarray of shape (equations, terms)
-        Coefficients, zero for terms that are not in the model.
+        The coefficients; zero for terms that are not in the model.
     coef_std_ : ndarray of shape (equations, terms)
-        Standard errors, zero for terms that are not in the model.
+        Their standard errors; zero for terms that are not in the model.
     coef_covariance_ : list of ndarray
-        Covariance of the coefficients found, one per equation.
+        The covariance of the coefficients of every equation.
     feature_names_ : list of str
-        Names of the states.
+        The names of the states.
     time_unit_ : {"s", "min", "h", "d"} or None
-        Unit of time, where times were dates or it was told. None: that of the times given.
+        The unit of time, if times were dates or you gave it. None: that of your times.
     time_origin_ : str or None
-        The date, in UTC, that counts as zero: the first of the data, where times were dates.
+        The date, in UTC, that counts as zero: the first of the data, if times were dates.
     warnings_ : list of str
-        What the fit has warned of.
+        The warnings of the fit.
     form_ : {"trajectory", "weak", "derivative"}
         The form that was used.
     rows_used_ : int
-        Number of rows that the equations rest on.
+        The number of rows that the equations rest on.
     misfit_ : ndarray of shape (states,) or None
-        Noise that every equation leaves over the noise of the samples: from 1.5 on, no candidates fit. Where noise
-        moves the system itself, what equations without that noise would leave. None for maps, whose samples do not
-        tell their noise, and for series in weak or derivative form.
+        The noise that every equation leaves (without process noise), divided by the noise of the samples. From 1.5 on,
+        most likely no candidate fits. None for maps, and for series in weak or derivative form.
     noise_kind_ : {"additive", "counts", "proportional", "mixed"} or None
-        How the noise of the samples grows with the state, see `noise`; "mixed": not alike in all. None: not asked.
+        How the noise of the samples grows with the state, see `noise`. "mixed": not alike for all. None: unknown.
     process_noise_ : ndarray of shape (states,)
-        Deviation of noise that moves the system itself, over a unit of time; zero where the data need none.
+        The standard deviation, over a unit of time, of noise that moves the system itself; zero if the data need none.
     states_ : list of DataFrame
-        Times, states and their standard deviations, one frame per series (trajectory form).
+        Times, states and their standard deviations, one frame for every series (trajectory form).
     experiments_ : list of Discovery or None
-        With `shared`: a model of every trajectory.
+        With `shared`: a model for every trajectory.
+    model_ : StateModel or FieldModel
+        What `simulate` and `predict` run.
+    joint_ : Joint or None
+        How the coefficients of all equations and the states depend on each other (trajectory form).
     searched_ : Found
         The data and the fit behind the equations. A model read from a file does not have them.
 

@@ -81,7 +81,7 @@ def _bump(centre: float, spread: float) -> Array:
 
 @lru_cache(maxsize=4)
 def kuramoto_sivashinsky(n_x: int = 512) -> Pde:
-    """Kuramoto–Sivashinsky: u_t = −u u_x − u_xx − u_xxxx on [0, 32π); 512 × 1072 at dt = .14, steps of .01.
+    """Kuramoto–Sivashinsky: u_t = −u u_x − u_xx − u_xxxx on [0, 32π); 512 × 1072 at dt = 0.14, steps of 0.01.
 
     The start is cos(x/8)(1 + sin(x/16)).
 

@@ -209,11 +209,11 @@ def open_questions(equation: Equation) -> list[str]:
     """Return what is to be said of models that the data do not rule out."""
     remarks = [f"The data do not tell it from: {listed(terms)}." for terms in equation.equivalents]
     if rivals := equation.close_rivals():
-        listed = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
+        named = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
         if rivals[0].excess < -BEATEN:
-            remarks.append(f"The best model found is not better than its neighbours: {listed}.")
+            remarks.append(f"The best model found is not better than its neighbours: {named}.")
         else:
-            remarks.append(f"Other models fit almost as well: {listed}. A difference of {CLOSE:g} would be clear.")
+            remarks.append(f"Other models fit almost as well: {named}. A difference of {CLOSE:g} would be clear.")
     return remarks
 
 

@@ -205,7 +205,7 @@ def _ode(*start: Any, **more: Any) -> Callable[[Any], Callable[[], StateSystem]]
 
 @lru_cache(maxsize=32)
 def lorenz63(seed: int = 0) -> StateSystem:
-    """Lorenz 63: x' = 10(y − x), y' = x(28 − z) − y, z' = xy − (8/3)z; 251 rows at dt = .05, quintic library.
+    """Lorenz 63: x' = 10(y − x), y' = x(28 − z) − y, z' = xy − (8/3)z; 251 rows at dt = 0.05, quintic library.
 
     Parameters
     ----------

@@ -97,14 +97,14 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         Parameters
         ----------
         X : array, data frame, sparse matrix, Dask collection or ardea.Operator of shape (n_samples, n_features)
-            The columns to choose from. Dask arrays and data frames are compressed where their blocks lie.
+            The columns to choose from. Dask collections are compressed block by block, where they are computed.
         y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_targets)
             What they should explain. Several targets share one compression of X.
         sample_weight : array-like or Dask collection of shape (n_samples,), optional
-            Counts: a row of weight 2 is a row given twice. m becomes the sum of the weights.
+            Counts: a row of weight 2 is a row given twice.
         groups : array-like of shape (n_samples,), optional
-            Labels of the subject, batch or site of every row. With ``rows="groups"`` rows of one label share an error;
-            with "series" every label is a series of its own; else it is tested whether they depend on each other.
+            The subject, batch or site of every row. With ``rows="groups"`` rows of one label share an error; with
+            "series" every label is a series of its own; otherwise the fit tests whether rows of a label are dependent.
 
         Returns
         -------
@@ -121,16 +121,19 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Add a block of rows to a stream; the model of all rows so far is solved when it is first asked for.
+        """Add a block of rows. The model of all rows so far is computed when you first ask for it.
 
-        The result equals `fit` on all the rows together, in memory that does not grow with their number (above 5,000
-        columns the rows are kept). After `fit`,
-        a new stream begins, with a warning: `fit` keeps nothing that rows could be added to.
+        The result equals `fit` on all rows together, in memory that does not grow with their number (with more than
+        5,000 columns the rows are kept). After `fit` a new stream begins, with a warning.
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`; every block with the same columns.
+        X : array, data frame or sparse matrix of shape (n_rows, n_features)
+            A block of rows, always with the same columns.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            What they should explain.
+        sample_weight : array-like of shape (n_rows,), optional
+            Counts: a row of weight 2 is a row given twice.
 
         Returns
         -------
@@ -321,7 +324,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         return np.asarray(np.atleast_2d(self.support_).any(axis=0))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict y, with the standard deviation of a new observation where asked.
+        """Predict y, and if you ask for it the standard deviation of a new observation.
 
         Parameters
         ----------

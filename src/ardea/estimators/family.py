@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ardea import rates
 from ardea.estimators.base import BaseARD
+from ardea.estimators.documentation import documented
 from ardea.methods import task
 from ardea.methods.task import Method
 from ardea.methods.thresholds import Search
@@ -28,73 +29,13 @@ GRID_SIZE = 15
 FEWEST_FALSE_TERMS = 1e-3
 
 
+@documented
 class ARD(BaseARD):
-    """Automatic relevance determination (Alg. 1): prior variances γ that maximise the evidence.
+    """Automatic relevance determination (Alg. 1 of the paper): choose prior variances that maximise the evidence.
 
-    Minimises L(γ) = log|Σ_y| + yᵀΣ_y⁻¹y with Σ_y = σ²I + ΘΓΘᵀ. Columns with γ = 0 have a coefficient of exactly zero,
-    but of columns that explain nothing about 32 % are kept (Eq. VI_FP_rate at α = 1): use :class:`SparseARD` for few
-    terms.
-
-    Parameters
-    ----------
-    noise_variance : float, optional
-        σ² if it is known; learned by default.
-    fit_intercept : bool, default=True
-        Whether a constant is added to the model (flat prior, integrated out).
-    always_keep : list of int or str, or boolean mask, optional
-        Columns known to belong to the model: flat prior, never pruned.
-    max_iter : int, default=500
-        Largest number of steps of one run of the outer loop (methods of several stages run it several times); reaching
-        it warns.
-    tol : float, default=1e-6
-        Bound on `kkt_gap_`.
-    start : {"safe", "paper"}, default="safe"
-        "paper" runs the algorithm of the paper and nothing else. "safe" runs it again from elsewhere where the data
-        show that it has failed: from least squares where an F test against all columns refutes the fit, and, for the
-        other estimators, from a screened set or with a larger noise where it collapses (docs/methods, "Two starts").
-    rows : {"independent", "series", "groups", "unequal"}, default="independent"
-        What errors of the rows are like. "independent": so, and of equal size. "series": rows are in the order of time,
-        and errors follow those before (an autoregression, whose order and coefficients are learned); `groups` of `fit`
-        tells several series apart. "groups": rows of one label in `groups` share a part of their error. "unequal":
-        errors are independent, but of unequal size; how it grows with the columns is learned, and large errors are
-        drawn in (docs/dependent_rows). Fits to rows in memory warn where errors are seen not to be what they were taken
-        for.
-    verbose : int, default=0
-        1 prints a line per fit.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Posterior means; exactly zero for dropped terms. In single precision if X is, like `intercept_` and `coef_std_`.
-    intercept_ : float or ndarray of shape (n_targets,)
-        Posterior mean of the constant.
-    support_ : boolean ndarray of the shape of coef_
-        Which terms are kept.
-    prior_variance_ : ndarray of the shape of coef_
-        γ; infinite for `always_keep`.
-    noise_variance_ : float or ndarray of shape (n_targets,)
-        σ², un-inflated; for ``rows="unequal"`` the mean over the rows, of errors drawn in.
-    coef_std_ : ndarray of the shape of coef_
-        Posterior standard deviations.
-    covariance_ : ndarray of shape (k, k), or a list of them
-        Posterior covariance of the kept terms.
-    log_evidence_ : float or ndarray of shape (n_targets,)
-        −½(m ln 2π + log|Σ_y| + yᵀΣ_y⁻¹y) at γ and σ²; m is less one for an intercept and one for every independent
-        column in `always_keep`, which are integrated out.
-    kkt_gap_ : float or ndarray of shape (n_targets,)
-        Certificate: largest relative violation of q² = M on the support and q² ≤ M off it, over the columns that no
-        threshold has removed.
-    n_iter_ : int or ndarray of shape (n_targets,)
-        Steps of the outer loop.
-    trace_ : Trace, or a list of them
-        Cost, σ² and number of terms at every step; columns dropped by a threshold.
-    effective_rows_ : float or ndarray of shape (n_targets,)
-        How many independent rows would tell least squares as much of a column as these do, on average over the columns.
-        NaN where that cannot be told: streams, compressed rows, fewer than 20 rows, or a fit that nearly interpolates.
-    error_correlation_ : ndarray
-        What the errors of the rows were found to be: coefficients of the autoregression for ``rows="series"``, one
-        correlation within groups for "groups"; empty where they were found, or taken, to be independent, and for
-        "unequal".
+    Every column has a prior variance γ of its own. The fit minimises L(γ) = log|Σ_y| + yᵀΣ_y⁻¹y with Σ_y = σ²I + ΘΓΘᵀ.
+    A column whose γ becomes zero has a coefficient of exactly zero. Of irrelevant columns about 32 % are kept
+    (Eq. VI_FP_rate at α = 1), so use :class:`SparseARD` if you want few terms.
 
     Examples
     --------
@@ -110,21 +51,21 @@ class ARD(BaseARD):
     method = Method(task.plain)
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class ARDvi(BaseARD):
-    """ARD with variance inflation (Alg. 2): the noise counts α times in c and in the lasso weights.
+    """ARD with variance inflation (Alg. 2): pretend that the noise is larger, so that weak terms are dropped.
 
-    Orthogonal columns are kept if and only if their t-statistic exceeds √α, so α = z² sets the false positive rate
-    whatever the units and the noise. rss, posterior and the noise update use the un-inflated σ².
+    The noise variance is multiplied by α where columns are chosen. An orthogonal column is then kept if and only if its
+    t-statistic exceeds √α, so α sets the rate of false terms, whatever the units and the noise. The posterior and the
+    learned noise variance do not use the factor.
 
     Parameters
     ----------
     alpha : float, array of shape (n_features,) or "calibrated", default="calibrated"
-        Inflation. "calibrated": `false_terms` expected among columns that explain nothing.
+        The factor on the noise variance. "calibrated": such that `false_terms` irrelevant columns are kept on average.
     false_terms : float, default=1.0
-        Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
-        See :class:`ARD`, also for the fitted attributes.
+        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -143,25 +84,25 @@ class ARDvi(BaseARD):
     false_terms: float = 1.0
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class ARDr(BaseARD):
-    """ARD with a sparsity-promoting prior on γ (Alg. 3), started at ARD's γ.
+    """ARD with a penalty on the prior variances γ (Alg. 3), started at the γ of ARD.
 
-    Minimises log|Σ_y| + yᵀΣ_y⁻¹y + Σ g(γ_j) + f(γ_j), by default with g(γ) = lam·min(γ, eta) and f = 0.
+    Minimises log|Σ_y| + yᵀΣ_y⁻¹y + Σ g(γ_j) + f(γ_j) with g concave and f convex. By default g(γ) = lam·min(γ, eta)
+    and f = 0.
 
     Parameters
     ----------
     lam : float, array of shape (n_features,) or "calibrated", default="calibrated"
-        Slope of g.
+        The slope of g: larger values drop more columns.
     eta : float or array of shape (n_features,), optional
-        Width of g: columns whose γ exceeds it are not penalised further. None: infinity where `lam` is given; with
-        "calibrated" the least width that leaves the false positive rate as it is, so that kept terms are not shrunk.
+        The γ beyond which the penalty no longer grows. None: no limit where `lam` is a number; with "calibrated" the
+        smallest value that leaves the rate of false terms unchanged, so that kept terms are not shrunk.
     prior : ardea.priors.Prior or ardea.priors.Convex, optional
-        Replaces `lam` and `eta`: any concave g, convex f, or both (``g & f``).
+        A penalty of your own instead of `lam` and `eta`: a concave g, a convex f, or both (``g & f``).
     false_terms : float, default=1.0
-        Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
-        See :class:`ARD`, also for the fitted attributes.
+        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -184,21 +125,20 @@ class ARDr(BaseARD):
     false_terms: float = 1.0
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class MSTSBL(BaseARD):
-    """Magnitude-thresholded ARD (Alg. 4): drop |μ| < tau, refit on what is left, until nothing goes.
+    """ARD with a threshold on magnitude (Alg. 4): drop coefficients smaller than tau and refit, until none is dropped.
 
-    The paper's M-STSBL (threshold sparse Bayesian regression of Zhang & Lin). Depends on the units of the columns
-    unless calibrated.
+    This is the paper's M-STSBL (threshold sparse Bayesian regression of Zhang & Lin). A numeric `tau` depends on the
+    units of the columns; the calibrated one does not.
 
     Parameters
     ----------
     tau : float, array of shape (n_features,) or "calibrated", default="calibrated"
-        Smallest magnitude that is kept.
+        The smallest magnitude of a coefficient that is kept.
     false_terms : float, default=1.0
-        Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
-        See :class:`ARD`, also for the fitted attributes.
+        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -218,18 +158,19 @@ class MSTSBL(BaseARD):
     false_terms: float = 1.0
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class LSTSBL(BaseARD):
-    """Likelihood-thresholded ARD (Alg. 5): drop columns whose posterior density at zero exceeds tau.
+    """ARD with a threshold on likelihood (Alg. 5): drop columns whose posterior density at zero exceeds tau, and refit.
+
+    A numeric `tau` depends on the units of the columns; the calibrated one does not.
 
     Parameters
     ----------
     tau : float, array of shape (n_features,) or "calibrated", default="calibrated"
-        Largest density N(0 | μ_j, Σ_jj) that is kept; infinity keeps all that ARD keeps.
+        The largest density N(0 | μ_j, Σ_jj) of a column that is kept. Infinity keeps all that ARD keeps.
     false_terms : float, default=1.0
-        Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
-        See :class:`ARD`, also for the fitted attributes.
+        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -248,20 +189,21 @@ class LSTSBL(BaseARD):
     false_terms: float = 1.0
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class MAPSTSBL(BaseARD):
-    """MAP-thresholded ARD (Alg. 6): drop the set of columns that maximises the posterior under exp(−τ‖ξ‖₀).
+    """ARD with a price per term (Alg. 6): drop the set of columns that maximises the posterior, and refit.
+
+    The prior exp(−τ‖ξ‖₀) charges tau for every term that is kept.
 
     Parameters
     ----------
     tau : float, array of shape (n_features,) or "calibrated", default="calibrated"
-        Price of a term. On orthogonal columns it keeps what ARDvi keeps at α = 2τ + 1.
+        The price of a term. On orthogonal columns it keeps what ARDvi keeps at α = 2τ + 1.
     search : {"diagonal", "greedy", "forward-backward", "backward"}, default="diagonal"
-        How the set is looked for; see :mod:`ardea.methods.thresholds`.
+        How the set of columns to drop is searched for; see :mod:`ardea.methods.thresholds`.
     false_terms : float, default=1.0
-        Expected number of false terms, used with "calibrated".
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
-        See :class:`ARD`, also for the fitted attributes.
+        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -281,24 +223,24 @@ class MAPSTSBL(BaseARD):
     false_terms: float = 1.0
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseARD(BaseARD):
-    """The calibrated default: say how many false terms you accept, nothing else.
+    """The estimator to use by default: you say how many false terms you accept, and nothing else.
 
-    1) ARDvi at the inflation that lets max(1, false_terms) false columns through finds the candidates;
-    2) ARD on them, from that σ²;
-    3) MAP backward elimination on the covariance at the price τ that lets `false_terms` through, restrict, refit, until
-       nothing goes.
+    1) :class:`ARDvi` finds candidates, at the strength that keeps max(1, false_terms) irrelevant columns on average.
+    2) :class:`ARD` is fitted to the candidates.
+    3) Backward elimination removes the weakest terms, at the strength that keeps `false_terms` irrelevant columns on
+       average. ARD is fitted to what is left, and the two are repeated until no column is removed.
 
-    Where columns do not outnumber the rows, the elimination is also run from plain ARD, and its result taken where the
-    evidence is clearly better. It is not in the paper: with ``start="paper"`` these steps are run without second tries.
+    Unless there are more columns than rows, steps 2 and 3 are also run from plain ARD, and that result is taken where
+    its evidence is clearly better. The method is not in the paper: with ``start="paper"`` it runs these steps without
+    second tries.
 
     Parameters
     ----------
     false_terms : float, default=0.3
-        Expected number of terms kept that explain nothing.
-    noise_variance, fit_intercept, always_keep, max_iter, tol, start, rows, verbose
-        See :class:`ARD`, also for the fitted attributes.
+        How many terms would be kept on average if no column mattered.
 
     Examples
     --------

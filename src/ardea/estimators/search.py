@@ -123,9 +123,9 @@ class Path(dict[str, Any]):
 
 @dataclass(eq=False, repr=False)
 class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
-    """Fit an estimator at every strength of a grid and keep the best by a criterion that needs no truth.
+    """Fit an estimator with several strengths and choose the best model by a criterion.
 
-    One compression serves all; the thresholding methods and ARDr share their first fit.
+    The rows are compressed once for all fits, and the thresholding methods and ARDr share their first fit.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
     strengths : array-like, dict, or a list of these, optional
         Values of the estimator's strength (`alpha`, `lam`, `tau` or `false_terms`), or a dict of parameters to values,
         all combinations of which are tried (``{"lam": [...], "eta": [...]}``, ``{"prior": [Log(1.0), Tanh(2.0)]}``).
-        With several estimators, one entry for each. None: 15 strengths from plain ARD to an expected .001 false terms.
+        With several estimators, one entry for each. None: 15 strengths from plain ARD to 0.001 expected false terms.
     criterion : str, default="evidence"
         One of "evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability", "oracle".
     true_support : boolean array of shape (n_features,), optional
@@ -160,8 +160,18 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
         What was varied to get it: ``cv_results_["params"][best_index_]``.
     best_index_ : int
         Its place in `path_`.
-    coef_, intercept_, equations_, warnings_
-        Those of the chosen model.
+    coef_ : ndarray of shape (n_features,)
+        The coefficients of the chosen model.
+    intercept_ : float
+        Its constant.
+    equations_ : list of Equation
+        Its equations.
+    warnings_ : list of str
+        Its warnings.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X had names.
     path_ : Path
         Dict of arrays: method, what is varied, strength, k, cost, log_evidence, every cheap criterion, the one
         used ("score"), whether the model took part ("eligible"), and, two-dimensional, support, coef and the mean
