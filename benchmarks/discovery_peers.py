@@ -106,17 +106,10 @@ def tuned(system: Pde, data: Iterable[tuple[Array, Array]]) -> Record:
 
 
 def stlsq_models(terms: Array, slopes: Array) -> Iterator[Array]:
-    """Yield the coefficients of STLSQ over the grid of settings.
-
-    All that STLSQ does depends on the Gram matrix alone, so the rows are replaced by those of a QR factorisation.
-    """
+    """Yield the coefficients of STLSQ over the grid of settings."""
     import pysindy
 
-    if not (np.all(np.isfinite(terms)) and np.all(np.isfinite(slopes))):
-        raise ValueError("terms or derivatives are not finite")
-    if len(terms) > terms.shape[1] + slopes.shape[1]:
-        squeezed: Array = np.linalg.qr(np.hstack([terms, slopes]), mode="r")  # type: ignore[assignment]
-        terms, slopes = squeezed[:, : terms.shape[1]], squeezed[:, terms.shape[1] :]
+    terms, slopes = squeezed(terms, slopes)
     size = float(np.mean(np.linalg.norm(slopes, axis=0)))
     grids = {False: np.geomspace(0.002, 3.0, N_THRESHOLDS), True: size * np.geomspace(1e-3, 1.0, N_THRESHOLDS)}
     for normalise, ridge in product((False, True), RIDGES):
@@ -125,3 +118,13 @@ def stlsq_models(terms: Array, slopes: Array) -> Iterator[Array]:
                 warnings.simplefilter("ignore")  # "Sparsity parameter is too big", ill-conditioned Gram matrices
                 model = pysindy.STLSQ(threshold=threshold, alpha=ridge, normalize_columns=normalise)
                 yield np.asarray(model.fit(terms, slopes).coef_)
+
+
+def squeezed(terms: Array, slopes: Array) -> tuple[Array, Array]:
+    """Return fewer rows, those of a QR factorisation: what optimizers do depends on the Gram matrix alone."""
+    if not (np.all(np.isfinite(terms)) and np.all(np.isfinite(slopes))):
+        raise ValueError("terms or derivatives are not finite")
+    if len(terms) <= terms.shape[1] + slopes.shape[1]:
+        return terms, slopes
+    rows: Array = np.linalg.qr(np.hstack([terms, slopes]), mode="r")  # type: ignore[assignment]
+    return rows[:, : terms.shape[1]], rows[:, terms.shape[1] :]

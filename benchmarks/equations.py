@@ -30,7 +30,7 @@ import json
 import multiprocessing
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     work = partial(measured, form=options.form, limit=options.limit)
     bar = tqdm(total=len(trials), initial=len(trials) - len(missing), desc=options.case, unit="trials", disable=None)
     with threadpool_limits(1), bar:
-        for record in _mapped(work, missing, options.jobs):
+        for record in mapped(work, missing, options.jobs):
             append(options.records, {**record, "code": code})
             bar.update()
     keys = {_key({**asdict(trial), "form": options.form}) for trial in trials}
@@ -84,7 +84,8 @@ def planned(options: argparse.Namespace) -> list[Trial]:
     return [trial for case in cases for trial in trials_of(case, **asked)]
 
 
-def _mapped(work: Any, trials: Sequence[Trial], jobs: int) -> Iterator[Record]:
+def mapped(work: Any, trials: Sequence[Any], jobs: int) -> Iterator[Record]:
+    """Yield the records of some trials, in any order."""
     if jobs == 1:
         yield from map(work, trials)
         return
@@ -228,12 +229,13 @@ def append(path: Path, record: Record) -> None:
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def recorded(path: Path) -> list[Record]:
+def recorded(path: Path, key: Callable[[Record], tuple[Any, ...]] | None = None) -> list[Record]:
     """Return the last record of every trial."""
+    key = key or _key
     if not path.exists():
         return []
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-        return list({_key(record): record for record in map(json.loads, file)}.values())
+        return list({key(record): record for record in map(json.loads, file)}.values())
 
 
 def _unread(record: Record) -> tuple[str, ...]:

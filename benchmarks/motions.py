@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from ardea.dynamics import Fourier, Polynomials, systems
+from ardea.dynamics import CommonTerms, Fourier, Polynomials, systems
 from benchmarks.process import ROOT
 
 Array = NDArray[np.float64]
@@ -60,11 +60,11 @@ class Motion:
         return [row for row, _ in pairs], np.array([column for _, column in pairs])
 
 
-def integrated(flow: Flow, x0: Array, t: Array) -> Array:
+def integrated(flow: Flow, x0: Array, t: Array, tolerance: float = TIGHT) -> Array:
     """Return the solution at the times, shape (times, n)."""
     size = max(1.0, float(np.max(np.abs(x0))))
     solution = solve_ivp(
-        lambda _, x: flow(x), (t[0], t[-1]), x0, method="DOP853", t_eval=t, rtol=TIGHT, atol=TIGHT * size
+        lambda _, x: flow(x), (t[0], t[-1]), x0, method="DOP853", t_eval=t, rtol=tolerance, atol=tolerance * size
     )
     if not solution.success or not np.all(np.isfinite(solution.y)):
         raise ValueError(f"could not be integrated: {solution.message}")
@@ -156,6 +156,31 @@ def odebench() -> dict[str, Motion]:
         name = f"ode{one['id']}"
         motions[name] = polynomial_motion(name, sides, np.array(one["x0"][0], dtype=float), t, degree)
     return motions
+
+
+@cache
+def odebench_whole() -> dict[str, tuple[Motion, Array]]:
+    """Return all 63 systems of ODEBench from the first start, with their second start.
+
+    The library is the same for all. The truth of an equation is its right-hand side, as one term.
+    """
+    import sympy
+
+    found = {}
+    for one in json.loads((DATA / "odebench.json").read_text(encoding="utf-8")):
+        states = sympy.symbols([f"x{i}" for i in range(one["d"])])
+        sides = [side.replace("x_", "x") for side in one["right_hand_sides"]]
+        own = {str(state): state for state in states}
+        functions = [sympy.lambdify(states, sympy.sympify(side, locals=own), "numpy") for side in sides]
+
+        def flow(x: Any, functions: Sequence[Any] = functions) -> Any:
+            return np.stack([np.broadcast_to(function(*x), np.shape(x)[1:]) for function in functions])
+
+        first, second = (np.array(start, dtype=float) for start in one["x0"])
+        t, name = np.linspace(0.0, one["t_end"], one["n_times"]), f"ode{one['id']}"
+        truth = tuple({side: 1.0} for side in sides)
+        found[name] = Motion(name, tuple(own), truth, flow, first, t, CommonTerms()), second
+    return found
 
 
 def _polynomials(sides: Sequence[str], n: int) -> list[list[tuple[tuple[int, ...], float]]] | None:

@@ -14,6 +14,7 @@ from ardea.core.problem import DenseColumns, Problem
 from ardea.core.subsets import backward_path, model, neighbours, select
 from ardea.dynamics import (
     AmbiguityWarning,
+    CommonTerms,
     Decay,
     Discovery,
     Oscillation,
@@ -94,7 +95,8 @@ def test_a_function_of_ones_own_is_named_by_its_template():
         (lambda: Parametric(lambda x, K: x / K, "{}/K", derivatives=[np.sin], K=(1, 2)), "one derivative for each"),
         (lambda: Saturation(K=(1, 1)), "least and the greatest"),
         (lambda: Saturation().names(["K"]), "rename the state"),
-        (lambda: Discovery(Saturation(), form="weak").fit(*enzyme(0.0, 0)), "form='trajectory'"),
+        (lambda: Discovery(Saturation(), form="weak").fit(*enzyme(0.0, 0)), "is for the trajectory form"),
+        (lambda: Discovery(Saturation(), shared="structure").fit(*enzyme(0.0, 0)), "cannot stand next to"),
     ],
 )
 def test_what_cannot_be_is_refused(make, message):
@@ -317,3 +319,28 @@ def test_maps_inputs_and_positions_have_constants_too():
         assert set(equation.terms) == terms
         assert abs(equation.constants[letter].value - truth) < 3.5 * equation.constants[letter].std
     np.testing.assert_allclose(driven.simulate([1.0], t, u=u), fed, atol=0.05)
+
+
+# Rivals, and the library for when little is known
+
+
+def test_the_same_curve_in_other_words_is_no_rival():
+    """c + a S/(K + S) is (c + a) − aK/(K + S): one model, of which one way to write it is told."""
+    generator = np.random.default_rng(0)
+    clean = [solved(lambda x: 0.3 - 1.5 * x / (0.7 + x), [start]) for start in (5.0, 0.02)]
+    runs = [x + 0.01 * generator.normal(size=x.shape) for x in clean]
+    model = Discovery(Polynomials(1) + Saturation(powers=(1,))).fit(runs, [T, T], feature_names=["S"])
+    ways = [{"1", "S/(K + S)"}, {"1", "1/(K + S)"}]
+    assert set(model.equations_[0].terms) in ways
+    assert not any(set(rival.terms) in ways for rival in model.equations_[0].rivals)
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 3])
+def test_common_terms_are_independent_of_each_other(n_states):
+    """None is a combination of others, as sin(x) cos(x) of sin(2 x): its coefficient would be anything."""
+    library = CommonTerms()
+    plain = [j for j, term in enumerate(library.listed(n_states)) if not term.letters]
+    columns = library.evaluate(np.random.default_rng(0).uniform(-4.0, 6.0, (4000, n_states)), plain)
+    values = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), compute_uv=False)
+    assert values[-1] > 1e-9 * values[0]
+    assert Polynomials(3).n_terms(n_states) < len(plain) < library.n_terms(n_states)

@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
-from ardea.dynamics.collocation import LONGEST_GAP, Point, RightSide, Steps, nodes_of, smoothed
-from ardea.dynamics.pursuit import price_of
+from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps, nodes_of, smoothed
+from ardea.dynamics.pursuit import Pursuit, price_of
 from ardea.dynamics.series import Series
 from ardea.dynamics.told import state_deviations
 from ardea.dynamics.trajectory import Likelihood, Linearised
@@ -629,6 +629,19 @@ def test_price_of_a_term(n_candidates):
     assert prices[-1] == pytest.approx(0.0, abs=1e-12)
     assert price_of(2.0 * n_candidates, n_candidates, 200.0) == prices[-1]
     assert price_of(0.02, 2 * n_candidates, 200.0) == pytest.approx(price_of(0.01, n_candidates, 200.0))
+
+
+@pytest.mark.parametrize("promised", [False, True])
+def test_ties_go_to_the_simpler_model_but_no_promise_is_tightened_by_them(promised):
+    """A part of the best model is simpler, too; yet where false terms are promised, a term pays its price alone."""
+    t = 0.1 * np.arange(40)
+    of = Likelihood(nodes_of([series(t, np.sin(t)[:, None])], 1), Polynomials(3))
+    point = Point(np.sin(t)[:, None], np.zeros((1, 4)), np.ones(1), np.ones(1))
+    pursuit = Pursuit(of, [], 4.0, lambda problem, unit: [], (0, 1, 2, 3), promised)
+    best, part, other = Fit((1, 3), point, 0.0), Fit((1,), point, 6.0), Fit((0, 2), point, 2.0)
+    assert pursuit.chosen([best, part]) is (best if promised else part)
+    assert pursuit.chosen([best, other]) is other
+    assert pursuit.chosen([best, replace(part, deviance=8.0), replace(other, deviance=4.0)]) is best
 
 
 def terms_of(model):

@@ -13,10 +13,11 @@ from ardea.dynamics.answers import AmbiguityWarning, KnowledgeWarning, MisfitWar
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Custom, Fourier, Polynomials
-from ardea.dynamics.parametric import Decay, Oscillation, Parametric, Power, Rational, Saturation
+from ardea.dynamics.parametric import CommonTerms, Decay, Oscillation, Parametric, Power, Rational, Saturation
 
 __all__ = [
     "AmbiguityWarning",
+    "CommonTerms",
     "Custom",
     "Decay",
     "Discovery",

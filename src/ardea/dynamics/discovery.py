@@ -22,7 +22,7 @@ from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates, found_states
-from ardea.dynamics.knowledge import FALSE_TERMS, Knowledge, LeftOpen, Wishes
+from ardea.dynamics.knowledge import Knowledge, LeftOpen, Wishes
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import BEATEN, FieldModel, Motion, StateModel, listed
@@ -334,15 +334,19 @@ class Discovery(Answers, BaseEstimator):
         self.form_ = self.form or ("trajectory" if self.regressor is None or order == 2 else "weak")
         if x_dot is not None:
             self.form_ = "derivative"
-        if self.false_terms is not None and self.form_ != "trajectory":
-            raise ValueError("false_terms is for the trajectory form: leave form, regressor and x_dot out.")
         every = np.vstack([one.x for one in series])
         reach = np.maximum(np.nanmax(np.abs(every), axis=0), np.finfo(float).tiny)
         model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order)
         model.check_names(x_dot)
         inside, told = bool(model.vocabulary.constants), self.known or self.constraints or self.shared or several
-        if inside and (told or self.form_ != "trajectory"):
-            raise ValueError("Unknown constants inside terms need form='trajectory', and no laws (docs/constants).")
+        if (inside or self.false_terms is not None) and self.form_ != "trajectory":
+            what = "A library with unknown constants inside terms" if inside else "false_terms"
+            raise ValueError(f"{what} is for the trajectory form: leave form, regressor and x_dot out.")
+        if inside and told:
+            raise ValueError(
+                "Unknown constants inside terms cannot stand next to known, constraints, shared or a library for every "
+                "state: leave these out, or the terms with constants (docs/constants)."
+            )
         knowledge, marked, terms = None, series, library
         if told:
             reader = Reader.of(model, own)
@@ -388,23 +392,14 @@ class Discovery(Answers, BaseEstimator):
         left_open: LeftOpen | None = None,
         knowledge: Knowledge | None = None,
     ) -> FoundStates:
-        n = series[0].x.shape[1]
-        told = self.noise_std
+        order, told = self.derivative_order, self.noise_std
         if told is not None:
-            told = np.broadcast_to(np.asarray(told, dtype=float), (n,)).copy()
+            told = np.broadcast_to(np.asarray(told, dtype=float), (series[0].x.shape[1],)).copy()
             if not np.all(told > 0):
                 raise ValueError("noise_std must be above 0.")
-            told = np.tile(told, self.derivative_order)  # rates of change have no samples
-        wishes = Wishes(
-            bool(self.discrete_time),
-            self.derivative_order,
-            self.false_terms or FALSE_TERMS,
-            self.noise,
-            told,
-            bool(self.verbose),
-            left_open,
-            knowledge,
-        )
+            told = np.tile(told, order)  # rates of change have no samples
+        maps, shown = bool(self.discrete_time), bool(self.verbose)
+        wishes = Wishes(maps, order, self.false_terms, self.noise, told, shown, left_open, knowledge)
         return found_states(series, library, self._propose, wishes)
 
     def _said(self, found: Found, equations: Sequence[Equation]) -> tuple[list[str], list[str]]:

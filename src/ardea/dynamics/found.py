@@ -26,7 +26,7 @@ from ardea.dynamics.collocation import (
     undersampled,
 )
 from ardea.dynamics.inside import unfolded
-from ardea.dynamics.knowledge import LeftOpen, Wishes
+from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import (
     CLEAR_GAIN,
@@ -255,7 +255,7 @@ class FoundStates:
             if len(changed) == 1:
                 (equation,) = changed
                 terms = self._named(support, equation)
-                if np.isfinite(excess) and terms != mine[equation - first]:
+                if np.isfinite(excess) and not self._same(equation, mine[equation - first], terms):
                     # Of models that tie the simplest is taken, even if another is a bit better.
                     tied = -SLIGHT_GAIN < excess < 0 and self.pursuit.few
                     found[equation - first].setdefault(terms, 0.0 if tied else float(excess))
@@ -268,17 +268,24 @@ class FoundStates:
         n_terms = self._per_series(of.d)
         return tuple(sorted({int(j) % n_terms for j in terms if j < of.inside.n_reported}))
 
+    def _same(self, equation: int, mine: Support, other: Support) -> bool:
+        """Return whether other terms of an equation are its own, or say the same."""
+        of, point = self.likelihood, self.fit.point
+        variables = np.hstack([point.states, of.nodes.inputs])
+        return of.inside.same(of.library, variables, point.coefficients, equation, mine, other)
+
     def tied(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
-        d, first, best = self.likelihood.d, self._first, self.pursuit.score(self.fit)
+        first, best = self._first, self.pursuit.score(self.fit)
         names = equations[0].vocabulary.names
         for other in self.pursuit.ranking:
-            changed = sorted({j // d for j in set(other.support) ^ set(self.fit.support)})
+            terms = {row: self._named(other.support, row) for row in range(first, self.likelihood.n)}
+            changed = [row for row in terms if not self._same(row, self._named(self.fit.support, row), terms[row])]
             if self.pursuit.score(other) > best + SLIGHT_GAIN:
                 break
             if len(changed) > 1:
-                terms = {one: [names[j] for j in self._named(other.support, one)] for one in changed}
-                parts = [f"{equations[one - first].left.text} has [{', '.join(terms[one])}]" for one in changed]
+                told = {row: ", ".join(names[j] for j in terms[row]) for row in changed}
+                parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
                 return [
                     f"The data hardly tell this model from one in which {' and '.join(parts)}. Longer or richer data "
                     "would (python -m ardea.explain ambiguity)."
@@ -470,11 +477,12 @@ def _beginning(
     levels = of.ladder(states, noise, error)
     several = of.knowledge.of_series
     choices = len(everything) if several is None else len(several.terms(everything))
-    price = price_of(wishes.false_terms, choices, of.n_samples)
-    group_price = 0.0 if several is None else price_of(wishes.false_terms, choices, of.n_samples, several.number)
+    asked, promised = wishes.false_terms or FALSE_TERMS, wishes.false_terms is not None
+    price = price_of(asked, choices, of.n_samples)
+    group_price = 0.0 if several is None else price_of(asked, choices, of.n_samples, several.number)
     start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
     narrow = wishes.left_open is not None
-    return Pursuit(of, levels, price, propose, candidates, narrow=narrow, group_price=group_price), start
+    return Pursuit(of, levels, price, propose, candidates, promised, narrow=narrow, group_price=group_price), start
 
 
 def _rates(nodes: Nodes, hidden: int) -> Array | None:

@@ -34,6 +34,8 @@ from ardea.equation import Equation
 LARGEST_FACTOR, LARGEST_MOVE = 3.0, 0.25
 # At a bound: within this share of the range (rounding error). One that ends so near to it is warned of (a convention).
 AT_BOUND, NEAR_END = 1e-9, 1e-4
+# Columns in the span of others but for this share are the same curves (rounding error, some digits of which are lost).
+SAME_CURVE = 1e-8
 
 
 def unknown_in(term: Term) -> list[WithConstants]:
@@ -305,6 +307,25 @@ class Inside(NothingInside):
     def report(self, terms: Index) -> Index:
         """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
         return self.reported[terms]
+
+    def same(
+        self, library: Library, variables: Array, coefficients: Array, equation: int, mine: Support, other: Support
+    ) -> bool:
+        """Return whether other terms of an equation are its own, or say the same: 1, 1/(K + x) and 1, x/(K + x).
+
+        Then each of them, with constants as they are in terms of its kin, is in the span of those.
+        """
+        if mine == other or len(mine) != len(other):
+            return mine == other
+        own = (self.value < 0) & ~self.tangent & np.isin(self.equation, (-1, equation))
+        place = {int(self.reported[j]): int(j) for j in np.flatnonzero(own)}
+        if not {*mine, *other} <= place.keys():
+            return False
+        constants = self.split(coefficients)[1]
+        X = np.hstack([variables, np.broadcast_to(constants, (len(variables), constants.size))])
+        basis, others = (library.evaluate(X, tuple(place[j] for j in terms)) for terms in (mine, other))
+        basis, size = np.linalg.qr(basis / np.linalg.norm(basis, axis=0))[0], np.linalg.norm(others, axis=0)
+        return bool(np.all(np.linalg.norm(others - basis @ (basis.T @ others), axis=0) <= SAME_CURVE * size))
 
     def open_constants(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: constants at an end of their range, or that the data say nothing of."""

@@ -344,7 +344,7 @@ class Wishes:
 
     discrete_time: bool = False
     order: int = 1
-    false_terms: float = FALSE_TERMS
+    false_terms: float | None = None  # None: nothing is promised
     noise: str = "auto"
     noise_std: Array | None = None
     shown: bool = False

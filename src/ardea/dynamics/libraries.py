@@ -77,6 +77,12 @@ class NothingInside:
         """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
         return terms
 
+    def same(
+        self, library: Library, variables: Array, coefficients: Array, equation: int, mine: Support, other: Support
+    ) -> bool:
+        """Return whether other terms of an equation are its own, or say the same."""
+        return mine == other
+
     def open_constants(self, equations: Sequence[Any]) -> list[str]:
         """Return what is to be warned of: of no constants, nothing."""
         return []

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import permutations
+from dataclasses import dataclass, field, fields
+from itertools import combinations, permutations
 from numbers import Integral
 from typing import Any
 
@@ -17,20 +17,33 @@ import numpy as np
 from sklearn.utils import check_scalar
 
 from ardea.dynamics.formulas import Exponential, Formula, OwnFormula, PowerOf, Ratio, Sine, WithConstants
-from ardea.dynamics.libraries import Library, Polynomials
+from ardea.dynamics.libraries import Fourier, Library, Polynomials
 from ardea.dynamics.terms import State, Term
 from ardea.names import is_plain_name
 
 Bounds = tuple[float, float] | None
 # A convention: Hill functions of higher powers are steps.
 LARGEST_POWER = 20
+# Conventions: monomials of the common terms are of the largest degree, up to five, with at most so many of them.
+MOST_MONOMIALS, LARGEST_DEGREE = 35, 5
 
 
 class Family(Library):
-    """Formulas of some states, each applied to all of them."""
+    """Formulas of some states, each applied to all of them; fields of the type `Bounds` are ranges of constants."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]  # of subclasses, which are dataclasses
+            if one.type == "Bounds" and (given := getattr(self, one.name)) is not None:
+                object.__setattr__(self, one.name, _checked_range(one.name, given))
 
     def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
-        """Yield formulas and the states that each is of."""
+        """Yield formulas and the states that each is of: by default those of one state, of every state in turn."""
+        for state in range(n_states):
+            for formula in self.of_one_state():
+                yield formula, (state,)
+
+    def of_one_state(self) -> Sequence[Formula]:
+        """Return the formulas of a state."""
         raise NotImplementedError
 
     def terms(self, n_states: int) -> tuple[Term, ...]:
@@ -119,10 +132,10 @@ class Saturation(Family):
     K: Bounds = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "powers", tuple(self.powers))
         for power in self.powers:
             check_scalar(power, "powers", Integral, min_val=1, max_val=LARGEST_POWER)
-        object.__setattr__(self, "K", self.K and _checked_range("K", self.K))
 
     def n_listed(self, n_states: int) -> int:
         """Return the number of terms."""
@@ -163,9 +176,6 @@ class Rational(Family):
     denominator: Polynomials = field(default_factory=lambda: Polynomials(1))
     K: Bounds = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "K", self.K and _checked_range("K", self.K))
-
     def n_listed(self, n_states: int) -> int:
         """Return the number of quotients, at most."""
         return self.numerator.n_listed(n_states) * self.denominator.n_listed(n_states)
@@ -201,13 +211,9 @@ class Decay(Family):
 
     k: Bounds = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", self.k and _checked_range("k", self.k))
-
-    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
-        """Yield one for every state."""
-        for state in range(n_states):
-            yield Exponential(("k",), self.k), (state,)
+    def of_one_state(self) -> Sequence[Formula]:
+        """Return the one formula."""
+        return (Exponential(("k",), self.k),)
 
 
 @dataclass(frozen=True)
@@ -230,16 +236,10 @@ class Oscillation(Family):
     w: Bounds = None
     phase: bool = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "w", self.w and _checked_range("w", self.w))
-
-    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
-        """Yield them state by state."""
-        for state in range(n_states):
-            yield Sine("sin", ("w",), self.w), (state,)
-            yield Sine("cos", ("w",), self.w), (state,)
-            if self.phase:
-                yield Sine("sin", ("w", "p"), self.w), (state,)
+    def of_one_state(self) -> Sequence[Formula]:
+        """Return sine and cosine, and the one with a phase."""
+        waves = (Sine("sin", ("w",), self.w), Sine("cos", ("w",), self.w))
+        return (*waves, Sine("sin", ("w", "p"), self.w)) if self.phase else waves
 
 
 @dataclass(frozen=True)
@@ -259,13 +259,38 @@ class Power(Family):
 
     p: Bounds = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "p", self.p and _checked_range("p", self.p))
+    def of_one_state(self) -> Sequence[Formula]:
+        """Return the one formula."""
+        return (PowerOf(("p",), self.p),)
 
-    def formulas(self, n_states: int) -> Iterator[tuple[Formula, Sequence[int]]]:
-        """Yield one for every state."""
-        for state in range(n_states):
-            yield PowerOf(("p",), self.p), (state,)
+
+@dataclass(frozen=True)
+class CommonTerms(Library):
+    """The terms of most textbook models in one library, for one or two states when little is known of a system.
+
+    Monomials up to degree 5 (of three states 4, of more 3 or less), `Saturation()` and `Decay()` with their unknown
+    constants, sines and cosines of x and 2x, those of x times a state, and of one state times those of another. With
+    three states and more a search among all of them takes minutes.
+
+    Examples
+    --------
+    >>> names = CommonTerms().names(["x", "v"])
+    >>> [term in names for term in ("x^2 v", "x v/(K + x)", "exp(-k x)", "sin(x)", "v cos(x)", "sin(x) cos(v)")]
+    [True, True, True, True, True, True]
+    """
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return them kind by kind."""
+        waves, states = Fourier(1), Polynomials(1, include_constant=False)
+        pairs = combinations(waves.terms(n_states), 2)
+        crossed = [one * other for one, other in pairs if set(one.arguments).isdisjoint(other.arguments)]
+        parts = [Polynomials(_common_degree(n_states)), Fourier(2), states * waves, Saturation(), Decay()]
+        return (*(term for part in parts for term in part.terms(n_states)), *crossed)
+
+
+def _common_degree(n_states: int) -> int:
+    sizes = {degree: Polynomials(degree).n_listed(n_states) for degree in range(1, LARGEST_DEGREE + 1)}
+    return max(1, *(degree for degree, size in sizes.items() if size <= MOST_MONOMIALS))
 
 
 def _checked_range(name: str, given: Any) -> tuple[float, float]:

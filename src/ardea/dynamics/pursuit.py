@@ -69,6 +69,7 @@ class Pursuit:
     price: float
     propose: Propose
     candidates: Support
+    promised: bool = False  # whether the user has said how many false terms are accepted
     with_process: bool = False
     narrow: bool = False  # whether an earlier search has left only these candidates open
     told: Callable[[], object] = bool  # called after every fit
@@ -96,9 +97,13 @@ class Pursuit:
         return self.chosen(list(self.met.values()))
 
     def chosen(self, fits: Sequence[Fit]) -> Fit:
-        """Return the best of some fits, the simplest of those that the data do not tell apart."""
-        least = min(map(self.score, fits)) + SLIGHT_GAIN
-        tied = [fit for fit in fits if self.score(fit) <= least]
+        """Return the best of some fits, the simplest of those that the data do not tell apart.
+
+        What is a part of the best is no tie where a number of false terms is promised: its price is all a term pays.
+        """
+        best = min(fits, key=self.score)
+        least, whole = self.score(best) + SLIGHT_GAIN, set(best.support)
+        tied = [fit for fit in fits if self.score(fit) <= least and not (self.promised and set(fit.support) < whole)]
         return min(tied, key=lambda fit: (self.degree(fit.support), self.score(fit)))
 
     def degree(self, support: Support) -> int:
