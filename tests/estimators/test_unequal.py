@@ -176,6 +176,18 @@ def test_sixty_rows_are_enough_to_see_errors_that_grow_with_leverage():
     assert told >= stats.binom(trials, 0.8).ppf(0.001)
 
 
+def test_a_slipped_decimal_point_is_told_and_drawn_in():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(45, 6))
+    y = 5 + X[:, 0] + 0.5 * rng.normal(size=45)
+    y[7] *= 10
+    with pytest.warns(UnequalErrorsWarning, match=r"The largest error makes .* may be missed, .* rows='unequal'"):
+        assert not SparseARD().fit(X, y).support_[0]
+    model, said = fitted(X, y, rows="unequal")
+    assert model.support_[0]
+    assert not said
+
+
 def test_what_cannot_be_learned_is_refused():
     X, y, _ = growing(0)
     with pytest.raises(ValueError, match="takes no sample_weight"):

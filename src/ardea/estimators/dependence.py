@@ -302,6 +302,16 @@ def _few_groups(sample: Sample) -> list[Advice]:
 def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
     """Return a warning with what to do."""
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
+    if sizes.hiding:
+        number = round(max(sizes.gross, 1.0))
+        which = "largest error makes" if number == 1 else f"{number} largest errors make"
+        do = ", or use rows='unequal', which draws such errors in" if kind == "independent" else ""
+        return (
+            f"The {which} the standard deviation of the noise{left} {np.sqrt(sizes.noise):.2g} times that of most "
+            "rows: true terms may be missed, and false ones kept if such a row decides over a column. Look at the "
+            "largest residuals (plot_residuals()) for slips, and mend or drop rows that are wrong"
+            f"{do}. (docs/warnings/unequal_errors)"
+        )
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
     more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
     harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."

@@ -37,7 +37,7 @@ from scipy import linalg, optimize, sparse, special
 from ardea.core.compression import root_weights
 from ardea.core.problem import EPS, Array, Index, require
 from ardea.estimators.inputs import CheckedRows, dense
-from ardea.estimators.residuals import MOST_TAKEN, normal_scores
+from ardea.estimators.residuals import MEDIAN, MOST_TAKEN, normal_scores
 
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
 LARGEST = 0.999
@@ -52,8 +52,6 @@ DRAWN_IN = 1.345
 # Squares beyond c² count as c² where sizes are learned (a convention), and what that leaves of a normal's variance.
 LARGEST_ERROR = 2.5
 EXPECTED_SQUARE = float(special.chdtr(3, LARGEST_ERROR**2) + LARGEST_ERROR**2 * special.chdtrc(1, LARGEST_ERROR**2))
-# The median of |N(0,1)|.
-MEDIAN = float(special.ndtri(0.75))
 # D₀, in units of what D is for normal columns, 1/MEDIAN (measured: 1.5 keeps the promises on 60 rows of skewed columns
 # and with three rows ten times as far out, and leaves normal columns alone).
 FAR = 1.5

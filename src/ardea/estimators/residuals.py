@@ -16,7 +16,8 @@ because variance grows with it, because of single rows, or, over all ways to dea
 tails. Sizes are said to be unequal where that is much more than was asked for, or v of a kept column is large, and
 normal errors of equal size would hardly ever grow as much with a column, with the distance of a row from the mean of
 all columns or with what is predicted, or have as heavy tails. Rows of high leverage show little of their errors, since
-they are fitted away; the test of growth knows how little.
+they are fitted away; the test of growth knows how little. A few gross errors let no false terms in, but hide true ones:
+they, too, are told, where they double the noise of all other rows.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ NEIGHBOURS = 0.3
 # intervals then hold 88 %), from which unequal sizes are worth a word; shuffles of errors over the rows for which false
 # terms are counted: conventions.
 WORTH_SIZES, SHUFFLES = 1.6, 20
+# Noise variance relative to that of most rows from which a few gross errors are worth a word (the deviation has
+# doubled), and how few rows must have most of the squares: conventions.
+WORTH_GROSS, GROSS_ROWS = 4.0, 5.0
+# The median of |N(0,1)|.
+MEDIAN = float(special.ndtri(0.75))
 # Rows for every column above which all columns are taken out of errors before their sizes are looked at: a convention.
 ROWS_PER_COLUMN = 4
 # Where columns are more, those that explain errors by so many standard deviations: a convention.
@@ -158,11 +164,18 @@ class Sizes(NamedTuple):
     inflation: float  # v of this column
     carried: float  # so many rows have most of it, (Σ x²r²)²/Σ x⁴r⁴
     of_kept: float  # the largest v of a column that was kept: intervals are √v times too narrow
+    noise: float  # the noise variance relative to that of most rows
+    gross: float  # so many rows have most of it, (Σ r²)²/Σ r⁴
 
     @property
     def harmful(self) -> bool:
         """Whether sizes are unequal beyond doubt, and harm."""
-        return self.chance < ALARM and max(self.excess, self.of_kept) > WORTH_SIZES
+        return self.chance < ALARM and (self.hiding or max(self.excess, self.of_kept) > WORTH_SIZES)
+
+    @property
+    def hiding(self) -> bool:
+        """Whether a few of them make the noise so large that terms are missed."""
+        return self.noise > WORTH_GROSS and self.gross < GROSS_ROWS
 
 
 def unequal_sizes(
@@ -207,7 +220,11 @@ def unequal_sizes(
     if chance < ALARM:
         dealt = np.random.default_rng(0).permuted(np.tile(squares, (SHUFFLES, 1)), axis=1)
         harm = max(harm, excess(dealt @ shares / errors.size))
-    return Sizes(harm, chance, column, float(v[column]), float(carried.sum() ** 2 / (carried @ carried)), of_kept)
+    usual = max(float(np.median(np.abs(errors))) / MEDIAN, EPS * float(np.abs(errors).max()))
+    noise = float(errors @ errors) / errors.size / usual**2
+    gross = float(squares.sum() ** 2 / (squares @ squares))
+    at_column = float(v[column]), float(carried.sum() ** 2 / (carried @ carried))
+    return Sizes(harm, chance, column, *at_column, of_kept, noise, gross)
 
 
 def _chance(columns: Array, shares: Array, errors: Array, fitted: Array, predicted: Array | None) -> float:
