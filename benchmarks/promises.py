@@ -76,7 +76,7 @@ kind. A *stand-in* is the other of the pair of a true term that was not kept: it
 that most users would not call it false, but it is the wrong name for it. *Beside* are those kept together with the true
 one. *False* are all others: of these `false_terms=0.3` promises {promised} with three terms, and 0.30 without. The last
 column says which share of the stand-ins the fit named beside the true column
-([AlternativesWarning](warnings/alternatives.md), from a correlation of 0.9 on).
+([AlternativesWarning](warnings/alternatives.md), from a correlation of 0.95 on).
 
 {stand_ins}
 """

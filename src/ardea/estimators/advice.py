@@ -7,7 +7,7 @@ projected out) and r_ij their correlations:
 - tiny noise: σ² is at its floor, 1e-16 of the mean square of y, below which rounding error decides;
 - redundant: a column in `always_keep` that is a sum of those before it;
 - near duplicates: |r_ij| > .999 between two columns that were both kept;
-- alternatives: a dropped column j with |r_ij| > .9 to a kept one, such that j in place of i raises
+- alternatives: a dropped column j with |r_ij| > .95 to a kept one, such that j in place of i raises
   m ln RSS (or RSS/σ², σ² known) by less than 6.
 
 A prediction is looked at before it is made: values beyond the range of the rows fitted by more than its width.
@@ -34,8 +34,8 @@ from ardea.names import counted
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
 FEW_DEGREES = 5
 # Correlations from which columns count as nearly the same, and as alternatives: conventions (of columns chosen in place
-# of true ones that are correlated with them by .95 or more, nine of ten are then named: docs/promises_table.md).
-NEAR_DUPLICATE, ALTERNATIVE = 0.999, 0.9
+# of true ones that are correlated with them by .98 or more, nine of ten are named: docs/promises_table.md).
+NEAR_DUPLICATE, ALTERNATIVE = 0.999, 0.95
 # Beyond this many terms no one asks which of them could be exchanged, and the answer would cost as much as the fit.
 MOST_TERMS = 100
 # Pairs and columns named in one message: a convention.
