@@ -3,8 +3,9 @@
 ``python -m benchmarks.promises false_terms [--trials 400] [--seed 1000]`` counts false terms for m rows, d = m·ratio
 columns, `false_terms` of .1 to 3 and columns of correlation ρ, without terms and with strong ones; and, where ρ = 0,
 with errors of Student's t with three degrees of freedom and errors of unequal size. ``… coverage`` counts how often
-95 % intervals of kept terms hold the truth, by its t-statistic. Tables of more than 100,000 numbers have fewer trials,
-and other errors than normal ones a quarter of them. What is done is kept: a run that was interrupted goes on.
+95 % intervals of kept terms hold the truth, by its t-statistic. ``… stand_ins`` counts, for columns that come in pairs,
+how often the other of a pair is kept in place of a true term, and named. Tables of more than 100,000 numbers have fewer
+trials, and other errors than normal ones a quarter of them. What is done is kept: a run that was interrupted goes on.
 ``python -m benchmarks.promises page`` writes docs/promises_table.md from what is done.
 """
 
@@ -41,13 +42,16 @@ STRONG = 5
 # t-statistics of the true coefficients of the coverage table, and its rows and columns.
 T_VALUES, COVERAGE_ROWS, COVERAGE_COLUMNS = (1, 2, 3, 4, 6, 10), (50, 200, 1000), (10, 40, 200)
 KINDS = ("posterior", "refit", "selective")
+# Rows and pairs of columns, true terms, the correlation within a pair and the t-statistic of a true term alone.
+PAIRED, TRUE_PAIRED = (100, 10), 3
+PAIR_CORRELATIONS, PAIR_T = (0.8, 0.9, 0.95, 0.98, 0.99, 0.999), (0, 4, 10)
 Array = NDArray[np.float64]
 TRIALS = 400
 PAGE = """\
 # False terms and intervals: all cells
 
-Made by `python -m benchmarks.promises` (`false_terms`, `coverage`, `page`), seeds from 1000, which nothing was tuned
-on. `SparseARD` with σ² learned.
+Made by `python -m benchmarks.promises` (`false_terms`, `coverage`, `stand_ins`, `page`), seeds from 1000, which nothing
+was tuned on. `SparseARD` with σ² learned.
 
 ## False terms
 
@@ -63,6 +67,18 @@ nothing, at most 0.317 of these: no method keeps a column below |t| = 1. Bold: m
 How often 95 % intervals hold the truth, of terms of true size t (in standard errors) that were kept.
 
 {coverage}
+
+## Stand-ins
+
+Columns that come in pairs of correlation ρ: {rows} rows, {pairs} pairs, {trials} draws; three true terms in three
+pairs, each of size t if the other of its pair were not there, or none. Mean numbers of terms kept that are not true, by
+kind. A *stand-in* is the other of the pair of a true term that was not kept: it explains what the true one would, so
+that most users would not call it false, but it is the wrong name for it. *Beside* are those kept together with the true
+one. *False* are all others: of these `false_terms=0.3` promises {promised} with three terms, and 0.30 without. The last
+column says which share of the stand-ins the fit named beside the true column
+([AlternativesWarning](warnings/alternatives.md), from a correlation of 0.95 on).
+
+{stand_ins}
 """
 
 
@@ -209,11 +225,53 @@ def coverage_page(records: list[Record]) -> str:
     return markdown(["rows × columns", "interval", *(f"t = {t}" for t in T_VALUES)], rows)
 
 
-# Both -----------------------------------------------------------------------------------------------------------------
+# Stand-ins ------------------------------------------------------------------------------------------------------------
+
+
+def stand_in_cells(trials: int) -> Iterator[Record]:
+    """Yield all correlations within pairs and sizes of true terms."""
+    for correlation in PAIR_CORRELATIONS:
+        for t in PAIR_T:
+            yield {"correlation": correlation, "t": t, "trials": trials}
+
+
+def stood_in(cell: Record, seed: int) -> Record:
+    """Return mean numbers of terms that are stand-ins, beside a true one, and false, and of stand-ins named."""
+    (m, pairs), rho, k = PAIRED, cell["correlation"], TRUE_PAIRED if cell["t"] else 0
+    counts = np.zeros(4)
+    for trial in range(cell["trials"]):
+        rng = np.random.default_rng([seed, int(1000 * rho), trial])
+        first, other = rng.normal(size=(2, m, pairs))
+        X = np.hstack([first, rho * first + np.sqrt(1 - rho**2) * other])
+        y = X[:, :k] @ rng.choice([-1.0, 1.0], k) * cell["t"] / np.sqrt(m) + rng.normal(size=m)
+        model = SparseARD().fit(X, y)
+        true, twin = model.support_[:k], model.support_[pairs : pairs + k]
+        said = " ".join(model.warnings_)
+        named = [f"x{pairs + j} and x{j} " in said for j in range(k) if twin[j] and not true[j]]
+        false = model.support_[k:].sum() - twin.sum()
+        counts += [(twin & ~true).sum(), (twin & true).sum(), false, sum(named)]
+    names = ("stand_ins", "beside", "false", "named")
+    return {**cell, **dict(zip(names, (counts / cell["trials"]).round(4).tolist(), strict=True))}
+
+
+def stand_in_page(records: list[Record]) -> str:
+    """Return the table of stand-ins."""
+    rows = []
+    for one in records:
+        cells = [
+            f"{one[name]:.2f}" if one["t"] or name == "false" else "–" for name in ("stand_ins", "beside", "false")
+        ]
+        named = f"{one['named'] / one['stand_ins']:.0%}" if one["stand_ins"] else "–"
+        rows.append([f"{one['correlation']:g}", f"{one['t'] or 'none'}", *cells, named])
+    return markdown(["ρ", "true t", "stand-ins", "beside", "false", "stand-ins named"], rows)
+
+
+# All -----------------------------------------------------------------------------------------------------------------
 
 CASES: dict[str, tuple[Any, Any, Any]] = {
     "false_terms": (false_terms_cells, counted, false_terms_page),
     "coverage": (coverage_cells, covered, coverage_page),
+    "stand_ins": (stand_in_cells, stood_in, stand_in_page),
 }
 
 
@@ -244,7 +302,11 @@ def page() -> str:
     ]
     shapes = dict.fromkeys(f"{one['m']} × {one['d']}" for one in undone)
     left = f" {len(undone)} of {len(cells)} cells were not run, of {', '.join(shapes)}." if undone else ""
-    return PAGE.format(left=left, false_terms=false_terms_page(records), coverage=coverage_page(saved("coverage")))
+    tables = {case: of(saved(case)) for case, (_, _, of) in CASES.items()}
+    rows, pairs = PAIRED
+    promised = f"{0.3 * (2 * pairs - TRUE_PAIRED) / (2 * pairs):.2f}"
+    draws = min(one["trials"] for one in saved("stand_ins"))
+    return PAGE.format(left=left, rows=rows, pairs=pairs, trials=draws, promised=promised, **tables)
 
 
 def main() -> None:

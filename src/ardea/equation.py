@@ -80,11 +80,18 @@ class KeptTerms:
 
     @cached_property
     def posterior(self) -> Estimate:
-        """The posterior at γ and σ², or least squares where there is no prior."""
+        """The posterior at γ and σ², or least squares where there is no prior.
+
+        ARD learns σ² = RSS/ν from ν = m − Σ_j (1 − Σ_jj/γ_j) rows: a term takes the share of one that the data decide.
+        The posterior is then Student's with ν degrees. For strong terms that is least squares'; σ² that was told leaves
+        it Gaussian.
+        """
         if self.prior_variance is None or self.noise is None:
             return self._least_squares(max(self.problem.n_rows - self.n_parameters, 1.0))
         covariance = self._solved.covariance * self.unit[:, None] * self.unit
-        return Estimate(self._solved.mean * self.unit, covariance, self.noise * self.target_unit**2, np.inf)
+        decided = float(np.sum(1 - self._solved.variance / self.prior_variance))
+        degrees = np.inf if self.noise_known else max(self.problem.n_rows - decided, 1.0)
+        return Estimate(self._solved.mean * self.unit, covariance, self.noise * self.target_unit**2, degrees)
 
     @cached_property
     def _solved(self) -> Posterior:

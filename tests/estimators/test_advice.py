@@ -18,8 +18,8 @@ import ardea
 from ardea import ARD, ARDvi, SparseARD
 from ardea.core.compression import ranges_of
 from ardea.core.problem import DenseColumns, Problem
+from ardea.equation import CLOSE
 from ardea.estimators.advice import (
-    HARDLY_WORSE,
     AlternativesWarning,
     CollapseWarning,
     ConstantTargetWarning,
@@ -56,7 +56,7 @@ def test_the_cost_of_an_exchange_is_that_of_two_least_squares_fits(seed, noise):
     before, after = rss_of(X[:, support], y), rss_of(X[:, [1, 3, 4]], y)
     cost = len(y) * np.log(after / before) if noise is None else (after - before) / noise
     assert set(found) <= {(0, 1)}
-    assert ((0, 1) in found) == (cost < HARDLY_WORSE)
+    assert ((0, 1) in found) == (cost < CLOSE)
     if found:
         np.testing.assert_allclose(found[0, 1], cost, rtol=1e-9, atol=1e-9)
 

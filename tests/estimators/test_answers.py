@@ -47,10 +47,14 @@ def test_predictive_deviation_without_intercept(kind):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_posterior_interval_is_gaussian(estimator, level):
+@pytest.mark.parametrize("noise", [None, 0.25])
+def test_posterior_interval_is_students_or_gaussian_where_the_noise_is_known(estimator, level, noise):
+    """ν = m − 1 − Σ (1 − Σ_jj/γ_j): what σ² was learned from, beside the intercept."""
     data = sparse_data()
-    model = estimator.fit(data.X, data.y)
-    half = stats.norm.ppf(0.5 + level / 2) * model.coef_std_
+    model = estimator.set_params(noise_variance=noise).fit(data.X, data.y)
+    decided = 1 - model.covariance_.diagonal() / model.prior_variance_[model.support_]
+    degrees = len(data.y) - 1 - decided.sum() if noise is None else np.inf
+    half = stats.t.ppf(0.5 + level / 2, degrees) * model.coef_std_
     expected = np.column_stack([model.coef_ - half, model.coef_ + half])
     np.testing.assert_allclose(model.credible_interval(level), expected, rtol=1e-12)
 

@@ -88,6 +88,7 @@ def test_public_names():
         assert hasattr(ardea, name)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.AlternativesWarning")  # without an intercept
 def test_set_params_reaches_the_fit(estimator):
     data = sparse_data()
     model = estimator.set_params(noise_variance=0.7, fit_intercept=False).fit(data.X, data.y)

@@ -156,6 +156,7 @@ def test_unknown_start(kind, start):
             ask(kind(start=start))
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.AlternativesWarning")
 def test_the_start_is_saved_with_the_model_and_used_by_streams(tmp_path):
     X, y = difference(2)
     model = ARD(start="paper").fit(X, y)

@@ -70,9 +70,9 @@ def test_large_errors_are_drawn_in_however_large():
 
 
 def test_a_fit_with_all_columns_kept_solves_hubers_equations():
-    """Σ xψ(u) = 0 of errors divided by their sizes, by one's own arithmetic; sizes are equal here."""
+    """Σ xψ(u) = 0 of errors divided by their sizes, by one's own arithmetic; sizes are equal, no row is far out."""
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(M, D))
+    X = rng.uniform(-1, 1, size=(M, D))
     y = X @ np.arange(D) + rng.standard_t(3, size=M)
     model = ARD(rows="unequal", always_keep=range(D)).fit(X, y)
     errors = y - model.predict(X)
@@ -136,15 +136,56 @@ def test_heavy_tails_are_told_where_columns_are_rare():
 @pytest.mark.parametrize("columns", ["normal", "lognormal", "rare"])
 @pytest.mark.parametrize("m", [30, 200])
 def test_errors_of_equal_size_hardly_ever_alarm(columns, m):
-    """The chance told is at least that of an alarm: 1 in 100 has one below 0.01, or fewer."""
+    """The chance told is at least that of an alarm, also where a fit has taken the errors of far rows away."""
     rng = np.random.default_rng(0)
     draws = {"normal": rng.normal, "lognormal": rng.lognormal, "rare": lambda size: rng.random(size) < 0.05}
-    alarms, nothing = 0, np.empty((m, 0))
+    alarms = 0
     for _ in range(300):
         X = draws[columns](size=(m, 10)).astype(float)
         X[0] += 1.0
-        alarms += unequal_sizes(X, rng.normal(size=m), nothing, 0.03).chance < 0.01
+        fitted, errors = np.linalg.qr(np.column_stack([np.ones(m), X[:, :3]]))[0], rng.normal(size=m)
+        alarms += unequal_sizes(X, errors - fitted @ (fitted.T @ errors), fitted, 0.03).chance < 0.01
     assert alarms <= stats.binom(300, 0.01).ppf(0.999)
+
+
+def far_rows(seed):
+    """Return 60 rows, three of which lie ten times as far out and have errors five times as large; y has no term."""
+    rng = np.random.default_rng(seed)
+    X, errors = rng.normal(size=(60, 5)), rng.normal(size=60)
+    X[:3] *= 10
+    errors[:3] *= 5
+    return X, errors
+
+
+def test_three_far_rows_decide_over_no_term():
+    """Of 0.3 false terms asked for, a fit that counts far rows fully keeps two."""
+    trials = 15
+    false = {how: sum(int(fitted(*far_rows(seed), rows=how)[0].support_.sum()) for seed in range(trials))
+             for how in ("independent", "unequal")}  # fmt: skip
+    assert false["independent"] > 1.0 * trials
+    assert false["unequal"] <= stats.poisson(1.6 * 0.3 * trials).ppf(0.999)
+
+
+def test_sixty_rows_are_enough_to_see_errors_that_grow_with_leverage():
+    told, trials = 0, 15
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        X = rng.lognormal(size=(60, 5))
+        errors = np.linalg.norm((X - X.mean(axis=0)) / X.std(axis=0), axis=1) * rng.normal(size=60)
+        told += fitted(X, errors)[1]
+    assert told >= stats.binom(trials, 0.8).ppf(0.001)
+
+
+def test_a_slipped_decimal_point_is_told_and_drawn_in():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(45, 6))
+    y = 5 + X[:, 0] + 0.5 * rng.normal(size=45)
+    y[7] *= 10
+    with pytest.warns(UnequalErrorsWarning, match=r"The largest error makes .* may be missed, .* rows='unequal'"):
+        assert not SparseARD().fit(X, y).support_[0]
+    model, said = fitted(X, y, rows="unequal")
+    assert model.support_[0]
+    assert not said
 
 
 def test_what_cannot_be_learned_is_refused():

@@ -8,7 +8,7 @@ projected out) and r_ij their correlations:
 - redundant: a column in `always_keep` that is a sum of those before it;
 - near duplicates: |r_ij| > .999 between two columns that were both kept;
 - alternatives: a dropped column j with |r_ij| > .95 to a kept one, such that j in place of i raises
-  m ln RSS (or RSS/σ², σ² known) by less than 2.
+  m ln RSS (or RSS/σ², σ² known) by less than 6.
 
 A prediction is looked at before it is made: values beyond the range of the rows fitted by more than its width.
 """
@@ -28,14 +28,14 @@ from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
+from ardea.equation import CLOSE
 from ardea.names import counted
 
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
 FEW_DEGREES = 5
-# Correlations from which columns count as nearly the same, and as alternatives, and the rise of m ln RSS up to which an
-# exchange hardly matters: conventions (a rise of 2 is one parameter of AIC).
-NEAR_DUPLICATE = 0.999
-ALTERNATIVE, HARDLY_WORSE = 0.95, 2.0
+# Correlations from which columns count as nearly the same, and as alternatives: conventions (of columns chosen in place
+# of true ones that are correlated with them by .98 or more, nine of ten are named: docs/promises_table.md).
+NEAR_DUPLICATE, ALTERNATIVE = 0.999, 0.95
 # Beyond this many terms no one asks which of them could be exchanged, and the answer would cost as much as the fit.
 MOST_TERMS = 100
 # Pairs and columns named in one message: a convention.
@@ -147,7 +147,7 @@ def alternatives(problem: Problem, active: Index, correlation: Array, known_nois
     pairs = [
         Pair(int(active[i]), int(j), float(correlation[i, j]), float(c))
         for i, j, c in zip(place, others, cost, strict=True)
-        if c < HARDLY_WORSE
+        if c < CLOSE
     ]
     return sorted(pairs, key=lambda pair: pair.cost)
 

@@ -51,7 +51,7 @@ WORTH_A_WORD, FEWEST_TESTED = 0.8, 20
 # do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
 FEW_GROUPS = 40
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
-MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 4096, 64
+MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
 MOST_ROUNDS = 10
 ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupErrors, "unequal": UnequalErrors}
@@ -167,7 +167,8 @@ def rows_advice(
     sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
     if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
         return np.nan, []
-    before, after = (_sample(one, equation, target) for one in (given, rows))
+    before = _sample(given, equation, target)
+    after = before if rows is given else _sample(rows, equation, target)
     if before is None or after is None:
         return total, []
     harms, few = _harms(before), _few_groups(before) if kind == "groups" else []
@@ -177,10 +178,13 @@ def rows_advice(
             left = effective if rows is given else total / harm.inflation
             return effective, [*few, (_told(of, harm, kind, total, left), DependentRowsWarning)]
     once = after.distinct
-    looked_at = after.columns[once], after.errors[once], after.fitted[once]
+    looked_at = after.columns, after.errors, after.fitted, after.predicted
+    columns, errors, fitted, predicted = (
+        looked_at if once.size == after.errors.size else (one[once] for one in looked_at)
+    )
     kept = np.flatnonzero(np.isin(after.places, equation.kept.support))
-    rate, predicted = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns), after.predicted[once] if kept.size else None
-    sizes = unequal_sizes(*looked_at, rate, kept, predicted)
+    rate = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
+    sizes = unequal_sizes(columns, errors, fitted, rate, kept, predicted if kept.size else None)
     if sizes.harmful:
         name = equation.vocabulary.names[after.places[sizes.column]]
         return effective, [*few, (_told_of_sizes(sizes, name, kind), UnequalErrorsWarning)]
@@ -201,8 +205,12 @@ class Sample(NamedTuple):
     @property
     def distinct(self) -> Index:
         """Rows that differ, which those of a bootstrap do not: their errors are not independent."""
-        key = np.column_stack([self.columns, self.errors]) @ np.random.default_rng(0).normal(size=self.places.size + 1)
-        return np.sort(np.unique(key, return_index=True)[1])
+        once = np.sort(np.unique(self.errors, return_index=True)[1])
+        if once.size < self.errors.size:  # rows that differ may have the same error
+            weights = np.random.default_rng(0).normal(size=self.places.size + 1)
+            key = np.column_stack([self.columns, self.errors]) @ weights
+            once = np.sort(np.unique(key, return_index=True)[1])
+        return once
 
 
 def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None:
@@ -213,24 +221,28 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     """
     part, support = slice(0, MOST_TESTED_ROWS), np.array(equation.kept.support, dtype=np.intp)
     index = np.union1d(_spread(rows.n_columns), support)
-    columns, kept = (_columns_of(rows, some)[part] for some in (index, support))
+    columns = _columns_of(rows, index)[part]
+    kept = columns[:, np.searchsorted(index, support)]
     y, constant = rows.Y[part, target], np.ones(columns.shape[0])
     if rows.whitened is not None:
         constant = rows.whitened.constant[part]
     predicted = kept @ equation.coefficients
     errors = y - predicted - (equation.intercept or 0.0) * constant
-    new = np.append(True, (np.diff(columns, axis=0) != 0).any(axis=1) | (np.diff(y) != 0))
-    index, steps = index[np.ptp(columns, axis=0) > 0], np.diff(y)
-    columns = columns[:, np.ptp(columns, axis=0) > 0][new]
-    if columns.shape[1] == 0 or new.sum() < FEWEST_TESTED or np.ptp(errors[new]) == 0:
-        return None
-    columns, errors = columns / np.abs(columns).max(axis=0), errors[new] / np.abs(errors).max()
+    steps = np.diff(y)
+    new = np.append(True, steps != 0)
+    same = np.flatnonzero(~new)
+    new[same] = (columns[same] != columns[same - 1]).any(axis=1)
+    vary = np.ptp(columns, axis=0) > 0
     # Fitted to more rows than are looked at, they took less from these.
-    fitted = (_basis(np.column_stack([constant, kept])) * np.sqrt(y.size / rows.Y.shape[0]))[new]
+    fitted = _basis(np.column_stack([constant, kept])) * np.sqrt(y.size / rows.Y.shape[0])
+    if not new.all():
+        columns, errors, predicted, fitted = columns[new], errors[new], predicted[new], fitted[new]
+    if not vary.any() or errors.size < FEWEST_TESTED or np.ptp(errors) == 0:
+        return None
+    columns, index = columns[:, vary] if not vary.all() else columns, index[vary]
+    columns, errors = columns / np.abs(columns).max(axis=0), errors / np.abs(errors).max()
     groups = None if rows.groups is None else rows.groups[part][new]
-    return Sample(
-        columns, index, errors, predicted[new], fitted, groups, not (np.all(steps >= 0) or np.all(steps <= 0))
-    )
+    return Sample(columns, index, errors, predicted, fitted, groups, not (np.all(steps >= 0) or np.all(steps <= 0)))
 
 
 def _harms(sample: Sample) -> dict[str, Harm]:
@@ -290,6 +302,16 @@ def _few_groups(sample: Sample) -> list[Advice]:
 def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
     """Return a warning with what to do."""
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
+    if sizes.hiding:
+        number = round(max(sizes.gross, 1.0))
+        which = "largest error makes" if number == 1 else f"{number} largest errors make"
+        do = ", or use rows='unequal', which draws such errors in" if kind == "independent" else ""
+        return (
+            f"The {which} the standard deviation of the noise{left} {np.sqrt(sizes.noise):.2g} times that of most "
+            "rows: true terms may be missed, and false ones kept if such a row decides over a column. Look at the "
+            "largest residuals (plot_residuals()) for slips, and mend or drop rows that are wrong"
+            f"{do}. (docs/warnings/unequal_errors)"
+        )
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
     more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
     harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."

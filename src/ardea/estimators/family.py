@@ -253,8 +253,8 @@ class SparseARD(BaseARD):
     SparseARD: 2 of 300 terms kept, noise σ = 0.9726; posterior intervals
     <BLANKLINE>
     term   coef   std 95% low 95% high
-    x2    3.058 0.063   2.935    3.181
-    x5   -1.964 0.071  -2.104   -1.824
+    x2    3.058 0.063   2.934    3.181
+    x5   -1.964 0.071  -2.105   -1.823
     """
 
     method = Method(task.sparse, "false_terms", sparse_first=True)

@@ -15,16 +15,18 @@ many false terms errors of these sizes let in: many where large errors fall on t
 because variance grows with it, because of single rows, or, over all ways to deal errors to rows, because of heavy
 tails. Sizes are said to be unequal where that is much more than was asked for, or v of a kept column is large, and
 normal errors of equal size would hardly ever grow as much with a column, with the distance of a row from the mean of
-all columns or with what is predicted, or have as heavy tails.
+all columns or with what is predicted, or have as heavy tails. Rows of high leverage show little of their errors, since
+they are fitted away; the test of growth knows how little. A few gross errors let no false terms in, but hide true ones:
+they, too, are told, where they double the noise of all other rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import fft, sparse, special, stats
+from scipy import fft, sparse, special
 
 from ardea.core.problem import EPS, Array, Index
 
@@ -37,12 +39,15 @@ NEIGHBOURS = 0.3
 # intervals then hold 88 %), from which unequal sizes are worth a word; shuffles of errors over the rows for which false
 # terms are counted: conventions.
 WORTH_SIZES, SHUFFLES = 1.6, 20
+# Noise variance relative to that of most rows from which a few gross errors are worth a word (the deviation has
+# doubled), and how few rows must have most of the squares: conventions.
+WORTH_GROSS, GROSS_ROWS = 4.0, 5.0
+# The median of |N(0,1)|.
+MEDIAN = float(special.ndtri(0.75))
 # Rows for every column above which all columns are taken out of errors before their sizes are looked at: a convention.
 ROWS_PER_COLUMN = 4
 # Where columns are more, those that explain errors by so many standard deviations: a convention.
 CLEARLY = 3.0
-# Squares beyond c² count as c² where sizes are learned or tested: a convention.
-LARGEST_ERROR = 2.5
 # Share of an error, or of the power at a frequency, that a fit may take away and that is made up for: a convention.
 MOST_TAKEN = 0.95
 # A skewness below which a distribution is symmetric: its tail differs from a normal one by less than 1e-3 of itself.
@@ -83,23 +88,36 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     True
     """
     m, errors = errors.size, errors - errors.mean()
-    square = float(errors @ errors)
-    taken = (np.abs(fft.fft(fitted, axis=0)) ** 2).sum(axis=1) / m
-    own = _of_mean_one(np.abs(fft.fft(errors)) ** 2 / (1 - np.minimum(taken, MOST_TAKEN)))
-    power = _of_mean_one(np.abs(fft.fft(columns, axis=0)) ** 2).mean(axis=1)
-    near = _of_mean_one(np.abs(1 - NEIGHBOURS * np.exp(2j * np.pi * np.arange(m) / m)) ** -2)
-    products = fft.ifft(np.abs(fft.fft(errors**2)) ** 2).real  # Σ_t e²_t e²_{t+k}
-    variance = 2 * float(fft.ifft(near).real[1:] ** 2 @ products[1:]) / square**2
-    eigenvalues = near[1:] - 1
-    squares, cubes = float((eigenvalues**2).sum()), float((eigenvalues**3).sum())
-    chance = _of_pairs(float(near @ own) / (m - 1) - 1, variance, squares, cubes)
-    return Harm(float(power @ own) / (m - 1), chance, float(errors[1:] @ errors[:-1]) / square)
+    square, count = float(errors @ errors), _frequencies(m)
+    taken = _squared(fft.rfft(fitted, axis=0)).sum(axis=1) / m
+    own = _of_mean_one(_squared(fft.rfft(errors)) / (1 - np.minimum(taken, MOST_TAKEN)), count)
+    power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count).mean(axis=1)
+    near = np.abs(1 - NEIGHBOURS * np.exp(2j * np.pi * np.arange(count.size) / m)) ** -2
+    near = _of_mean_one(near, count)
+    products = fft.irfft(_squared(fft.rfft(errors**2)), m)  # Σ_t e²_t e²_{t+k}
+    variance = 2 * float(fft.irfft(near, m)[1:] ** 2 @ products[1:]) / square**2
+    squares, cubes = (float(count[1:] @ (near[1:] - 1) ** n) for n in (2, 3))
+    chance = _of_pairs(float(count @ (near * own)) / (m - 1) - 1, variance, squares, cubes)
+    return Harm(float(count @ (power * own)) / (m - 1), chance, float(errors[1:] @ errors[:-1]) / square)
 
 
-def _of_mean_one(power: Array) -> Array:
-    """Return powers at all frequencies, divided by their mean; none at frequency zero."""
+def _frequencies(m: int) -> Array:
+    """Return how often each frequency up to one half stands among all m: twice, but for zero and the half."""
+    count = np.full(m // 2 + 1, 2.0)
+    count[0] = 1.0
+    if m % 2 == 0:
+        count[-1] = 1.0
+    return count
+
+
+def _squared(numbers: Any) -> Array:
+    return np.asarray(numbers.real**2 + numbers.imag**2)
+
+
+def _of_mean_one(power: Array, count: Array) -> Array:
+    """Return powers at frequencies that count so often, divided by their mean; none at frequency zero."""
     power[0] = 0.0
-    return np.asarray(power * (len(power) - 1) / power.sum(axis=0))
+    return np.asarray(power * ((count.sum() - 1) / (count @ power)))
 
 
 def harm_by_groups(columns: Array, errors: Array, fitted: Array, codes: Index) -> Harm:
@@ -141,16 +159,23 @@ class Sizes(NamedTuple):
     """What errors of unequal size do to columns that explain nothing, and to intervals."""
 
     excess: float  # how many times as many false terms as equal sizes would let in
-    chance: float  # probability of as unequal sizes where errors are normal
+    chance: float  # probability of as unequal sizes where errors are normal; 1 where they do no harm
     column: int  # the column that suffers most
     inflation: float  # v of this column
     carried: float  # so many rows have most of it, (Σ x²r²)²/Σ x⁴r⁴
     of_kept: float  # the largest v of a column that was kept: intervals are √v times too narrow
+    noise: float  # the noise variance relative to that of most rows
+    gross: float  # so many rows have most of it, (Σ r²)²/Σ r⁴
 
     @property
     def harmful(self) -> bool:
         """Whether sizes are unequal beyond doubt, and harm."""
-        return self.chance < ALARM and max(self.excess, self.of_kept) > WORTH_SIZES
+        return self.chance < ALARM and (self.hiding or max(self.excess, self.of_kept) > WORTH_SIZES)
+
+    @property
+    def hiding(self) -> bool:
+        """Whether a few of them make the noise so large that terms are missed."""
+        return self.noise > WORTH_GROSS and self.gross < GROSS_ROWS
 
 
 def unequal_sizes(
@@ -176,6 +201,34 @@ def unequal_sizes(
     >>> found.column, found.chance < 1e-6, found.excess > 2
     (2, True, True)
     """
+    squares = errors**2 / np.maximum(1 - (fitted**2).sum(axis=1), 1 - MOST_TAKEN)
+    squares /= squares.mean()
+    shares = (columns - columns.mean(axis=0)) ** 2
+    shares /= shares.mean(axis=0)
+    cut = -special.ndtri(rate / 2)
+
+    def excess(v: Array) -> float:
+        return float(2 * special.ndtr(-cut / np.sqrt(np.maximum(v, EPS))).mean() / rate)
+
+    v = squares @ shares / errors.size
+    column = int(np.argmax(v))
+    carried = shares[:, column] * squares
+    harm, of_kept = excess(v), float(v[np.asarray(kept, dtype=np.intp)].max(initial=0.0))
+    tails, chance = _heavy_tails(errors), 1.0
+    if max(harm, of_kept) > WORTH_SIZES or tails < ALARM:
+        chance = _chance(columns, shares, errors, fitted, predicted)
+    if chance < ALARM:
+        dealt = np.random.default_rng(0).permuted(np.tile(squares, (SHUFFLES, 1)), axis=1)
+        harm = max(harm, excess(dealt @ shares / errors.size))
+    usual = max(float(np.median(np.abs(errors))) / MEDIAN, EPS * float(np.abs(errors).max()))
+    noise = float(errors @ errors) / errors.size / usual**2
+    gross = float(squares.sum() ** 2 / (squares @ squares))
+    at_column = float(v[column]), float(carried.sum() ** 2 / (carried @ carried))
+    return Sizes(harm, chance, column, *at_column, of_kept, noise, gross)
+
+
+def _chance(columns: Array, shares: Array, errors: Array, fitted: Array, predicted: Array | None) -> float:
+    """Return the chance of as unequal sizes, in any way that is looked for, where errors are normal and equal."""
     # What a dropped term does in straight lines is no error: that of all columns or, of many, of those that show it.
     dropped = columns - fitted @ (fitted.T @ columns)
     size = np.linalg.norm(dropped, axis=0)
@@ -185,56 +238,66 @@ def unequal_sizes(
         dropped = dropped[:, np.abs(errors @ dropped) > CLEARLY * np.std(errors)]
     if dropped.shape[1] and ROWS_PER_COLUMN * (dropped.shape[1] + fitted.shape[1]) <= errors.size:
         fitted = np.linalg.qr(np.column_stack([fitted, dropped]))[0]
-        errors = errors - fitted @ (fitted.T @ errors)
-    left = np.maximum(1 - (fitted**2).sum(axis=1), 1 - MOST_TAKEN)
-    squares = errors**2 / left
-    squares /= squares.mean()
-    shares = (columns - columns.mean(axis=0)) ** 2
-    shares /= shares.mean(axis=0)
-    grows_with = [shares.mean(axis=1), *([] if predicted is None else [(predicted - predicted.mean()) ** 2])]
-    growth = (np.minimum(shares, LARGEST_ERROR**2), *(normal_scores(one[:, None]) for one in grows_with))
-    tails = float(stats.kurtosistest(errors, alternative="greater").pvalue)
-    correlated = _correlated(fitted, left)
-    chance = min(1.0, (len(growth) + 1) * min(tails, *(_grows(one, squares, correlated) for one in growth)))
-    cut, rng = -special.ndtri(rate / 2), np.random.default_rng(0)
-
-    def excess(v: Array) -> float:
-        return float(2 * special.ndtr(-cut / np.sqrt(np.maximum(v, EPS))).mean() / rate)
-
-    v = squares @ shares / errors.size
-    others = rng.permuted(np.tile(squares, (SHUFFLES, 1)), axis=1) if chance < ALARM else squares[None]
-    column = int(np.argmax(v))
-    carried = shares[:, column] * squares
-    harm = max(excess(v), excess(others @ shares / errors.size))
-    of_kept = float(v[np.asarray(kept, dtype=np.intp)].max(initial=0.0))
-    return Sizes(harm, chance, column, float(v[column]), float(carried.sum() ** 2 / (carried @ carried)), of_kept)
+    errors = errors - fitted @ (fitted.T @ errors)
+    grows_with = [shares.mean(axis=1), *([] if predicted is None else [np.abs(predicted - predicted.mean())])]
+    growth = (np.sqrt(shares), *(normal_scores(one)[:, None] for one in grows_with))
+    chances = [_heavy_tails(errors), *(_grows(one, errors, fitted) for one in growth)]
+    return min(1.0, len(chances) * min(chances))
 
 
-def normal_scores(X: Array) -> Array:
-    """Return columns as they would be if they were normal: their ranks, as quantiles of a normal distribution."""
-    return np.asarray(special.ndtri((stats.rankdata(X, axis=0) - 0.5) / X.shape[0]))
+def normal_scores(x: Array) -> Array:
+    """Return numbers as they would be if they were normal: their ranks, as quantiles of a normal distribution."""
+    ordered = np.sort(x)
+    below, up_to = (np.searchsorted(ordered, x, side=side) for side in ("left", "right"))
+    return np.asarray(special.ndtri((below + up_to) / (2 * x.size)))
 
 
-def _correlated(fitted: Array, left: Array) -> Array:
-    """Return Σⱼ ρᵢⱼ² of errors from which a fit took QQᵀ, ρᵢⱼ² = (QQᵀ)ᵢⱼ²/(1 − hᵢ)/(1 − hⱼ)."""
-    products = (fitted @ (fitted.T @ (fitted / left[:, None])) * fitted).sum(axis=1)
-    return np.asarray((products - (1 - left) ** 2 / left) / left)
+def _heavy_tails(errors: Array) -> float:
+    """Return the chance of as large a kurtosis where errors are normal.
+
+    With b = m₄/m₂² its mean and variance are 3(m − 1)/(m + 1) and 24m(m − 2)(m − 3)/((m + 1)²(m + 3)(m + 5)). Its cube
+    root, from a reciprocal χ² of the same three moments, is nearly normal (Anscombe and Glynn, 1983).
+    """
+    m, centred = errors.size, errors - errors.mean()
+    square = float(centred @ centred)
+    if square <= 0:
+        return 1.0
+    kurtosis = m * float((centred**4).sum()) / square**2
+    variance = 24 * m * (m - 2) * (m - 3) / ((m + 1) ** 2 * (m + 3) * (m + 5))
+    x = (kurtosis - 3 * (m - 1) / (m + 1)) / np.sqrt(variance)
+    skewness = 6 * (m * m - 5 * m + 2) / ((m + 7) * (m + 9))
+    skewness *= np.sqrt(6 * (m + 3) * (m + 5) / (m * (m - 2) * (m - 3)))
+    degrees = 6 + 8 / skewness * (2 / skewness + np.sqrt(1 + 4 / skewness**2))
+    below = 1 + x * np.sqrt(2 / (degrees - 4))
+    third = np.cbrt((1 - 2 / degrees) / below)
+    return float(special.ndtr((third - 1 + 2 / (9 * degrees)) / np.sqrt(2 / (9 * degrees))))
 
 
-def _grows(columns: Array, squares: Array, correlated: Array) -> float:
-    """Return the chance of squared errors that grow as much with any of some columns where they are independent.
+def _grows(columns: Array, errors: Array, fitted: Array) -> float:
+    """Return the chance of squared errors that grow as much with any of some columns where errors are normal.
 
-    Over all ways to deal squares s to the rows, T = Σ zs of centred z and s has the mean 0, the variance
-    Σ z² Σ s²/(m − 1) and the third moment Σ z³ Σ s³ m/((m − 1)(m − 2)): its tail is that of a χ² with these. Squares
-    and columns are bounded, for which it holds far out. By a fit errors became correlated by ρ, and their squares by
-    ρ²: the variance is then at most Σᵢ zᵢ²(1 + Σⱼ ρᵢⱼ²)/Σ z² times as large.
+    For sizes ln σ² = α + βz and small β the most powerful test is by T = Σ zr²/Σ r², with r = Me what a fit has left
+    of the errors e, M = I − FFᵀ. T exceeds c if and only if eᵀAe > 0, A = M diag(a) M with a = z − c. For normal e of
+    variance one this has the mean tr A, the variance 2 tr A² and the third moment 8 tr A³: its tail is that of a χ²
+    with these. With the leverages h, the diagonal of FFᵀ, and G₁, G₂ = Fᵀdiag(a)F, Fᵀdiag(a²)F,
+
+        tr A = Σ a(1 − h),   tr A² = Σ a²(1 − 2h) + ‖G₁‖²,   tr A³ = Σ a³(1 − 3h) + 3 tr G₁G₂ − tr G₁³.
+
+    That is computed for the column that looks largest with (1 − h)² in the place of M's squares.
     """
     columns = columns[:, np.ptp(columns, axis=0) > np.sqrt(EPS)]  # not as where halves of the rows are 0 and 1
-    if columns.shape[1] == 0 or np.ptp(squares) <= np.sqrt(EPS):
+    square = float(errors @ errors)
+    if columns.shape[1] == 0 or square <= 0:
         return 1.0
-    m, squares = squares.size, np.minimum(squares, LARGEST_ERROR**2)
-    z, s = columns - columns.mean(axis=0), squares - squares.mean()
-    z_square = z**2
-    variance = (1 + correlated) @ z_square * (s @ s) / (m - 1)
-    skewness = np.einsum("ij,ij->j", z_square, z) * (s**3).sum() * m / ((m - 1) * (m - 2)) / variance**1.5
-    return float(min(1.0, _tail(s @ z / np.sqrt(variance), skewness).min() * z.shape[1]))
+    leverage = (fitted**2).sum(axis=1)
+    beyond = columns - errors**2 @ columns / square
+    mean = (1 - leverage) @ beyond
+    j = int(np.argmin(mean / np.sqrt((1 - leverage) ** 2 @ beyond**2)))
+    a = beyond[:, j]
+    first, second = (fitted.T @ (one[:, None] * fitted) for one in (a, a**2))
+    squares = float(a**2 @ (1 - 2 * leverage) + (first**2).sum())
+    cubes = float(a**3 @ (1 - 3 * leverage) + 3 * (first * second).sum() - (first @ first * first).sum())
+    if squares <= EPS * float(a @ a):
+        return 1.0
+    tail = _tail(-mean[j] / np.sqrt(2 * squares), 8 * cubes / (2 * squares) ** 1.5)
+    return min(1.0, float(tail) * columns.shape[1])
