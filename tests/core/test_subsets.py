@@ -195,3 +195,15 @@ def test_small_models_go_on_from_the_best_where_subsets_are_too_many():
     every, none = np.arange(40), np.empty(0, dtype=np.intp)
     found = [small_models(problem, every, none, 1, most)[0].support for most in (780, 10_000)]
     assert found == [(3, 17, 29)] * 2
+
+
+def test_growing_ends_where_all_other_columns_are_in_the_span():
+    """Four copies of one column: no second lowers RSS, and next to one of them nothing is left."""
+    rng = np.random.default_rng(0)
+    column, z = rng.normal(size=(30, 1)), rng.normal(size=30)
+    problem, _ = posed(np.repeat(column, 4, axis=1), z)
+    found = small_models(problem, np.arange(4), np.empty(0, dtype=np.intp), 6)
+    assert found
+    assert [one.rss for one in found] == pytest.approx([model(problem, (0,)).rss] * len(found))
+    assert small_models(problem, np.arange(1, 4), np.array([0]), 6) == []
+    assert small_models(problem, np.empty(0, dtype=np.intp), np.array([0]), 6) == []
