@@ -109,9 +109,10 @@ def checked_series(
     if not states:
         raise ValueError("x is an empty list: give at least one trajectory.")
     one_step = np.isscalar(t) or isinstance(t, timedelta)
-    # One array of times serves all trajectories that have its length.
+    # One array of times serves all trajectories that have its length; a list with an entry for each has their steps.
     common = several and hasattr(t, "__len__") and all(np.ndim(one) == 0 for one in t)
-    common = common and all(len(one) == len(t) for one in states) and len(t) != len(states)
+    common = common and all(len(one) == len(t) for one in states)
+    common = common and not (isinstance(t, list | tuple) and len(t) == len(states))
     given: dict[str, list[Any]] = {"t": [t] * len(states) if one_step or common or not several else list(t)}
     for name, one in (("x_dot", x_dot), ("u", u)):
         given[name] = [None] * len(states) if one is None else list(one) if several else [one]
