@@ -1,6 +1,7 @@
 """What is said of samples: values that are no readings, rounding, switches, rows far off; times of one moment."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials
@@ -87,6 +88,19 @@ def test_rows_of_one_time_are_joined():
         np.testing.assert_array_equal(joined.coefficients(), whole.coefficients())
     with pytest.raises(ValueError, match="ascend strictly"):
         Discovery().fit(np.repeat(x, 2, axis=0), np.repeat(t, 2))
+
+
+def test_columns_of_frames_are_states_and_inputs_by_their_names():
+    """Whatever their index; a column without a name is as good as an array."""
+    t, on = np.linspace(0, 10, 80), pd.Series(np.arange(80) // 10 % 2.0, name="on")
+    x = pd.Series(decay(t), name="cells", index=pd.date_range("2024", periods=80))
+    model = Discovery(Polynomials(1)).fit(x, t, u=on)
+    assert model.get_feature_names() == ["1", "cells", "on"]
+    expected = Discovery(Polynomials(1)).fit(x.to_numpy(), t).coefficients()
+    for one in (x, x.rename(None), pd.Series(x.to_numpy())):
+        np.testing.assert_array_equal(Discovery(Polynomials(1)).fit(one, t).coefficients(), expected)
+    runs = Discovery(Polynomials(1)).fit([x[:40], x[40:]], [t[:40], t[40:]])
+    assert runs.equations_[0].terms == ("cells",)
 
 
 def test_states_may_differ_in_the_kind_of_their_noise():

@@ -105,7 +105,7 @@ def checked_series(
             "t is needed: the times of the rows, or the step between them (t=x.index where a frame has them there)."
         )
     several = isinstance(x, list | tuple)
-    states = list(x) if several else [x]
+    states = [_as_frame(one) for one in x] if several else [_as_frame(x)]
     if not states:
         raise ValueError("x is an empty list: give at least one trajectory.")
     one_step = np.isscalar(t) or isinstance(t, timedelta)
@@ -115,7 +115,7 @@ def checked_series(
     common = common and not (isinstance(t, list | tuple) and len(t) == len(states))
     given: dict[str, list[Any]] = {"t": [t] * len(states) if one_step or common or not several else list(t)}
     for name, one in (("x_dot", x_dot), ("u", u)):
-        given[name] = [None] * len(states) if one is None else list(one) if several else [one]
+        given[name] = [_as_frame(part) for part in ([None] * len(states) if one is None else one if several else [one])]
     for name, values in given.items():
         if len(values) != len(states):
             what = "one array of times for each of them" if name == "t" else "one for each of them"
@@ -135,6 +135,13 @@ def checked_series(
     if len(widths) > 1:
         raise ValueError("All trajectories must have the same states and inputs.")
     return series, _names(feature_names, columns, labels_of(given["u"][0]), *widths.pop()), clock
+
+
+def _as_frame(values: Any) -> Any:
+    """Return a column of a frame as a frame of one column; one without a name as numbers."""
+    if not hasattr(values, "to_frame") or np.ndim(values) != 1:
+        return values
+    return np.asarray(values) if values.name in (None, "") else values.to_frame()
 
 
 def labels_of(values: Any) -> list[str] | None:
@@ -253,9 +260,12 @@ def _check_ascending(times: Array, where: str) -> None:
     late = np.flatnonzero(np.diff(times[known]) <= SAME_TIME * span / len(times))
     if late.size:
         before, row = known[late[0]], known[late[0] + 1]
+        others = (
+            "" if late.size == 1 else ", nor does 1 other" if late.size == 2 else f", nor do {late.size - 1} others"
+        )
         raise ValueError(
             f"t{where} must ascend strictly, but row {row} (counted from 0; t = {times[row]:g}) does not come after "
-            f"row {before} (t = {times[before]:g}){f', nor do {late.size - 1} others' * (late.size > 1)}. Are these "
+            f"row {before} (t = {times[before]:g}){others}. Are these "
             "several runs? Then give them as a list (--series on the command line). Else sort the rows and drop "
             "repeated times."
         )
