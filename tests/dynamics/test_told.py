@@ -55,6 +55,13 @@ def test_inputs_that_switch_unseen_or_never_change():
     assert said_of_inputs([Series(t[:20], series.x[:20], (t[:20, None] > 10).astype(float))], ["x", "on"]) == []
 
 
+def test_codes_for_missing_inputs_are_told():
+    t, on = np.arange(40.0), np.arange(40) // 8 % 2.0
+    on[17] = -9999
+    (said,) = said_of_inputs([Series(t, np.cos(t)[:, None], on[:, None])], ["x", "on"])
+    assert "on is -9999 in 1 row" in said
+
+
 def decay(t, seed=0):
     return 10 * np.exp(-0.15 * t) + 0.1 * RNG(seed).normal(size=t.shape)
 
@@ -67,13 +74,14 @@ def test_single_samples_far_off_are_named():
         Discovery(Polynomials(2)).fit(x, t)
 
 
-def test_bursts_of_readings_are_one_series():
-    """Three readings within seconds, every hour: as exact as readings at any other times, and none is lost."""
-    t = (np.arange(48.0)[:, None] + np.array([0, 10, 20]) / 3600).ravel()
+@pytest.mark.parametrize("readings", [3, 7, 12])
+def test_bursts_of_readings_are_one_series(readings):
+    """Some readings within seconds, every hour: as exact as readings at any other times, and none is lost."""
+    t = (np.arange(48.0)[:, None] + 10 * np.arange(readings) / 3600).ravel()
     model = Discovery(Polynomials(2)).fit(decay(t), t)
     assert model.equations_[0].terms == ("x0",)
     assert abs(model.equations_[0].coefficients[0] + 0.15) < 4 * model.equations_[0].std[0]
-    assert model.rows_used_ == 144
+    assert model.rows_used_ == 48 * readings
 
 
 def test_rows_of_one_time_are_joined():

@@ -15,6 +15,7 @@ is missing, in one state or in all, is simply not seen; a gap is bridged by poin
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,6 +45,8 @@ FEWEST_SMOOTHED = 24
 LAGS, MEMORY = 20, 0.2
 # Steps that differ by less than this share are even.
 UNEVEN = 1e-3
+# A variance of more than this many times another is more than chance makes of some dozens of rows (a convention).
+STILL = 2.0
 # A convention: three terms and a start leave as many rows again to judge them by.
 FEWEST_ROWS = 8
 
@@ -134,7 +137,7 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
     if discrete_time:
         usual = float(np.min(np.concatenate([np.diff(one.t[np.isfinite(one.t)]) for one in series])))
     else:
-        usual = _usual_step([np.diff(one.t[_sampled(one)]) for one in series])
+        usual = _usual_step(series)
     longest = usual * (BROKEN_MAP if discrete_time else LONGEST_GAP)
     cut = [_parts(one, usual, longest, substeps, hidden) for one in series]
     parts = [part for several in cut for part in several]
@@ -148,14 +151,32 @@ def nodes_of(series: Sequence[Series], substeps: int = 1, hidden: int = 0, discr
     return Nodes(t, np.where(seen, y, 0.0), seen, joined[:-1], inputs, middle, end, owners, substeps)
 
 
-def _usual_step(steps: Sequence[Array]) -> float:
-    """Return the median step, or that of the longer ones where most rows are in bursts too short to say anything."""
-    every = np.concatenate(steps)
-    usual, longer = float(np.median(every)), every
-    while longer.size and (every.size + len(steps)) < FEWEST_ROWS * (longer.size + len(steps)):
-        usual = float(np.median(longer))
-        longer = every[every > LONGEST_GAP * usual]
+def _usual_step(series: Sequence[Series]) -> float:
+    """Return the median step, or that of the longer ones where rows come in bursts."""
+    parts = [(one.t[_sampled(one)], one.x[_sampled(one)]) for one in series]
+    steps = np.concatenate([np.diff(t) for t, _ in parts])
+    usual = float(np.median(steps))
+    while np.any(longer := steps > LONGEST_GAP * usual) and _in_bursts(parts, LONGEST_GAP * usual):
+        usual = float(np.median(steps[longer]))
     return usual
+
+
+def _in_bursts(parts: Sequence[tuple[Array, Array]], longest: float) -> bool:
+    """Whether stretches between gaps say nothing of motion: too short, or with motion between them, but none within.
+
+    Within, a state does not move whose variance about the means of stretches is that of differences of neighbours.
+    """
+    stretches = [part for t, x in parts for part in np.split(x, np.flatnonzero(np.diff(t) > longest) + 1)]
+    if sum(map(len, stretches)) < FEWEST_ROWS * len(stretches):
+        return True
+    if len(stretches) < FEWEST_ROWS:
+        return False
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a state without a sample in some stretch
+        between = np.nanvar([np.nanmean(part, axis=0) for part in stretches], axis=0)
+        within = np.nanmean([np.nanvar(part, axis=0, ddof=1) for part in stretches], axis=0)
+        noise = np.nanmean(np.concatenate([np.diff(part, axis=0) for part in stretches]) ** 2, axis=0) / 2
+    return bool(not np.any(within > STILL * noise) and np.any(between > STILL * within))
 
 
 def _sampled(one: Series) -> Index:

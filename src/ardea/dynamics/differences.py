@@ -243,8 +243,14 @@ class SplineSmoother:
         return cls(points, min(largest, max(least, int(factor * best))), at)
 
     def cross_validation(self, lines: Array) -> float:
-        """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed."""
-        splines, coefficients = self._banded(lines)
+        """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed.
+
+        It is infinite for more splines than points that come in bursts can tell apart.
+        """
+        try:
+            splines, coefficients = self._banded(lines)
+        except np.linalg.LinAlgError:
+            return float("inf")
         share = self.n_basis / len(self.points)
         return float(np.sum((lines - splines @ coefficients) ** 2)) / (1 - share) ** 2
 

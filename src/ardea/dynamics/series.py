@@ -266,8 +266,8 @@ def _check_ascending(times: Array, where: str) -> None:
         raise ValueError(
             f"t{where} must ascend strictly, but row {row} (counted from 0; t = {times[row]:g}) does not come after "
             f"row {before} (t = {times[before]:g}){others}. Are these "
-            "several runs? Then give them as a list (--series on the command line). Else sort the rows and drop "
-            "repeated times."
+            "several runs? Then give them as a list (--series on the command line). Else sort the rows, and average "
+            "those of one time."
         )
 
 

@@ -141,12 +141,7 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
                 "it as u (--inputs on the command line) (python -m ardea.explain ambiguity)."
             )
         elif (far := _far_out(columns, values)) is not None:
-            times, others = counted(int(counts[values == far][0]), "row"), values[values != far]
-            out.append(
-                f"{name} is {far:g} in {times}, far from all its other values, {others[0]:.4g} to {others[-1]:.4g}. "
-                f"If that stands for a missing reading, set it to NaN (--na {far:g} on the command line) "
-                "(python -m ardea.explain ambiguity)."
-            )
+            out.append(_no_reading(name, far, values, counts))
         elif (unit := _coarse(columns, values)) is not None:
             out.append(
                 f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
@@ -154,6 +149,14 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
                 "equation (python -m ardea.explain ambiguity)."
             )
     return out
+
+
+def _no_reading(name: str, far: float, values: Array, counts: Array) -> str:
+    times, others = counted(int(counts[values == far][0]), "row"), values[values != far]
+    return (
+        f"{name} is {far:g} in {times}, far from all its other values, {others[0]:.4g} to {others[-1]:.4g}. If that stands "
+        f"for a missing reading, set it to NaN (--na {far:g} on the command line) (python -m ardea.explain ambiguity)."
+    )
 
 
 def _far_out(columns: Sequence[Array], values: Array) -> float | None:
@@ -190,6 +193,11 @@ def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
         for name, count in zip(names, np.isnan(inputs).sum(axis=0), strict=True)
         if count
     ]
+    for place, name in enumerate(names):
+        columns = [one.inputs[np.isfinite(one.inputs[:, place]), place] for one in series]
+        values, counts = np.unique(np.concatenate(columns), return_counts=True)
+        if (far := _far_out(columns, values) if len(values) else None) is not None:
+            gaps.append(_no_reading(name, far, values, counts))
     gaps += _switched_unseen(series, names)
     return gaps + [
         f"The input {name} never changes: what it does cannot be told from a constant "

@@ -127,7 +127,7 @@ def _require_order(table: Table, times: NDArray[Any], name: str) -> None:
         )
         (place,) = table.placed([(row, name, trouble)])
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
-        raise TableError(table.path, [f"{place}. {told}, and drop repeated times."])
+        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."])
 
 
 def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
