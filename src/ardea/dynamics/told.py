@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from ardea.core.evidence import Estimate, Tied
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
@@ -151,11 +151,13 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     return out
 
 
-def _no_reading(name: str, far: float, values: Array, counts: Array) -> str:
+def _no_reading(name: str, far: float, values: Array, counts: Index) -> str:
+    """Return what is said of a value far from all others."""
     times, others = counted(int(counts[values == far][0]), "row"), values[values != far]
     return (
-        f"{name} is {far:g} in {times}, far from all its other values, {others[0]:.4g} to {others[-1]:.4g}. If that stands "
-        f"for a missing reading, set it to NaN (--na {far:g} on the command line) (python -m ardea.explain ambiguity)."
+        f"{name} is {far:g} in {times}, far from all its other values, {others[0]:.4g} to {others[-1]:.4g}. If that "
+        f"stands for a missing reading, set it to NaN (--na {far:g} on the command line) "
+        "(python -m ardea.explain ambiguity)."
     )
 
 
