@@ -191,17 +191,20 @@ class Chain:
         return float("nan") if self.factor is None else 2 * float(np.sum(np.log(self.factor.band[:, 0])))
 
     @cached_property
-    def spread(self) -> tuple[Array, Array]:
-        """RV at the start and at the end of every step, V = H⁻¹, (steps, n, n); NaN where H is not positive."""
+    def spread(self) -> tuple[Array, Array] | None:
+        """RV at the start and at the end of every step, V = H⁻¹, (steps, n, n); None where H is not positive."""
         if self.factor is None:
-            return np.full_like(self.before, np.nan), np.full_like(self.before, np.nan)
+            return None
         within, across = self.factor.covariances
         start = self.before @ within[:-1] + self.after @ across
         return start, self.before @ across.transpose(0, 2, 1) + self.after @ within[1:]
 
     def used(self) -> tuple[Array, Array]:
-        """Return ∂ ln|H|/∂ ln w of the weights and of the precisions of every state, tr W_lV and tr Q_l⁻¹RVRᵀ."""
-        if self.factor is None:
+        """Return ∂ ln|H|/∂ ln w of the weights and of the precisions of every state, tr W_lV and tr Q_l⁻¹RVRᵀ.
+
+        They are NaN where H is not positive.
+        """
+        if self.factor is None or self.spread is None:
             return np.full(self.weights.shape[1], np.nan), np.full(self.weights.shape[1], np.nan)
         start, end = self.spread
         of_steps = np.einsum("skl,skl->sk", start, self.before) + np.einsum("skl,skl->sk", end, self.after)

@@ -395,15 +395,18 @@ def refined(pursuit: Pursuit, on: Callable[[int, Array | float], Likelihood]) ->
 def with_growing_noise(pursuit: Pursuit) -> Pursuit:
     """Return the search with noise that grows with the states, where the likelihood is clearly for it."""
     fit, of = pursuit.best, pursuit.of
-    powers: list[Array | float] = list(NOISE_POWERS.values())
-    misfits = np.array([of.with_power(power).misfit_of(fit.point.states) for power in powers])
+    if of.noiseless(fit.point):
+        return pursuit
+    powers = list(NOISE_POWERS.values())
+    tried = [of.with_power(power) for power in powers]
+    misfits = np.array([new.misfit_of(fit.point.states) for new in tried])
     # Every state with the noise that is the likeliest for it, where that is clearly more than one kind for all.
-    if np.min(misfits.sum(axis=1)) - np.sum(misfits.min(axis=0)) > CLEAR_GAIN and not of.noiseless(fit.point):
-        powers.append(np.array(powers)[misfits.argmin(axis=0)])
+    if np.min(misfits.sum(axis=1)) - np.sum(misfits.min(axis=0)) > CLEAR_GAIN:
+        tried.append(of.with_power(np.array(powers)[misfits.argmin(axis=0)]))
         misfits = np.vstack([misfits, misfits.min(axis=0)])
-    tried = [] if of.noiseless(fit.point) else [of.with_power(power) for power in powers if np.any(power)]
     worth = misfits[0].sum() + WORTH_A_FIT
-    first = [_again(pursuit, new, [fit]) for new, own in zip(tried, misfits[1:], strict=False) if own.sum() < worth]
+    tried = tried[1:]
+    first = [_again(pursuit, new, [fit]) for new, own in zip(tried, misfits[1:], strict=True) if own.sum() < worth]
     if not any(one.best.deviance < fit.deviance - CLEAR_GAIN for one in first):
         return pursuit
     # Which of them is right may depend on terms that only it shows: each is searched.

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from ardea.core.evidence import Estimate, Tied
-from ardea.core.problem import Array, Index
+from ardea.core.problem import Array
 from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
@@ -75,12 +75,12 @@ def state_deviations(linear: Linearised, covariance: Array) -> Array:
 
 def step_bias(linear: Linearised) -> Array:
     """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
-    factor, Z = linear.chain.factor, linear.directions
+    factor = linear.chain.factor
     if factor is None or not linear.support:
         return np.zeros(linear.of.knowledge.n_free(linear.support))
     error, k = linear.steps.truncation(), len(linear.support)
     S, b, _ = linear.chain.reduced(factor, linear.border.rows, k, error, np.zeros_like(linear.errors))
-    S, b = (S, b) if Z is None else (Z.T @ S @ Z, Z.T @ b)
+    S, b = linear.freed(S, b)
     covariance = np.linalg.pinv(S, hermitian=True)
     shift = covariance @ b
     return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
@@ -134,14 +134,14 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     out = []
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
-        values, counts = np.unique(np.concatenate(columns), return_counts=True)
-        if len(values) == 2 and counts.sum() > 2 * len(values):
+        values = np.unique(np.concatenate(columns))
+        if len(values) == 2 and sum(map(len, columns)) > 2 * len(values):
             out.append(
                 f"{name} has only the values {values[0]:g} and {values[1]:g}: a switch is an input, not a state. Give "
                 "it as u (--inputs on the command line) (python -m ardea.explain ambiguity)."
             )
-        elif (far := _far_out(columns, values)) is not None:
-            out.append(_no_reading(name, far, values, counts))
+        elif no_reading := _no_reading(name, columns, values):
+            out.append(no_reading)
         elif (unit := _coarse(columns, values)) is not None:
             out.append(
                 f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
@@ -151,28 +151,23 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     return out
 
 
-def _no_reading(name: str, far: float, values: Array, counts: Index) -> str:
-    """Return what is said of a value far from all others."""
-    times, others = counted(int(counts[values == far][0]), "row"), values[values != far]
-    return (
-        f"{name} is {far:g} in {times}, far from all its other values, {others[0]:.4g} to {others[-1]:.4g}. If that "
-        f"stands for a missing reading, set it to NaN (--na {far:g} on the command line) "
-        "(python -m ardea.explain ambiguity)."
-    )
-
-
-def _far_out(columns: Sequence[Array], values: Array) -> float | None:
-    """Return the value far from all others, if there is one."""
+def _no_reading(name: str, columns: Sequence[Array], values: Array) -> str:
+    """Return what is said of a value far from all others, if there is one."""
     for far, rest in ((values[0], values[1:]), (values[-1], values[:-1])):
         if len(rest) < 2 or not np.min(np.abs(rest - far)) > FAR_OUT * np.ptp(rest):
             continue
         found = [np.flatnonzero(column == far) for column in columns]
+        number = sum(map(len, found))
         between = any(
             np.any((rows > 0) & (rows < len(column) - 1)) for rows, column in zip(found, columns, strict=True)
         )
-        if between or sum(map(len, found)) > 1:
-            return float(far)
-    return None
+        if between or number > 1:
+            return (
+                f"{name} is {far:g} in {counted(number, 'row')}, far from all its other values, {rest[0]:.4g} to "
+                f"{rest[-1]:.4g}. If that stands for a missing reading, set it to NaN (--na {far:g} on the command "
+                "line) (python -m ardea.explain ambiguity)."
+            )
+    return ""
 
 
 def _coarse(columns: Sequence[Array], values: Array) -> float | None:
@@ -186,27 +181,26 @@ def _coarse(columns: Sequence[Array], values: Array) -> float | None:
 
 
 def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of: inputs with gaps, and inputs that never change."""
+    """Return what is to be warned of: inputs with gaps, values that look like no readings, inputs that never change."""
     names, rows = names[series[0].x.shape[1] :], sum(len(one.x) for one in series)
-    inputs = np.vstack([one.inputs for one in series])
-    gaps = [
-        f"The input {name} is missing in {count} of {rows} rows, and was interpolated there: where it may have moved "
-        "meanwhile, leave these rows out and give the parts as a list of series (python -m ardea.explain ambiguity)."
-        for name, count in zip(names, np.isnan(inputs).sum(axis=0), strict=True)
-        if count
-    ]
+    out = []
     for place, name in enumerate(names):
         columns = [one.inputs[np.isfinite(one.inputs[:, place]), place] for one in series]
-        values, counts = np.unique(np.concatenate(columns), return_counts=True)
-        if (far := _far_out(columns, values) if len(values) else None) is not None:
-            gaps.append(_no_reading(name, far, values, counts))
-    gaps += _switched_unseen(series, names)
-    return gaps + [
-        f"The input {name} never changes: what it does cannot be told from a constant "
-        "(python -m ardea.explain ambiguity)."
-        for name, column in zip(names, inputs.T, strict=True)
-        if np.nanmin(column, initial=np.inf) == np.nanmax(column, initial=-np.inf)
-    ]
+        values, missing = np.unique(np.concatenate(columns)), rows - sum(map(len, columns))
+        if missing:
+            out.append(
+                f"The input {name} is missing in {missing} of {rows} rows, and was interpolated there: where it may "
+                "have moved meanwhile, leave these rows out and give the parts as a list of series "
+                "(python -m ardea.explain ambiguity)."
+            )
+        if len(values) == 1:
+            out.append(
+                f"The input {name} never changes: what it does cannot be told from a constant "
+                "(python -m ardea.explain ambiguity)."
+            )
+        elif no_reading := _no_reading(name, columns, values):
+            out.append(no_reading)
+    return _switched_unseen(series, names) + out
 
 
 def _switched_unseen(series: Sequence[Series], names: Sequence[str]) -> list[str]:

@@ -346,12 +346,16 @@ class Linearised:
         tilt = self.point.tilt
         return np.zeros(len(support)) if tilt is None else tilt.ravel()[list(support)]
 
+    def freed(self, S: Array, b: Array) -> tuple[Array, Array]:
+        """Return S and b of the support's coefficients as those of its free parameters."""
+        Z = self.directions
+        return (S, b) if Z is None else (Z.T @ S @ Z, Z.T @ b)
+
     def reduced(self, factor: Factor) -> tuple[Array, Array, Array]:
         """Return S and b of the free parameters of the support, and v."""
-        border, k, Z = self.border, len(self.support), self.directions
-        S, b, v = self.chain.reduced(factor, border.rows, k, self.steps.residual, self.weights * self.errors)
-        b = b + self.slope(self.support)
-        return (S, b, v) if Z is None else (Z.T @ S @ Z, Z.T @ b, v)
+        target, pull = self.steps.residual, self.weights * self.errors
+        S, b, v = self.chain.reduced(factor, self.border.rows, len(self.support), target, pull)
+        return *self.freed(S, b + self.slope(self.support)), v
 
     def information(self, support: Sequence[int]) -> tuple[Array, Array, Array] | None:
         """Return A and p of some candidates, and what every state adds to J with the states at their best.
@@ -411,9 +415,9 @@ class Linearised:
         ∂R_a = ∂R_b = −h/2 e_l ∇θ_jᵀ at the middle; of a map ∂R_a = −e_l ∇θ_jᵀ at x_a. As q falls to zero, both parts
         cancel.
         """
-        if self.chain.factor is None:
+        if (spread := self.chain.spread) is None:
             return np.zeros((self.of.n, self.of.d))
-        of_a, of_b = (one.transpose(0, 2, 1) * self.precisions[:, None, :] for one in self.chain.spread)
+        of_a, of_b = (one.transpose(0, 2, 1) * self.precisions[:, None, :] for one in spread)
         joined, n = self.of.nodes.joined[:, None, None], self.of.n
         if self.of.discrete_time:
             where, weight = self.steps.columns[:, :-1], -of_a * joined
