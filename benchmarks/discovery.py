@@ -38,7 +38,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from ardea.core.subsets import Support, penalty
+from ardea.core.problem import penalty
+from ardea.core.subsets import Support
 from ardea.dynamics import AmbiguityWarning, Discovery
 from ardea.dynamics.systems import ALL_PDES, Pde
 from benchmarks.discovery_peers import compared, with_differences, with_weak_form

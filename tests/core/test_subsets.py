@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from ardea.core.problem import posed
+from ardea.core.problem import penalty, posed
 from ardea.core.subsets import (
     backward_path,
     best_move,
@@ -15,7 +15,6 @@ from ardea.core.subsets import (
     model,
     moves,
     neighbours,
-    penalty,
     select,
     small_models,
 )

@@ -924,7 +924,7 @@ def pool_reaches_all_subsets(seed, n, d):
         z = A @ xi + rng.normal(size=50)
         problem, _ = posed(A, z)
         found = subsets.select(problem, [*ard_supports(problem), *wide_supports(problem)])[0]
-        criterion, support = best_by_ebic2(A / np.linalg.norm(A, axis=0), z, subsets.largest(problem))
+        criterion, support = best_by_ebic2(A / np.linalg.norm(A, axis=0), z, problem.largest)
         assert found.criterion >= criterion - 1e-7
         hits += found.support == support
     return hits
@@ -956,7 +956,7 @@ def test_the_best_move_among_nearly_equal_columns(offset):
         z = rng.normal() + 2 * u - u**2 + 1e-3 * rng.normal(size=50)
         problem, _ = posed(A, z)
         support = tuple(sorted(rng.choice(5, int(rng.integers(0, 4)), replace=False).tolist()))
-        near = neighbours_of(support, 5, subsets.largest(problem))
+        near = neighbours_of(support, 5, problem.largest)
         best = min(subsets.model(problem, s).criterion for s in near)
         assert subsets.best_move(problem, subsets.model(problem, support)).criterion <= best + 1e-6 * abs(best)
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.special import gammaln
 
 try:
     import resource
@@ -24,7 +25,8 @@ except ImportError:  # not on Windows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-EPS = float(np.finfo(np.float64).eps)
+EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
 # A noise variance can be learned beside as many terms as this share of the rows (a convention: four rows for each).
 # Plain ARD keeps a third of all irrelevant columns, up to a third of the rows where nothing is wrong: half for it.
 LARGEST_SHARE = 0.25
@@ -167,6 +169,11 @@ class Problem:
         """Whether the columns are enough to interpolate the rows."""
         return self.n_candidates >= self.n_distinct
 
+    @property
+    def largest(self) -> int:
+        """The largest number of terms that a search considers."""
+        return int(min(LARGEST_SHARE * self.n_distinct, self.n_columns))
+
     def too_many(self, n_terms: int, *, plain: bool = False) -> bool:
         """Whether σ² cannot be learned beside so many terms: the one bound on the size of a model with learned noise.
 
@@ -209,13 +216,55 @@ class Problem:
         residual = self.target - vectors @ coefficients
         return coefficients, float(residual @ residual) + self.rest
 
+    def among(self, index: Index) -> Problem:
+        """Return the same rows with the chosen columns only, whole blocks of them."""
+        owners = None if self.owners is None else np.searchsorted(index, self.owners[index])
+        price = self.price[index] if isinstance(self.price, np.ndarray) else self.price
+        return replace(self, columns=self.columns.restrict(index), owners=owners, price=price)
+
     def restrict(self, index: Index) -> Problem:
         """Return the same data with the chosen columns only, compressed again where that is smaller."""
-        columns = self.columns.restrict(index)
-        if columns.shape[0] <= 2 * (index.size + 1):
-            return replace(self, columns=columns)
-        triangle, target, rest = squeezed(columns.take(np.arange(index.size)), self.target)
-        return replace(self, columns=DenseColumns(triangle), target=target, rest=self.rest + rest)
+        part = self.among(index)
+        if part.columns.shape[0] <= 2 * (index.size + 1):
+            return part
+        triangle, target, rest = squeezed(part.columns.take(np.arange(index.size)), self.target)
+        return replace(part, columns=DenseColumns(triangle), target=target, rest=self.rest + rest)
+
+
+def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
+    """Return what a criterion adds for k of d terms on m rows.
+
+    ==========  =========================================================================
+    "aic"       2k
+    "bic"       k ln m
+    "ebic"      k ln m + 2 ln C(d, k)
+    "ebic2"     2(k ln m + 2 ln C(d, k))
+    "evidence"  2k + 2 ln C(d, k), for the evidence cost instead of m ln(RSS/m)
+    "aicc"      2k′ + (2k′² + 2k′)/(m − k′ − 1), k′ = k + 1, for the evidence cost too
+    ==========  =========================================================================
+
+    Examples
+    --------
+    >>> penalty("aic", 100, 20, 3), round(float(penalty("bic", 100, 20, 3)), 2)
+    (6, 13.82)
+    """
+    if name == "aic":
+        return 2 * k
+    if name == "aicc":
+        more, left = np.asarray(k + 1.0), np.asarray(n_rows - k - 2.0)
+        with np.errstate(divide="ignore"):
+            return 2 * more + np.where(left > 0, (2 * more**2 + 2 * more) / left, np.inf)
+    if name == "bic":
+        return k * np.log(n_rows)
+    choices = gammaln(n_columns + 1) - gammaln(k + 1) - gammaln(n_columns - k + 1)
+    if name == "evidence":
+        return 2 * k + 2 * choices
+    return (k * np.log(n_rows) + 2 * choices) if name == "ebic" else 2 * (k * np.log(n_rows) + 2 * choices)
+
+
+def misfit(rss: Any, n_rows: Any, floor: Any = 0.0) -> Any:
+    """Return m ln((RSS + floor)/m): what lies well below truncation or rounding error gains nothing."""
+    return n_rows * np.log((np.maximum(rss, 0.0) + np.maximum(floor, TINY)) / n_rows)
 
 
 def squeezed(columns: Array, target: Array) -> tuple[Array, Array, float]:

@@ -16,23 +16,24 @@ what others explain taken out, Gram matrix G and correlations c, a block lowers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import comb
-from typing import Any, Literal
+from math import comb, log
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import lapack
-from scipy.special import gammaln
 
-from ardea.core.problem import LARGEST_SHARE, Array, DenseColumns, Index, Problem, blocks_of
+from ardea.core.problem import TINY, Array, DenseColumns, Index, Problem, blocks_of, penalty
 
 Support = tuple[int, ...]
+Mask = NDArray[np.bool_]
 # From a problem, and what one unit of each of its coefficients is worth, to supports worth a look.
 Propose = Callable[[Problem, Array], list[Support]]
-Criterion = Literal["aic", "bic", "ebic", "ebic2", "evidence", "aicc"]
 
 # A column is in the span of others when at most this share of its norm is left outside: half a million times rounding.
 DEPENDENT = 1e-10
@@ -51,10 +52,10 @@ ADDITIONS, POLISHED = 3, 3
 LONGEST_WAY = 40
 # Bounds on work: columns of the subsets that are all tried, and how many there may be of a size (a few milliseconds).
 LARGEST_SUBSET, MOST_SUBSETS = 5, 6000
-# Where subsets of a size are too many, some of the size before are taken further, as many as lead to so many of it, and
-# a few at least (conventions: a few milliseconds).
+# Where they are more, the best of the size before are taken further, a few at least, to about so many (conventions).
 MOST_LONGER, NARROWEST = 20_000, 20
-TINY = float(np.finfo(float).tiny)
+
+_by_criterion = attrgetter("criterion")
 
 
 @dataclass(frozen=True)
@@ -75,55 +76,15 @@ class Moves:
     exchanges: Array  # of each term for each column (k, d)
 
 
-def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
-    """Return what a criterion adds for k of d terms on m rows.
-
-    ==========  =========================================================================
-    "aic"       2k
-    "bic"       k ln m
-    "ebic"      k ln m + 2 ln C(d, k)
-    "ebic2"     2(k ln m + 2 ln C(d, k))
-    "evidence"  2k + 2 ln C(d, k), for the evidence cost instead of m ln(RSS/m)
-    "aicc"      2k′ + (2k′² + 2k′)/(m − k′ − 1), k′ = k + 1, for the evidence cost too
-    ==========  =========================================================================
-
-    Examples
-    --------
-    >>> penalty("aic", 100, 20, 3), round(float(penalty("bic", 100, 20, 3)), 2)
-    (6, 13.82)
-    """
-    if name == "aic":
-        return 2 * k
-    if name == "aicc":
-        more, left = np.asarray(k + 1.0), np.asarray(n_rows - k - 2.0)
-        with np.errstate(divide="ignore"):
-            return 2 * more + np.where(left > 0, (2 * more**2 + 2 * more) / left, np.inf)
-    if name == "bic":
-        return k * np.log(n_rows)
-    choices = gammaln(n_columns + 1) - gammaln(k + 1) - gammaln(n_columns - k + 1)
-    if name == "evidence":
-        return 2 * k + 2 * choices
-    return (k * np.log(n_rows) + 2 * choices) if name == "ebic" else 2 * (k * np.log(n_rows) + 2 * choices)
-
-
-def misfit(rss: Any, n_rows: Any, floor: Any = 0.0) -> Any:
-    """Return m ln((RSS + floor)/m): what lies well below truncation or rounding error gains nothing."""
-    return n_rows * np.log((np.maximum(rss, 0.0) + np.maximum(floor, TINY)) / n_rows)
-
-
 def criterion(problem: Problem, rss: float, support: Support) -> float:
     """Return the criterion of a support with this residual sum of squares."""
-    price, k = problem.price, len(support)
+    price, k, m = problem.price, len(support), problem.n_rows
     if price is None:
-        cost = penalty("ebic2", problem.n_rows, problem.n_columns, k)
+        cost = penalty("ebic2", m, problem.n_columns, k)
     else:
         cost = price[list(support)].sum() if isinstance(price, np.ndarray) else price * k
-    return float(misfit(rss, problem.n_rows, max(problem.floor, ROUNDING * problem.total)) + cost)
-
-
-def largest(problem: Problem) -> int:
-    """Return the largest number of terms considered."""
-    return int(min(LARGEST_SHARE * problem.n_distinct, problem.n_columns))
+    least = max(problem.floor, ROUNDING * problem.total, TINY)
+    return float(m * log((max(rss, 0.0) + least) / m) + cost)  # `misfit` of one number
 
 
 def _explained(gram: Array, correlations: Array) -> Array:
@@ -168,40 +129,67 @@ def backward_path(problem: Problem, support: Iterable[int]) -> list[Model]:
 
     Of columns that depend on each other only as many are kept at the start as are independent.
     """
-    chosen, columns = _independent(problem, problem.together(support))
-    if chosen.size == 0:
+    chosen, q, triangle = _basis(problem, problem.together(support))
+    if not chosen.size:
         return []
-    q, triangle = np.linalg.qr(columns)
     # Row j of R⁻¹: its product with Qᵀz is coefficient j, its square norm the variance. A term that goes takes its
     # direction out of all rows.
     rows, _ = lapack.dtrtri(triangle)
     loads = q.T @ problem.target
     residual = problem.target - q @ loads
-    rss = [float(residual @ residual) + problem.rest]
-    supports = [tuple(chosen.tolist())]
-    left = np.ones(chosen.size, dtype=bool)
-    blocks = blocks_of(np.arange(chosen.size) if problem.owners is None else problem.owners[chosen])
+    blocks = None if problem.owners is None else blocks_of(problem.owners[chosen])
+    leaving = _singles_leave(rows, loads) if blocks is None else _blocks_leave(rows, loads, blocks)
+    rss, left = float(residual @ residual) + problem.rest, chosen.tolist()
+    path = [(tuple(left), rss)]
+    for gone, cost in leaving:
+        rss += cost
+        out = chosen[gone].tolist()
+        left = [j for j in left if j not in out]
+        path.append((problem.together(left) if blocks else tuple(left), rss))
+    return [Model(one, criterion(problem, rss, one), rss) for one, rss in path]
+
+
+def _singles_leave(rows: Array, loads: Array) -> Iterator[tuple[list[int], float]]:
+    """Yield the column that goes next, until one is left, and what that adds to RSS."""
+    places = list(range(len(rows)))
+    while len(places) > 1:
+        heights, squares = rows @ loads, np.einsum("ij,ij->i", rows, rows)
+        costs = heights * heights / np.maximum(squares, TINY)
+        i = int(costs.argmin())
+        direction = rows[i] / np.sqrt(max(squares[i], TINY))
+        yield [places[i]], float(costs[i])
+        places[i], rows[i] = places[-1], rows[-1]
+        places, rows = places[:-1], rows[:-1]
+        rows -= np.multiply.outer(rows @ direction, direction)
+
+
+def _blocks_leave(rows: Array, loads: Array, blocks: list[Index]) -> Iterator[tuple[Index, float]]:
+    """Yield the block of columns that goes next, until one is left, and what that adds to RSS."""
+    left = np.ones(len(rows), dtype=bool)
     for _ in range(1, sum(map(len, blocks))):
-        costs = [np.where(left[own[:, 0]], _removals(rows, loads, own), np.inf) for own in blocks]
-        least = int(np.argmin([one.min() for one in costs]))
-        first = int(costs[least].argmin())
-        rss.append(rss[-1] + float(costs[least][first]))
-        for i in blocks[least][first]:
+        found = []
+        for width in blocks:
+            own = rows[width] / np.maximum(np.linalg.norm(rows[width], axis=2, keepdims=True), TINY)
+            costs = np.maximum(_explained(own @ own.transpose(0, 2, 1), own @ loads), 0.0)
+            costs[~left[width[:, 0]]] = np.inf
+            found.append((float(costs.min()), width[costs.argmin()]))
+        cost, gone = min(found, key=itemgetter(0))
+        yield gone, cost
+        for i in gone:
             direction = rows[i] / np.sqrt(max(float(rows[i] @ rows[i]), TINY))
             rows -= np.multiply.outer(rows @ direction, direction)
-            left[i] = False
-        supports.append(problem.together(chosen[left].tolist()))
-    return [Model(one, criterion(problem, left, one), left) for one, left in zip(supports, rss, strict=True)]
+        left[gone] = False
 
 
-def _removals(rows: Array, loads: Array, blocks: Index) -> Array:
-    """Return what the removal of each of some blocks of one width adds to RSS."""
-    if blocks.shape[1] == 1:
-        rows = rows if len(blocks) == len(rows) else rows[blocks[:, 0]]
-        return np.asarray((rows @ loads) ** 2 / np.maximum(np.einsum("ij,ij->i", rows, rows), TINY))
-    own = rows[blocks]
-    own = own / np.maximum(np.linalg.norm(own, axis=2, keepdims=True), TINY)
-    return np.maximum(_explained(own @ own.transpose(0, 2, 1), own @ loads), 0.0)
+def _basis(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array, Array]:
+    """Return a support without the columns in the span of others, and Q and R of what is left."""
+    chosen = np.asarray(support, dtype=np.intp)
+    if chosen.size <= problem.columns.shape[0]:
+        q, triangle = _orthonormal(problem.columns.take(chosen))
+        if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
+            return chosen, q, triangle
+    kept, vectors = _independent(problem, chosen)
+    return kept, *_orthonormal(vectors)
 
 
 def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array]:
@@ -219,8 +207,9 @@ def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Inde
 def forward_path(problem: Problem, length: int) -> Support:
     """Return the terms that are added one after the other, each the best addition, whatever the criterion says."""
     support: Support = ()
-    while len(support) < min(length, largest(problem)):
-        changes = moves(problem, support).additions
+    while len(support) < min(length, problem.largest):
+        alone = problem.owners is None
+        changes = (_outside(problem, *_basis(problem, support)[:2]) if alone else moves(problem, support)).additions
         j = int(np.argmin(changes))
         if not np.isfinite(changes[j]):
             break
@@ -233,12 +222,11 @@ def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
     chosen = np.asarray(support, dtype=np.intp)
     if problem.owners is not None:
         return _block_moves(problem, chosen, problem.owners)
-    q, triangle = _orthonormal(problem.columns.take(chosen))
-    if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
-        return _independent_moves(problem, chosen, q, triangle)
+    kept, q, triangle = _basis(problem, chosen)
+    inner, needed = _independent_moves(problem, kept, q, triangle), np.isin(chosen, kept)
+    if np.all(needed):
+        return inner
     # A term in the span of others goes for nothing, and its exchange is an addition.
-    kept, vectors = _independent(problem, chosen)
-    inner, needed = _independent_moves(problem, kept, *_orthonormal(vectors)), np.isin(chosen, kept)
     removals, exchanges = np.zeros(chosen.size), np.tile(inner.additions, (chosen.size, 1))
     removals[needed], exchanges[needed] = inner.removals, inner.exchanges
     exchanges[:, chosen] = np.inf
@@ -248,8 +236,7 @@ def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
 def _block_moves(problem: Problem, support: Index, owners: Index) -> Moves:
     """Return the moves of blocks: U, a basis of what only one of them explains, stands for u in the formulas above."""
     columns, square = problem.columns, problem.square_norms
-    kept, vectors = _independent(problem, support)
-    q, triangle = _orthonormal(vectors)
+    kept, q, triangle = _basis(problem, support)
     inverse = lapack.dtrtri(triangle)[0] if kept.size else triangle
     leading = np.flatnonzero(owners[support] == support)
     alone = [_orthonormal(q @ inverse[owners[kept] == j].T)[0] for j in support[leading]]
@@ -283,29 +270,43 @@ def _gram_of(problem: Problem, blocks: Index, unit: Array) -> Array:
 
 def _independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array) -> Moves:
     columns, square = problem.columns, problem.square_norms
+    candidate, outside, correlation, additions = _outside(problem, chosen, q)
+    if chosen.size == 0:
+        return Moves(additions, np.empty(0), np.empty((0, square.size)))
+    inverse = lapack.dtrtri(triangle)[0]
+    directions = (q @ inverse.T) / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
+    heights, across = directions.T @ problem.target, columns.correlate(directions).T
+    room = outside + across**2
+    possible = candidate & (room > DEPENDENT**2 * square)
+    gain = (correlation + heights[:, None] * across) ** 2 / np.where(possible, room, np.inf)
+    removals = heights**2
+    return Moves(additions, removals, np.where(possible, removals[:, None] - gain, np.inf))
+
+
+class _Outside(NamedTuple):
+    """What is left of the columns outside a support, and what each would add to it."""
+
+    candidate: Mask
+    square: Array  # ‖a_j − QQᵀa_j‖², zero where that is rounding error
+    correlation: Array  # with what is left of y
+    additions: Array  # what they do to RSS
+
+
+def _outside(problem: Problem, chosen: Index, q: Array) -> _Outside:
+    columns, square = problem.columns, problem.square_norms
     loads = columns.correlate(q).T
     outside = square - np.einsum("ij,ij->j", loads, loads)
     residual = problem.target - q @ (q.T @ problem.target)
     residual -= q @ (q.T @ residual)
     correlation = columns.correlate(residual)
-    candidate = square > 0
-    candidate[chosen] = False
+    candidate = (square > 0) & ~np.isin(np.arange(square.size), chosen)
     close = np.flatnonzero(candidate & (outside < CANCELLED * square))
     left = columns.take(close) - q @ loads[:, close]
     outside[close] = np.einsum("ij,ij->j", left, left)
     correlation[close] = residual @ left
     free = candidate & (outside > DEPENDENT**2 * square)
     additions = np.where(free, -(correlation**2) / np.where(free, outside, 1.0), np.inf)
-    if chosen.size == 0:
-        return Moves(additions, np.empty(0), np.empty((0, square.size)))
-    inverse, _ = lapack.dtrtri(triangle)
-    directions = (q @ inverse.T) / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
-    heights, across = directions.T @ problem.target, columns.correlate(directions).T
-    room = np.where(free, outside, 0.0) + across**2
-    possible = candidate & (room > DEPENDENT**2 * square)
-    gain = (correlation + heights[:, None] * across) ** 2 / np.where(possible, room, np.inf)
-    removals = heights**2
-    return Moves(additions, removals, np.where(possible, removals[:, None] - gain, np.inf))
+    return _Outside(candidate, np.where(free, outside, 0.0), correlation, additions)
 
 
 def _orthonormal(columns: Array) -> tuple[Array, Array]:
@@ -319,24 +320,25 @@ def _orthonormal(columns: Array) -> tuple[Array, Array]:
     return q, triangle
 
 
-def _one_away(problem: Problem, support: Support) -> list[list[Support]]:
+def _one_away(problem: Problem, support: Support, most: int) -> list[list[Support]]:
     """Return supports with one of the best columns added, without each term, and with each exchanged for the best.
 
-    Of each kind those come first that leave the least RSS.
+    Of each kind those come first that leave the least RSS, at most `most`.
     """
     change = moves(problem, support)
-    best = np.argsort(change.additions, kind="stable")[: ADDITIONS if len(support) < largest(problem) else 0]
-    without = [support[:i] + support[i + 1 :] for i in range(len(support))]
     others = change.exchanges.argmin(axis=1) if support else np.empty(0, dtype=np.intp)
-    kinds = [
-        (change.additions[best], [(*support, int(j)) for j in best]),
-        (change.removals, without),
-        (
-            change.exchanges[np.arange(len(support)), others],
-            [(*rest, int(j)) for rest, j in zip(without, others, strict=True)],
-        ),
+    exchanges = change.exchanges[np.arange(len(support)), others]
+    room = min(ADDITIONS, most) if len(support) < problem.largest else 0
+
+    def best(costs: Array, number: int) -> list[int]:
+        order = [costs.argmin()] if number == 1 and costs.size else costs.argsort(kind="stable")[:number]
+        return [int(i) for i in order if np.isfinite(costs[i])]
+
+    return [
+        [(*support, j) for j in best(change.additions, room)],
+        [support[:i] + support[i + 1 :] for i in best(change.removals, most)],
+        [(*support[:i], *support[i + 1 :], int(others[i])) for i in best(exchanges, most)],
     ]
-    return [[near[i] for i in np.argsort(cost, kind="stable") if np.isfinite(cost[i])] for cost, near in kinds]
 
 
 def best_move(problem: Problem, start: Model) -> Model:
@@ -344,7 +346,7 @@ def best_move(problem: Problem, start: Model) -> Model:
 
     The best of each kind is fitted: RSS less a gain is rounding error where next to nothing is unexplained.
     """
-    options = [kind[0] for kind in _one_away(problem, start.support) if kind]
+    options = chain.from_iterable(_one_away(problem, start.support, 1))
     return min((model(problem, option) for option in options), key=_by_criterion, default=start)
 
 
@@ -353,7 +355,7 @@ def neighbours(problem: Problem, chosen: Model) -> list[Model]:
 
     These are the rivals of a chosen model: how much worse they are says how sure the choice is.
     """
-    near = chain.from_iterable(_one_away(problem, chosen.support))
+    near = chain.from_iterable(_one_away(problem, chosen.support, max(len(chosen.support), ADDITIONS)))
     return sorted((model(problem, one) for one in near), key=_by_criterion)
 
 
@@ -362,15 +364,13 @@ def given(problem: Problem, block: Index, others: Index) -> Problem:
 
     Columns in their span are zero.
     """
-    q, _ = _orthonormal(_independent(problem, others)[1])
+    q = _basis(problem, others)[1]
     columns, target = problem.columns.take(block), problem.target - q @ (q.T @ problem.target)
     columns = columns - q @ (q.T @ columns)
     square = np.einsum("ij,ij->j", columns, columns)
     columns[:, square <= DEPENDENT**2 * problem.square_norms[block]] = 0.0
     floor = max(problem.floor, ROUNDING * problem.total)
-    owners = None if problem.owners is None else np.searchsorted(block, problem.owners[block])
-    price = problem.price[block] if isinstance(problem.price, np.ndarray) else problem.price
-    return replace(problem, columns=DenseColumns(columns), target=target, floor=floor, price=price, owners=owners)
+    return replace(problem.among(block), columns=DenseColumns(columns), target=target, floor=floor)
 
 
 def small_models(problem: Problem, block: Index, others: Index, number: int, most: int = MOST_SUBSETS) -> list[Model]:
@@ -403,8 +403,10 @@ def small_models(problem: Problem, block: Index, others: Index, number: int, mos
 class BlockGrams:
     """Gram matrix G and correlations c of columns of norm one, of blocks that their first columns name."""
 
-    gram: Array
+    columns: Array
     correlations: Array
+    gram: Array  # with rows of the columns that have been met
+    met: Mask  # which these are
     wide: list[Index]  # blocks of several columns
     members: Index  # of every column those of its block; −1 in places without one, and of columns that name no block
     prices: Array  # of the block that a column names
@@ -423,24 +425,33 @@ class BlockGrams:
         prices = np.zeros(len(members))
         if isinstance(price, np.ndarray):
             prices = np.where(members >= 0, np.append(price, 0.0)[members], 0.0).sum(axis=1)
-        gram = columns.T @ columns + DEPENDENT * np.eye(len(members))
-        return cls(gram, columns.T @ problem.target, wide, members, prices)
+        gram, met = np.empty((len(members), len(members))), np.zeros(len(members), dtype=bool)
+        return cls(columns, columns.T @ problem.target, gram, met, wide, members, prices)
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks."""
         return int(np.sum(self.members[:, 0] >= 0))
 
+    def rows_of(self, columns: Index) -> Array:
+        """Return G, with the rows of some columns at least."""
+        new = columns[~self.met[columns]]
+        self.gram[new] = self.columns[:, new].T @ self.columns
+        self.gram[new, new] += DEPENDENT
+        self.met[new] = True
+        return self.gram
+
     def one_longer(self, subsets: Index, gain: Array, most: int) -> tuple[Index, Array]:
         """Return subsets with one block more, and what they lower RSS by, less their prices: the best, best first."""
-        (n, size), gram = subsets.shape, self.gram
+        n, size = subsets.shape
         places = self.members[subsets].reshape(n, size * self.members.shape[1])
+        gram = self.rows_of(np.unique(places) if size else np.concatenate([places[0], *map(np.ravel, self.wide)]))
         inside, across = gram[places[:, :, None], places[:, None, :]], gram[places]
         if self.wide:  # 1 for what is in no place
             inside = inside + (places < 0)[:, :, None] * np.eye(places.shape[1])
         explained = np.linalg.inv(inside) @ across
         left = self.correlations - np.einsum("is,isj->ij", self.correlations[places], explained)
-        room = gram.diagonal() - np.einsum("isj,isj->ij", across, explained)
+        room = DEPENDENT + np.any(self.columns, axis=0) - np.einsum("isj,isj->ij", across, explained)
         free = room > 2 * DEPENDENT
         free[np.arange(n)[:, None], subsets] = False
         longer = np.divide(left**2, room, out=np.full(room.shape, -np.inf), where=free)
@@ -472,7 +483,7 @@ def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:
     pool: dict[Support, Model] = {(): model(problem, ())}
     for proposal in dict.fromkeys(proposals):
         for one in backward_path(problem, proposal):
-            if len(one.support) <= largest(problem):
+            if len(one.support) <= problem.largest:
                 pool.setdefault(one.support, one)
     starts = sorted(pool.values(), key=_by_criterion)[:POLISHED]
     moved: dict[Support, Model] = {}  # ways from several starts soon meet
@@ -487,7 +498,3 @@ def select(problem: Problem, proposals: Iterable[Support]) -> list[Model]:
             current = neighbour
         pool[current.support] = current
     return sorted(pool.values(), key=_by_criterion)
-
-
-def _by_criterion(one: Model) -> float:
-    return one.criterion

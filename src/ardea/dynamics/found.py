@@ -175,7 +175,7 @@ class FoundStates:
         unit = np.sqrt(np.maximum(self.covariance.diagonal(), TINY)) * np.sign(self._units)
         nodes, order = self.likelihood.nodes, np.concatenate([own for own, _ in self._places])
         rows = np.flatnonzero(nodes.series == self.series)
-        ends = [KnownState.at(self.linear, int(node)) for node in rows[[0, -1]]]
+        ends = KnownState.at(self.linear, rows[[0, -1]].tolist())
         first, last = (replace(one, gain=(one.gain / self._units)[:, order]) for one in ends)
         correlation = (self.covariance / np.outer(unit, unit))[np.ix_(order, order)]
         own = Joint.between([one.kept.support.size for one in equations], correlation)

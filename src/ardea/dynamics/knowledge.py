@@ -369,6 +369,12 @@ class Posed:
         first = np.array([move[0] for move in self.moves], dtype=np.intp) // self.knowledge.d
         return np.asarray(self.knowledge.groups[first])
 
+    def restrict(self, columns: Index) -> Posed:
+        """Return the regression on some of the moves, whole blocks of them."""
+        ways = None if self.ways is None else [self.ways[j] for j in columns]
+        moves = tuple(self.moves[j] for j in columns)
+        return replace(self, problem=self.problem.restrict(columns), unit=self.unit[columns], moves=moves, ways=ways)
+
     def selected(self, propose: Propose, starts: Sequence[Support], wide: bool) -> list[Model]:
         """Return models from what is proposed, and from starts, best first; `wide`: terms that act only together."""
         hidden = wide_supports(self.problem) if wide else []

@@ -121,9 +121,11 @@ class Pursuit:
         Those of an equation alone are from all candidates, and are open afterwards.
         """
         found: dict[Support, Point] = {}
+        views = []
         for level in self.levels[:FIRST_LEVELS]:
             point = replace(start, process=level)
-            ranked = self.alone(self.of.linearised(point, ()), candidates)
+            views.append(self._apart(self.of.linearised(point, ()), candidates))
+            ranked = self.alone(*views[-1])
             self.candidates = tuple(sorted({*self.candidates, *(j for one in ranked for j in one[0])}))
             support: Support = ()
             for _ in range(MOST_SELECTED):
@@ -135,34 +137,39 @@ class Pursuit:
                 point, linear = self.of.descended(replace(point, coefficients=coefficients), support)
                 ranked = self.ranked(linear)
         # Products of noisy states stand in for straight lines: models of lower degrees are tried, too.
-        linear = self.of.linearised(replace(start, process=self.levels[min(1, len(self.levels) - 1)]), ())
-        for fewer in self._lower_degrees(candidates):
-            for support, coefficients, _ in self.alone(linear, fewer):
+        degrees = np.array(self.of.degrees)[np.array(candidates, dtype=np.intp) % self.of.d]
+        for degree in range(1, int(degrees.max(initial=0))):
+            for support, coefficients, _ in self.alone(*views[min(1, len(views) - 1)], degree):
                 found.setdefault(support, replace(start, coefficients=coefficients))
         for support, at in found.items() or [(self.of.knowledge.kept, start)]:
             self.fit(support, at, self.levels)
 
-    def _lower_degrees(self, candidates: Support) -> list[Support]:
-        """Return the candidates up to every degree below the largest."""
-        degrees = np.array(self.of.degrees)[np.array(candidates, dtype=np.intp) % self.of.d]
-        most = int(degrees.max(initial=0))
-        return [tuple(np.array(candidates)[degrees <= degree].tolist()) for degree in range(1, most)]
+    def _apart(self, linear: Linearised, candidates: Support) -> tuple[Linearised, list[Posed | None]]:
+        """Return the regressions of every equation alone, of states that do not yet depend on each other."""
+        together, parts = self.of.knowledge.groups, []
+        groups = together[np.array(candidates, dtype=np.intp) // self.of.d]
+        for group in np.unique(groups):  # equations that laws tie to each other are one
+            own = tuple(np.array(candidates)[groups == group].tolist())
+            states = [state for one in np.flatnonzero(together == group).tolist() for state in self.of.states_of(one)]
+            parts.append(self.posed(linear, own, states))
+        return linear, parts
 
-    def alone(self, linear: Linearised, candidates: Support) -> list[tuple[Support, Array, float]]:
-        """Return the supports that are best for every equation alone, of states that do not yet depend on each other.
+    def alone(
+        self, linear: Linearised, parts: list[Posed | None], degree: int | None = None
+    ) -> list[tuple[Support, Array, float]]:
+        """Return the supports that are best for every equation alone, of all terms or of those up to a degree.
 
         Each equation then has noise of its own: one that nothing fits does not hide the terms of the others.
         """
         support: Support = self.of.knowledge.kept
         coefficients = np.zeros((self.of.n, self.of.d))
-        together = self.of.knowledge.groups
-        groups = together[np.array(candidates, dtype=np.intp) // self.of.d]
-        for group in np.unique(groups):  # equations that laws tie to each other are one
-            own = tuple(np.array(candidates)[groups == group].tolist())
-            states = [state for one in np.flatnonzero(together == group).tolist() for state in self.of.states_of(one)]
-            posed = self.posed(linear, own, states)
-            if posed is None:
+        for every in parts:
+            if every is None:
                 return []
+            low = [
+                degree is None or all(self.of.degrees[j % self.of.d] <= degree for j in move) for move in every.moves
+            ]
+            posed = every if all(low) else every.restrict(np.flatnonzero(low))
             best = posed.selected(self.propose, (), wide=True)[:1]
             small = small_models(posed.problem, np.arange(len(posed.moves)), np.empty(0, dtype=np.intp), 1)
             found, values = self._led(posed, min([*best, *small], key=lambda one: one.criterion), linear)

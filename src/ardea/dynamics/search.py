@@ -26,8 +26,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.compression import CompressedRows
-from ardea.core.problem import Array, Problem, posed
-from ardea.core.subsets import Model, Propose, Support, misfit, model, neighbours, penalty, select, small_models
+from ardea.core.problem import Array, Problem, misfit, penalty, posed
+from ardea.core.subsets import Model, Propose, Support, model, neighbours, select, small_models
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import wide_supports

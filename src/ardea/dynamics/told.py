@@ -49,16 +49,20 @@ class KnownState:
         return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
 
     @classmethod
-    def at(cls, linear: Linearised, node: int) -> KnownState:
-        """Return the state at a node of a fit: how it depends on the coefficients, and its covariance given these."""
-        n, factor, mean = linear.of.n, linear.chain.factor, linear.point.states[node]
-        time, k = float(linear.of.nodes.t[node]), len(linear.support)
-        if factor is None:
-            return cls(mean, np.zeros((n, k)), np.zeros((n, n)), time)
-        pulled = linear.chain.pulled(linear.border.rows())
-        solved = factor.solved(np.hstack([np.eye(linear.errors.size, n, -n * node), pulled]))
-        own = solved[n * node : n * (node + 1)]
-        return cls(mean, -own[:, n:], own[:, :n], time)
+    def at(cls, linear: Linearised, nodes: Sequence[int]) -> list[KnownState]:
+        """Return the states at some nodes of a fit.
+
+        With E the columns of the unit matrix of a node, −EᵀH⁻¹RᵀQ⁻¹B and EᵀH⁻¹E.
+        """
+        n, factor, k = linear.of.n, linear.chain.factor, len(linear.support)
+        gain, covariance = np.zeros((len(nodes), n, k)), np.zeros((len(nodes), n, n))
+        if factor is not None:
+            units = np.hstack([np.eye(linear.errors.size, n, -n * node) for node in nodes])
+            solved, pulled = factor.solved(units), linear.chain.pulled(linear.border.rows())
+            gain = -(solved.T @ pulled).reshape(gain.shape)
+            covariance = np.stack([solved[n * j : n * (j + 1), n * i : n * (i + 1)] for i, j in enumerate(nodes)])
+        states, times = linear.point.states[list(nodes)], linear.of.nodes.t[list(nodes)].tolist()
+        return [cls(*one) for one in zip(states, gain, covariance, times, strict=True)]
 
 
 def state_deviations(linear: Linearised, covariance: Array) -> Array:
@@ -107,7 +111,9 @@ class Joint:
     def between(sizes: Sequence[int], correlation: Array) -> Array:
         """Return a correlation with zeros within the equations, which have so many terms."""
         owner = np.repeat(np.arange(len(sizes)), sizes)
-        return np.where(owner[:, None] == owner, 0.0, correlation)
+        return np.where(
+            owner[:, None] == owner, 0.0, np.clip(correlation, -1.0, 1.0)
+        )  # of tied ones ±1 but for rounding
 
     def estimate(self, equations: Sequence[Equation]) -> Estimate:
         """Return the estimate of all kept coefficients, equation by equation."""

@@ -38,8 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.compression import CompressedRows
 from ardea.core.implicit import Operator
 from ardea.core.loop import Fit
-from ardea.core.problem import Array, Coordinates, Problem
-from ardea.core.subsets import Criterion, misfit, penalty
+from ardea.core.problem import Array, Coordinates, Criterion, Problem, misfit, penalty
 from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD, predicted, threads_for
