@@ -221,27 +221,29 @@ def smoothed(nodes: Nodes, hidden: int = 0, discrete_time: bool = False) -> Arra
     out = np.zeros_like(nodes.y)
     shown = nodes.n_states - hidden
     for part in nodes.stretches:
-        for state in range(shown):
-            own = part[nodes.seen[part, state]]
-            spline = _spline(nodes.t[own], nodes.y[own, state], 0 if discrete_time else own.size)
+        clocks, clock = np.unique(nodes.seen[part, :shown], axis=1, return_inverse=True)
+        for number, seen in enumerate(clocks.T):
+            own, states = part[seen], np.flatnonzero(clock.ravel() == number)
             inside = np.clip(nodes.t[part], *nodes.t[own[[0, -1]]]) if own.size else nodes.t[part]
-            out[part, state] = spline(inside)
-            if state < hidden:
-                out[part, shown + state] = spline(inside, 1)
+            smoothers = _splines(nodes.t[own], nodes.y[np.ix_(own, states)], 0 if discrete_time else own.size)
+            for state, spline in zip(states, smoothers, strict=True):
+                out[part, state] = spline(inside)
+                if state < hidden:
+                    out[part, shown + state] = spline(inside, 1)
     return out
 
 
-def _spline(t: Array, values: Array, n_smoothed: int) -> Callable[..., Array]:
-    """Return a spline through some samples, smoothed where they are enough."""
+def _splines(t: Array, values: Array, n_smoothed: int) -> list[Callable[..., Array]]:
+    """Return splines through the samples of states with one clock, smoothed where they are enough."""
     if n_smoothed >= FEWEST_SMOOTHED:
-        return SplineSmoother.fit(values, t, factor=1.0).spline(values)
-    if t.size == 0:
-        return lambda times, derivative=0: np.zeros(len(times))
-    return (
-        make_interp_spline(t, values, k=min(3, t.size - 1))
-        if t.size > 1
-        else (lambda times, derivative=0: np.full(len(times), 0.0 if derivative else values[0]))
-    )
+        return [*SplineSmoother.splines(values, t)]
+    if t.size > 1:
+        return [make_interp_spline(t, line, k=min(3, t.size - 1)) for line in values.T]
+
+    def constant(value: float) -> Callable[..., Array]:
+        return lambda times, derivative=0: np.full(len(times), 0.0 if derivative else value)
+
+    return [constant(line[0] if t.size else 0.0) for line in values.T]
 
 
 def undersampled(nodes: Nodes, states: Array, size: Array) -> bool:

@@ -236,27 +236,39 @@ class SplineSmoother:
         and at most cap·n. A factor of 1 has the least error in the values but bends the signal.
         """
         lines = np.moveaxis(values, axis, 0).reshape(len(points), -1)
-        largest = max(int(cap * len(points)), SPLINE_DEGREE + 1)
-        numbers = (int(FEWEST_SPLINES * SPLINE_GROWTH**i) for i in count())
-        candidates = [SPLINE_DEGREE + 1, *takewhile(lambda number: number <= largest, numbers)]
-        best = min(candidates, key=lambda number: cls(points, number).cross_validation(lines))
+        candidates, largest = cls._candidates(points, cap)
+        best = min(candidates, key=lambda one: float(np.sum(one.cross_validation(lines)))).n_basis
         return cls(points, min(largest, max(least, int(factor * best))), at)
 
-    def cross_validation(self, lines: Array) -> float:
-        """Return ‖u − P_k u‖²/(1 − k/n)², from the banded normal equations: no dense basis is formed.
+    @classmethod
+    def splines(cls, lines: Array, points: Array) -> list[BSpline]:
+        """Return every column of values, smoothed with as many splines as are best for it, as a function."""
+        candidates, _ = cls._candidates(points, SPLINE_CAP)
+        best = np.argmin([one.cross_validation(lines) for one in candidates], axis=0)
+        chosen = [candidates[number] for number in best]
+        return [
+            BSpline(one._knots, one._banded(line)[1], SPLINE_DEGREE) for one, line in zip(chosen, lines.T, strict=True)
+        ]
+
+    @classmethod
+    def _candidates(cls, points: Array, cap: float) -> tuple[list[SplineSmoother], int]:
+        """Return smoothers of increasing numbers of splines, and the largest number."""
+        largest = max(int(cap * len(points)), SPLINE_DEGREE + 1)
+        numbers = (int(FEWEST_SPLINES * SPLINE_GROWTH**i) for i in count())
+        tried = [SPLINE_DEGREE + 1, *takewhile(lambda number: number <= largest, numbers)]
+        return [cls(points, number) for number in tried], largest
+
+    def cross_validation(self, lines: Array) -> Array:
+        """Return ‖u − P_k u‖²/(1 − k/n)² of every line, from the banded normal equations: no dense basis is formed.
 
         It is infinite for more splines than points that come in bursts can tell apart.
         """
         try:
             splines, coefficients = self._banded(lines)
         except np.linalg.LinAlgError:
-            return float("inf")
+            return np.full(lines.shape[1], np.inf)
         share = self.n_basis / len(self.points)
-        return float(np.sum((lines - splines @ coefficients) ** 2)) / (1 - share) ** 2
-
-    def spline(self, line: Array) -> BSpline:
-        """Return the smoothed values of one line as a function."""
-        return BSpline(self._knots, self._banded(line)[1], SPLINE_DEGREE)
+        return np.asarray(np.sum((lines - splines @ coefficients) ** 2, axis=0) / (1 - share) ** 2)
 
     def _banded(self, lines: Array) -> tuple[sparse.csr_array, Array]:
         """Return the splines at the points and the coefficients of the lines, with work that grows with the points."""

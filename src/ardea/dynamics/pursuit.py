@@ -40,8 +40,8 @@ MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED, FIRST_LEVELS, MOST_LOOSENED = 
 # Of so many small models of an equation those of the lowest degrees that look as good are fitted besides (conventions).
 MOST_TIED, SIMPLEST = 20, 2
 # How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
-# the process at once, and how much worse what they find must be without it to stay there; so much worse than the best a
-# fit may become before it is given up.
+# the process at once, and the loss at which others than the best are not tried with it; how much worse what is found
+# with it must be without it to stay there, and how much worse than the best a fit may become before it is given up.
 MOST_RELEARNED, LARGE_GAIN, HOPELESS = 3, 50.0, 200.0
 # Without noise, so many times the noise of the best (a convention).
 LARGE_FACTOR = 10.0
@@ -446,8 +446,11 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     likely = _likeliest(pursuit, ranked[0])
     if not few if likely is ranked[0] else _is_step_error(of, likely.point):
         return pursuit
+    learned = [_learned(pursuit, likely)]
+    if pursuit.score(learned[0]) > pursuit.score(ranked[0]) + LARGE_GAIN:
+        return pursuit
     others = [] if pursuit.narrow else ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
-    learned = [_learned(pursuit, one) for one in (likely, *(_likeliest(pursuit, other) for other in others))]
+    learned += [_learned(pursuit, _likeliest(pursuit, other)) for other in others]
     best = pursuit.chosen(learned)
     needed = min(gain, SLIGHT_GAIN) if few else gain
     if few and pursuit.degree(best.support) < pursuit.degree(ranked[0].support):
