@@ -6,7 +6,7 @@ import pytest
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials
 from ardea.dynamics.series import Series
-from ardea.dynamics.told import said_of_inputs, said_of_states
+from ardea.dynamics.told import ends_off, said_of_inputs, said_of_states
 
 RNG = np.random.default_rng
 
@@ -72,6 +72,24 @@ def test_single_samples_far_off_are_named():
     x[30] += 5
     with pytest.warns(AmbiguityWarning, match=r"x0 lies many times its usual noise off its curve at t = 6.06061 \("):
         Discovery(Polynomials(2)).fit(x, t)
+
+
+def uneven(seed, rows=150):
+    t = 0.1 * (np.arange(rows) + RNG(seed).uniform(-0.3, 0.3, rows))
+    return t, np.sin(t) + RNG(seed + 1).normal(scale=0.01, size=rows)
+
+
+@pytest.mark.parametrize("row", [0, -1])
+def test_first_and_last_readings_that_are_off_are_named(row):
+    t, x = uneven(0)
+    x[row] += 0.5
+    (said,) = ends_off([Series(t, x[:, None], NONE)], ["x"])
+    assert said.startswith(f"x at t = {t[row]:.6g} ")
+
+
+def test_ends_are_hardly_ever_named_by_chance():
+    named = [ends_off([Series(t, x[:, None], NONE)], ["x"]) for t, x in map(uneven, range(10, 110))]
+    assert sum(map(len, named)) <= 2
 
 
 @pytest.mark.parametrize("readings", [3, 7, 12])

@@ -36,7 +36,7 @@ from ardea.dynamics.search import (
     regressor_supports,
 )
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
-from ardea.dynamics.told import blown_up, said_of_inputs, said_of_states
+from ardea.dynamics.told import blown_up, ends_off, said_of_inputs, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import WEAK, Equation
@@ -253,7 +253,7 @@ class Discovery(Answers, BaseEstimator):
         """Take over what was found, and warn."""
         (gaps, far), equations = told, found.equations(model.lefts, model.vocabulary)
         open_still, misfits = self._said(found, equations)
-        open_still = [*gaps, *open_still, *(far if open_still else [])]
+        open_still = [*gaps, *open_still, *(far if open_still or misfits else [])]
         joint = found.joint(equations) if isinstance(found, FoundStates) else None
         self._adopt(model, equations, clock, [], joint)
         self.searched_ = found
@@ -368,6 +368,7 @@ class Discovery(Answers, BaseEstimator):
         far = far_from_zero(
             np.nanmean(every, axis=0), np.nanstd(every, axis=0), library.degrees(n_states), all_names, moving
         )
+        far += [] if self.discrete_time else ends_off(series, all_names)
         said = [*said_of_states(series, all_names), *said_of_inputs(series, all_names)]
         return found, model, clock, (said, far)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy import linalg
 
 from ardea.core.evidence import Estimate, Tied
@@ -30,6 +32,9 @@ AT_REST, LAST_ROWS = 5.0, 10
 # A sample is far off that lies so many robust deviations from its state, if at most this share of all do (conventions:
 # normal noise never does, and what many do is no mistake of a few). Fewer samples than the last do not tell.
 FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
+# The first or last reading is off where a cubic through the next ones misses it as far: so many rows together, and at
+# most so many of them to see what is usual (conventions).
+END_ROWS, MOST_WINDOWS = 8, 1000
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
 
@@ -263,6 +268,38 @@ def far_off(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
                 "are mistakes, set them to NaN: they widen or shift the intervals (python -m ardea.explain ambiguity)."
             )
     return out
+
+
+def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be said of first and last samples that a cubic through the next ones misses by far."""
+    out = []
+    for one, (state, name) in product(series, enumerate(names[: series[0].x.shape[1]])):
+        seen = np.isfinite(one.x[:, state]) & np.isfinite(one.t)
+        t, y = one.t[seen], one.x[seen, state]
+        if t.size < FEWEST_JUDGED:
+            continue
+        for row, missed in ((0, _missed(t, y)), (-1, _missed(t[::-1], y[::-1]))):
+            usual = 1.4826 * float(np.median(missed))
+            if missed[0] > FAR_OFF * usual > missed[1]:
+                out.append(
+                    f"{name} at t = {t[row]:.6g} ({y[row]:.4g}) lies {missed[0] / usual:.0f} times farther off its "
+                    "next readings than is usual. If that reading is a mistake, set it to NaN: equations bend to reach "
+                    "it (python -m ardea.explain ambiguity)."
+                )
+    return out
+
+
+def _missed(t: Array, y: Array) -> Array:
+    """Return by how much cubics through the next samples miss one, in units of the noise that this has by chance.
+
+    With V the powers of the times that follow, the cubic is e₁ᵀV⁺y there: 1 and −e₁ᵀV⁺ are the weights.
+    """
+    times, values = sliding_window_view(t, END_ROWS), sliding_window_view(y, END_ROWS)
+    few = np.unique(np.append([0, 1], np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)))
+    scaled = (times[few] - times[few, :1]) / (times[few, -1:] - times[few, :1])
+    cubic = np.linalg.pinv(scaled[:, 1:, None] ** np.arange(4))[:, 0]
+    missed = values[few, 0] - np.einsum("ij,ij->i", cubic, values[few, 1:])
+    return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
 
 
 def blown_up(model: Any, joint: Joint, times: Array) -> list[str]:
