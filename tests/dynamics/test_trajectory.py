@@ -842,6 +842,26 @@ def test_the_noise_of_counts_is_told_from_others():
 
 
 @pytest.mark.filterwarnings("ignore::ardea.dynamics.AmbiguityWarning")
+def test_noise_of_five_percent_is_five_percent_of_small_states_too():
+    """x' = −x over five decades: s² has the spread of χ² with 200 degrees of freedom, four deviations at most."""
+    t = np.linspace(0, 12, 200)
+    x = np.exp(-t)[:, None] * (1 + 0.05 * RNG(0).normal(size=(200, 1)))
+    model = Discovery(Polynomials(2), noise="proportional").fit(x, t)
+    assert terms_of(model) == [{"x0"}]
+    usual = 0.05 * np.sqrt(np.mean(np.exp(-2 * t)))
+    assert abs(model.equations_[0].noise / usual - 1) < 4 / np.sqrt(2 * 200)
+
+
+def test_positions_with_little_noise_need_no_noise_of_the_process():
+    """A damped oscillator: rates have no samples, so that nothing but the position says how exactly they hold."""
+    t = np.arange(0, 20, 0.1)
+    x = np.array([60 * expm(np.array([[0.0, 1], [-4, -0.1]]) * s)[0, 0] for s in t]) + 0.2 * RNG(101).normal(size=200)
+    model = Discovery(Polynomials(1), derivative_order=2).fit(x, t)
+    assert terms_of(model) == [{"x0", "x0'"}]
+    assert not np.any(model.process_noise_)
+
+
+@pytest.mark.filterwarnings("ignore::ardea.dynamics.AmbiguityWarning")
 def test_states_far_from_zero_keep_their_digits():
     """x' = y − 1000, y' = 1000 − x: powers of x and y differ from straight lines by a millionth."""
     t = np.linspace(0, 20, 300)

@@ -297,7 +297,7 @@ def rooted(S: Array, b: Array) -> tuple[Array, Array]:
     unit = np.sqrt(np.maximum(S.diagonal(), np.finfo(float).tiny))
     scaled, goal = S / np.outer(unit, unit), b / unit
     factor, failed = lapack.dpotrf(scaled, lower=1, clean=1)
-    if not failed and np.all(factor.diagonal() ** 2 > CLEARLY_RESOLVED):
+    if b.size and not failed and np.all(factor.diagonal() ** 2 > CLEARLY_RESOLVED):
         return factor.T * unit, np.asarray(lapack.dtrtrs(factor, goal, lower=1)[0])
     values, vectors = np.linalg.eigh(scaled)
     root = np.sqrt(np.maximum(values, RESOLVED * np.max(values, initial=0.0)))

@@ -55,8 +55,9 @@ LEAST_NOISE = 1e-6
 NOISE_POWERS = {"additive": 0.0, "counts": 0.5, "proportional": 1.0}
 # Draws from which the spread of all scores is read: a share 1/√128 of it is its error.
 N_DRAWS = 64
-# Noise that depends on the state: the least |x| as a share of the largest.
-LEAST_SIZE = 1e-3
+# Noise that depends on the state: the least |x|, as a share of the largest |y| where samples have both signs or are
+# zero, and else of the smallest (conventions: noise of half a state's size is met in one sample of twenty).
+LEAST_OF_LARGEST, LEAST_OF_SMALLEST = 1e-3, 0.5
 
 
 class Likelihood:
@@ -77,6 +78,7 @@ class Likelihood:
         spread = np.sqrt(np.sum(np.where(nodes.seen, nodes.y - mean, 0.0) ** 2, axis=0) / np.maximum(nodes.counts, 1.0))
         if fixed is not None:  # rates of change: at most all of the position within a step
             spread = np.where(nodes.counts > 0, spread, fixed.T @ spread / nodes.usual_step)
+        self._least_size = least_sizes(nodes, spread)
         self.floor: Array = LEAST_NOISE * np.where(spread > 0, spread, 1.0) / self.usual_size(nodes.y)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
         self.inside = library.inside(nodes.n_states + nodes.inputs.shape[1])
@@ -101,8 +103,7 @@ class Likelihood:
 
     def sizes(self, states: Array) -> Array:
         """Return what the noise is a share of, (points, n)."""
-        size, largest = np.abs(states), np.abs(states).max(axis=0)
-        return np.asarray(np.maximum(size, LEAST_SIZE * np.where(largest > 0, largest, 1.0)) ** self.power)
+        return np.asarray(np.maximum(np.abs(states), self._least_size) ** self.power)
 
     def usual_size(self, states: Array) -> Array:
         """Return what one unit of noise is worth in the units of every state, (n,)."""
@@ -138,6 +139,10 @@ class Likelihood:
         if self.discrete_time:
             moves = states[1:][self.nodes.joined] - states.mean(axis=0)
         size = noise * self.usual_size(states)
+        if self.fixed is not None:  # rates without samples: what N steps of them add up to in the position
+            size = np.where(
+                self.nodes.counts > 0, size, self.fixed.T @ size / (self.nodes.usual_step * len(states) ** 0.5)
+            )
         # Where there is no noise to speak of, nothing is lost by a q of its order, and digits are gained.
         ratio = np.where(noise <= 2 * self.floor, LAST_LEVEL, max(LAST_LEVEL / len(states), LEAST_RATIO))
         last = np.maximum(size * ratio, least)
@@ -258,6 +263,16 @@ class Likelihood:
         used += self.knowledge.n_free(linear.support) / self.n
         noise = np.sqrt(np.sum(errors**2, axis=0) / np.maximum(self.nodes.counts - used, 1.0))
         return np.asarray(np.where(self.nodes.counts > 0, np.maximum(noise, self.floor), point.noise))
+
+
+def least_sizes(nodes: Nodes, spread: Array) -> Array:
+    """Return the least |x| of every state that its noise grows with; of one without samples by how much it varies."""
+    low = np.where(nodes.seen, nodes.y, np.inf).min(axis=0)
+    high = np.where(nodes.seen, nodes.y, -np.inf).max(axis=0)
+    ends = np.where(nodes.counts > 0, np.abs([low, high]), spread)
+    one_sign = np.sign(low) * np.sign(high) > 0
+    least = np.where(one_sign, LEAST_OF_SMALLEST * ends.min(axis=0), LEAST_OF_LARGEST * ends.max(axis=0))
+    return np.asarray(np.where(least > 0, least, 1.0))
 
 
 class Linearised:
