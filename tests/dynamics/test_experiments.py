@@ -13,7 +13,7 @@ from ardea.core.problem import DenseColumns, Problem
 from ardea.core.subsets import backward_path, moves, neighbours, select, small_models
 from ardea.core.subsets import model as subset
 from ardea.dynamics import Discovery, KnowledgeWarning, Polynomials
-from ardea.dynamics.pursuit import price_of
+from ardea.dynamics.knowledge import price_of
 
 RNG = np.random.default_rng
 RATES = (0.6, 0.8, 1.1)

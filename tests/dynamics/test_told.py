@@ -46,6 +46,12 @@ def test_plain_readings_are_not_talked_of(column):
     assert told(column) == []
 
 
+def test_copies_of_a_state_are_told():
+    x = np.column_stack([SMOOTH, np.sin(np.linspace(0, 9, 60)), SMOOTH])
+    (said,) = said_of_states([Series(np.arange(60.0), x, NONE)], ["x", "v", "x again"])
+    assert said.startswith("x and x again are the same in every row")
+
+
 def test_inputs_that_switch_unseen_or_never_change():
     t = np.concatenate([np.arange(20.0), np.arange(40.0, 60.0)])
     series = Series(t, np.cos(t)[:, None], np.column_stack([t > 30, np.ones(40)]).astype(float))

@@ -11,7 +11,8 @@ from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
 from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps, nodes_of, smoothed
-from ardea.dynamics.pursuit import Pursuit, price_of
+from ardea.dynamics.knowledge import price_of
+from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.series import Series
 from ardea.dynamics.told import state_deviations
 from ardea.dynamics.trajectory import Likelihood, Linearised

@@ -473,7 +473,8 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
         elif others:
             doubts.append(
                 f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
-                "or richer data would (python -m ardea.explain ambiguity)."
+                "or richer data would, unless both stand in for a term that is not among the candidates "
+                "(python -m ardea.explain ambiguity)."
             )
     for equation, ratio in zip(equations, excitation, strict=True):
         if ratio < LEAST_EXCITATION:

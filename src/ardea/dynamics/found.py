@@ -26,7 +26,7 @@ from ardea.dynamics.collocation import (
     undersampled,
 )
 from ardea.dynamics.inside import unfolded
-from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes
+from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes, price_of
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import (
     CLEAR_GAIN,
@@ -36,7 +36,6 @@ from ardea.dynamics.pursuit import (
     MOST_REFINED,
     SLIGHT_GAIN,
     Pursuit,
-    price_of,
     refined,
     with_growing_noise,
     with_process,

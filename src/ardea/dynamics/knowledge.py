@@ -22,6 +22,7 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
@@ -44,6 +45,18 @@ NOTHING = 1e-9
 MOST_SUBSETS = 20_000
 # The expected number of false terms, where it is not told.
 FALSE_TERMS = 0.02
+
+
+def price_of(false_terms: float, n_candidates: int, n_samples: float, together: int = 1) -> float:
+    """Return what a term must lower the deviance by, so that chance keeps so many of all candidates.
+
+    M ln(1 + fF/M), F the quantile of Fisher's distribution with M degrees of freedom for the f coefficients that a term
+    has together (for one, F = z² with Student's z): the gain in M ln RSS of a regression with learned noise. With
+    1/(1 + fF/M) = x, which has the Beta distribution of M/2 and f/2, it is −M ln x.
+    """
+    p = min(false_terms / n_candidates, 1.0)
+    degrees = max(n_samples * 0.75, 1.0)
+    return float(-degrees * np.log(special.betaincinv(degrees / 2, together / 2, p)))
 
 
 @dataclass(frozen=True)

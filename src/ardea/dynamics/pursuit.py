@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import special
 
 from ardea.core.problem import Array
 from ardea.core.subsets import Model, Propose, Support, model, neighbours, small_models
@@ -58,6 +57,8 @@ CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
 # Noise that grows with the states is not tried where, at the states found, it is less likely by this: a fit of its own
 # hardly gains so much (a convention).
 WORTH_A_FIT = 30.0
+# How often kinds of noise are proposed again from the states that the best of them has (a bound on work).
+MOST_KINDS = 3
 
 
 @dataclass(eq=False)
@@ -350,18 +351,6 @@ class Pursuit:
         return found
 
 
-def price_of(false_terms: float, n_candidates: int, n_samples: float, together: int = 1) -> float:
-    """Return what a term must lower the deviance by, so that chance keeps so many of all candidates.
-
-    M ln(1 + fF/M), F the quantile of Fisher's distribution with M degrees of freedom for the f coefficients that a term
-    has together (for one, F = z² with Student's z): the gain in M ln RSS of a regression with learned noise. With
-    1/(1 + fF/M) = x, which has the Beta distribution of M/2 and f/2, it is −M ln x.
-    """
-    p = min(false_terms / n_candidates, 1.0)
-    degrees = max(n_samples * 0.75, 1.0)
-    return float(-degrees * np.log(special.betaincinv(degrees / 2, together / 2, p)))
-
-
 def _is_step_error(of: Likelihood, point: Point) -> bool:
     """Return whether what looks like noise of the process is the error of the steps."""
     return bool(np.all(_step_error(of, point) > point.process / 2))
@@ -400,27 +389,45 @@ def refined(pursuit: Pursuit, on: Callable[[int, Array | float], Likelihood]) ->
 
 
 def with_growing_noise(pursuit: Pursuit) -> Pursuit:
-    """Return the search with noise that grows with the states, where the likelihood is clearly for it."""
+    """Return the search with noise that grows with the states, where the likelihood is clearly for it.
+
+    Kinds are proposed as the states of the best fit so far see them: one for all states, and for each its own.
+    """
     fit, of = pursuit.best, pursuit.of
     if of.noiseless(fit.point):
         return pursuit
-    powers = list(NOISE_POWERS.values())
-    tried = [of.with_power(power) for power in powers]
-    misfits = np.array([new.misfit_of(fit.point.states) for new in tried])
-    # Every state with the noise that is the likeliest for it, where that is clearly more than one kind for all.
-    if np.min(misfits.sum(axis=1)) - np.sum(misfits.min(axis=0)) > CLEAR_GAIN:
-        tried.append(of.with_power(np.array(powers)[misfits.argmin(axis=0)]))
-        misfits = np.vstack([misfits, misfits.min(axis=0)])
-    worth = misfits[0].sum() + WORTH_A_FIT
-    tried = tried[1:]
-    first = [_again(pursuit, new, [fit]) for new, own in zip(tried, misfits[1:], strict=True) if own.sum() < worth]
-    if not any(one.best.deviance < fit.deviance - CLEAR_GAIN for one in first):
+    first, best, met = list[Pursuit](), pursuit, {_kinds(of)}
+    for _ in range(MOST_KINDS):
+        new = {_kinds(one): one for one in _likely_kinds(best) if _kinds(one) not in met}
+        if not new:
+            break
+        met |= set(new)
+        first += [_again(pursuit, one, [fit]) for one in new.values()]
+        best = min([pursuit, *first], key=lambda one: one.best.deviance)
+    if best.best.deviance >= fit.deviance - CLEAR_GAIN:
         return pursuit
     # Which of them is right may depend on terms that only it shows: each is searched.
-    found = [_again(pursuit, new, pursuit.ranking[:MOST_REFINED]) for new in tried]
+    found = [_again(pursuit, one.of, pursuit.ranking[:MOST_REFINED]) for one in first]
     for one in found:
         one.search()
     return min(found, key=lambda one: one.score(one.best))
+
+
+def _kinds(of: Likelihood) -> tuple[float, ...]:
+    return tuple(np.broadcast_to(of.power, of.n).tolist())
+
+
+def _likely_kinds(pursuit: Pursuit) -> list[Likelihood]:
+    """Return the likelihoods with noise of other kinds that are worth a fit at the states of the best."""
+    of, states, powers = pursuit.of, pursuit.best.point.states, list(NOISE_POWERS.values())
+    tried = [of.with_power(power) for power in powers]
+    misfits = np.array([one.misfit_of(states) for one in tried])
+    worth = float(np.sum(of.misfit_of(states))) + WORTH_A_FIT
+    found = [one for one, own in zip(tried, misfits, strict=True) if own.sum() < worth]
+    # Every state with the noise that is the likeliest for it, where that is clearly more than one kind for all.
+    if np.min(misfits.sum(axis=1)) - np.sum(misfits.min(axis=0)) > CLEAR_GAIN:
+        found.append(of.with_power(np.array(powers)[misfits.argmin(axis=0)]))
+    return found
 
 
 def _again(pursuit: Pursuit, new: Likelihood, fits: Sequence[Fit]) -> Pursuit:

@@ -141,7 +141,10 @@ class OwnFunction:
         return [(1.0, Term.of(OwnFunction(slope_of(self.function, i), self.arguments, f"d{i} {name}"))) for i in own]
 
     def _filled(self, arguments: Sequence[str]) -> str:
-        return self.template.format(*arguments) if isinstance(self.template, str) else self.template(*arguments)
+        if not isinstance(self.template, str):
+            return self.template(*arguments)
+        # One state may be named several times.
+        return self.template.format(*[*arguments] * (self.template.count("{}") if len(arguments) == 1 else 1))
 
     @property
     def _callable_name(self) -> str:

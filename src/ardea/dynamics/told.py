@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -141,8 +141,13 @@ class Joint:
 
 
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of: values that look like no readings, coarse rounding, states that switch."""
-    out = []
+    """Return what is to be warned of: copies, values that are no readings, coarse rounding, states that switch."""
+    out = [
+        f"{names[i]} and {names[j]} are the same in every row: no data tell which of them acts. Leave one out "
+        "(python -m ardea.explain ambiguity)."
+        for i, j in combinations(range(series[0].x.shape[1]), 2)
+        if all(np.array_equal(one.x[:, i], one.x[:, j], equal_nan=True) for one in series)
+    ]
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
         values = np.unique(np.concatenate(columns))
