@@ -21,12 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.dynamics.found import FoundStates
-from ardea.dynamics.models import EquationsOfMotion, Motion, StateModel, listed
+from ardea.dynamics.models import EquationsOfMotion, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import FoundRows
 from ardea.dynamics.series import Clock, Series, checked_series
 from ardea.dynamics.simulation import simulate_draws
 from ardea.equation import CLOSE
+from ardea.names import listed
 
 if TYPE_CHECKING:
     import pandas as pd
