@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ardea.dynamics import Custom, FieldTerms, systems
+from ardea.dynamics import Custom, Discovery, FieldTerms, systems
 from ardea.dynamics.field_simulation import SpectralEquation
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.simulation import SimulationWarning
@@ -229,3 +229,34 @@ def test_what_cannot_be_run_is_refused():
             call()
     with pytest.raises(NotImplementedError, match="one space dimension"):
         flat.simulate(np.outer(start, start), t, None, (0.0, 0.0))
+
+
+def carried(x, t, phase, noise, seed):
+    """Return u_t = −u_x + 0.1 u_xx, sampled with noise."""
+    waves = [np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t) + phase) for k in (0.5, 1.0, 1.7)]
+    return np.sum(waves, axis=0) + noise * np.random.default_rng(seed).normal(size=(len(x), len(t)))
+
+
+def test_fields_are_scored():
+    """R² of the rows: near 1 on other data and grids, 0 where nothing is explained, below where a sign is wrong."""
+    x, t = np.linspace(0, 20, 120), np.linspace(0, 4, 100)
+    model = Discovery(FieldTerms(1, 2)).fit(carried(x, t, 0.0, 0.01, 1000), t, space=(x,))
+    other, fine = carried(x, t, 1.0, 0.01, 1001), np.linspace(0, 18, 150)
+    assert model.score(other, t) > 0.999
+    assert model.score([other, carried(x, t, 2.0, 0.01, 1002)], t) > 0.999
+    assert model.score(carried(fine, t, 1.0, 0.01, 1003), t, space=(fine,)) > 0.999
+    assert model.score(7 * other, t) == pytest.approx(model.score(other, t), abs=1e-9)
+    right = model.model_
+    model.model_ = replace(right, coefficients=0 * right.coefficients)
+    assert model.score(other, t) == 0.0
+    model.model_ = replace(right, coefficients=-right.coefficients)
+    assert model.score(other, t) == pytest.approx(-3.0, abs=0.1)
+    with pytest.raises(ValueError, match="known fields, none"):
+        model.score(other, t, u={"V": x})
+    system = systems.schroedinger()
+    (t, u), known = system.noisy(0.01, seed=1000), system.options["known_fields"]
+    model.model_ = model_of(system)
+    assert model.score(u, t, u=known) > 0.999
+    assert model.score(u[..., 0] + 1j * u[..., 1], t, u=known) == model.score(u, t, u=known)
+    with pytest.raises(ValueError, match="known fields, V"):
+        model.score(u, t)

@@ -225,6 +225,10 @@ class FieldRun:
         in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
         self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
 
+    def compared(self, coefficients: Array) -> tuple[Array, Array]:
+        """Return both sides of the rows, −⟨ψ, û_g⟩ and Σ ξ_i ⟨φ, θ_i(û)⟩."""
+        return self._target, self._columns @ coefficients
+
     @cached_property
     def _thinned_columns(self) -> Array:
         """Columns of all terms at û on the thinned grid."""
@@ -417,6 +421,19 @@ def field_equations(
     model = FieldModel(library, data.names, data.axes, zeros, data.space, reach, solved, data.n_known, order)
     check_candidates(model.vocabulary.names)
     return model, [FieldEquation(runs, library, field, order) for field in chosen]
+
+
+def compared_rows(model: FieldModel, runs: Sequence[Fields]) -> tuple[Array, Array]:
+    """Return both sides of the rows of all equations over some runs, shape (rows, equations)."""
+    data = runs[0]
+    terms = model.library.terms(data.n_fields, len(data.space), data.n_known)
+    left, right = [], []
+    for name, row in zip(model.solved, model.coefficients, strict=True):
+        kept = [term if value else None for term, value in zip(terms, row, strict=True)]
+        sides = [FieldRun(one, kept, model.fields.index(name), model.order).compared(row) for one in runs]
+        left.append(np.concatenate([side for side, _ in sides]))
+        right.append(np.concatenate([side for _, side in sides]))
+    return np.column_stack(left), np.column_stack(right)
 
 
 def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
