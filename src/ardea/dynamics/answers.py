@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.dynamics.field_equation import compared_rows
+from ardea.dynamics.field_runs import from_data
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import FoundStates
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
@@ -328,6 +329,12 @@ class Answers(EquationsOfMotion):
 
     def _slopes(self, data: Series) -> Array:
         return self.predict(data.x, data.inputs if data.inputs.shape[1] else None)
+
+    def _given(self, x0: Any, t: Any, u: Any, boundary: Any) -> tuple[Any, Any, dict[str, Any]]:
+        if x0 is None and isinstance(self.model_, FieldModel):
+            found: Any = self._searched("without x0 simulate")
+            x0, u, boundary = from_data(self.model_, found.results[0].rows.runs[0].data, t, u, boundary)
+        return super()._given(x0, t, u, boundary)
 
     @property
     def states_(self) -> list[Any]:

@@ -13,6 +13,8 @@ from scipy.interpolate import CubicSpline
 from ardea.core.problem import Array
 from ardea.dynamics.field_simulation import Given, SpectralEquation, checked_periods, fields_in, simulate_fields
 from ardea.dynamics.field_walls import WalledEquation, walls_of
+from ardea.dynamics.fields import Fields
+from ardea.dynamics.series import SAME_TIME
 from ardea.dynamics.simulation import BLOW_UP, checked_times
 from ardea.dynamics.terms import FieldTerm
 
@@ -48,6 +50,31 @@ def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u:
         run = equation.simulate(start, times, walls, limit=limit)
     run = np.moveaxis(run, (0, 1), (-2, -1))
     return run[..., 0] if n == 1 else run
+
+
+def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) -> tuple[Array, Any, Any]:
+    """Return what a run needs as the smoothed data have it: a start, fields without an equation, values at both ends.
+
+    What is given stays. Values at the ends are taken where the start is not periodic.
+    """
+    times, near = checked_times(t), SAME_TIME * (data.t[1] - data.t[0])
+    if times[0] < data.t[0] - near or times[-1] > data.t[-1] + near:
+        raise ValueError(
+            f"The data are from {data.t[0]:g} to {data.t[-1]:g}: give x0, the fields at t[0], for other times."
+        )
+    curve = CubicSpline(data.t, data.smoothed(), axis=-2)
+    fields = curve(times)
+    solved = [model.fields.index(name) for name in model.solved]
+    start = np.concatenate([curve(times[0], order)[..., solved] for order in range(model.order)], axis=-1)
+    others = {name: fields[..., i] for i, name in enumerate(model.fields) if name not in model.solved}
+    known = {name: values for name, values in others.items() if u is None} or u
+    if boundary is None and len(model.space) == 1:
+        try:
+            checked_periods(model.space, np.moveaxis(start, -1, 0), model.axes)
+        except ValueError:
+            ends = fields[..., solved] if len(solved) > 1 else fields[..., solved[0]]
+            boundary = ends, ends
+    return start if start.shape[-1] > 1 else start[..., 0], known, boundary
 
 
 def _given(model: FieldModel, u: Any, t: Array, coefficients: Array, terms: Sequence[FieldTerm]) -> Given:

@@ -134,13 +134,17 @@ def _highest(part: SplitEquation) -> int:
 def walls_of(boundary: Any, t: Array, thickness: int, n_fields: int) -> Callable[..., Array]:
     """Return values at both ends as a function of time and of the order of a time derivative.
 
-    Each end is a number, or an array whose axes are, as far as there are any, (points,) times (, fields).
+    Each end is a number, or an array whose axes are, as far as there are any, (points,) times (, fields). Of more
+    points than are needed, the outer ones are taken.
     """
     if not isinstance(boundary, list | tuple) or len(boundary) != 2:
         raise ValueError("boundary must be a pair, (left, right): values at both ends, numbers or arrays over t.")
     shape = (thickness, len(t)) if n_fields == 1 else (thickness, len(t), n_fields)
+    outer = slice(thickness), slice(-thickness, None)
     try:
-        both = np.array([np.broadcast_to(np.asarray(one, dtype=float), shape) for one in boundary])
+        ends = [np.asarray(one, dtype=float) for one in boundary]
+        ends = [one if one.ndim < len(shape) else one[part] for one, part in zip(ends, outer, strict=True)]
+        both = np.array([np.broadcast_to(one, shape) for one in ends])
     except ValueError:
         sizes = " and ".join(str(np.shape(one)) for one in boundary)
         axes = "points and times" + " and fields" * (n_fields > 1)

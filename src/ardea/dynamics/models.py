@@ -418,7 +418,7 @@ class EquationsOfMotion(ShowsMotion):
         ----------
         x0 : array of shape (states,), or a field of shape (n_x, …), fields last, optional
             Start, at t[0]; with derivative_order=2 positions, then rates. None, in trajectory form: run from the
-            smoothed state at the first row or, if t[0] is past the data, the last; draws have their own.
+            smoothed state at the first row or, if t[0] is past the data, the last. None, for fields: as smoothed.
         t : array of shape (times,), or int for a map
             Times of the output, numbers or dates, or the number of steps.
         u : callable, array or dict, optional
@@ -446,8 +446,8 @@ class EquationsOfMotion(ShowsMotion):
         if t is None or (x0_std is not None and n_samples == 0):
             what = "Give t: the times of the output, or the number of steps of a map."
             raise ValueError(what if t is None else "x0_std is for draws: give n_samples as well.")
-        walls, asked, t = self._walls(boundary), t, self.elapsed(t)
-        x0, u = self._ordered(x0), self._ordered(u, inputs=True)
+        asked, t = t, self.elapsed(t)
+        x0, u, walls = self._given(x0, t, u, boundary)
         known = self._known_state(t, x0_std) if x0 is None else None
         start, (t, rows) = (x0, (t, None)) if known is None else (known.mean, self._from_known(known, t, u))
         if n_samples == 0:
@@ -462,10 +462,11 @@ class EquationsOfMotion(ShowsMotion):
         bands = self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator), **walls)
         return bands if rows is None and calendar(asked) is None else bands.at(rows, asked)
 
-    def _walls(self, boundary: Any) -> dict[str, Any]:
+    def _given(self, x0: Any, t: Any, u: Any, boundary: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Return start, inputs and boundary in the order of the model."""
         if boundary is not None and not isinstance(self.model_, FieldModel):
             raise ValueError("boundary is for fields; states have none.")
-        return {} if boundary is None else {"boundary": boundary}
+        return self._ordered(x0), self._ordered(u, inputs=True), {} if boundary is None else {"boundary": boundary}
 
     def _known_state(self, t: Any, x0_std: Any) -> KnownState:
         if self.joint_ is None or x0_std is not None:
