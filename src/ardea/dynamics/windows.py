@@ -18,6 +18,7 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
+from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
@@ -43,6 +44,10 @@ SMALLEST_STRIDE = 0.35
 FUNCTIONS = 500
 # Measured: with so many samples per radius, sums of smooth fields are exact to 1e-8.
 ENOUGH_SAMPLES = 10
+# Measured on waves of up to two periods per radius: sums by parts that are exact for polynomials of this degree are
+# right to 2e-6, and few samples leave as many numbers free as they need to stay as smooth. Equations for polynomials
+# are solved to this share.
+EXACT_DEGREE, LEAST_FREE, ROUNDING = 16, 5, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +74,23 @@ class AxisWindows:
     def shapes(self) -> list[Array]:
         """φ and its derivatives up to the highest order at the samples of a window; φ has unit norm.
 
-        Sums of derivatives over few samples are not zero (5e-5 of the sum of absolute values for the fourth one and ten
-        samples per radius), and a field far from zero would feel it: a multiple of φ is taken off, so that they are.
+        Sums against samples of φ⁗ are wrong by 9 % for long waves and ten samples per radius. So φ times a polynomial
+        is added to every derivative, such that sums by parts are exact for all polynomials p of a degree,
+        Σ φ^(q) p = (−1)^q Σ φ p^(q): 2e-6 is left. Where an equation holds at the samples, rows have no other error.
         """
         place = np.arange(-self.radius, self.radius + 1) / self.radius
         bump = np.polynomial.Polynomial([1.0, 0.0, -1.0]) ** POWER
         size, length = np.linalg.norm(bump(place)), self.radius * self.step
-        first, *others = [bump.deriv(q)(place) / (size * length**q) for q in range(HIGHEST_ORDER + 1)]
-        return [first, *(shape - first * (shape.sum() / first.sum()) for shape in others)]
+        phi, *others = [bump.deriv(q)(place) / size for q in range(HIGHEST_ORDER + 1)]
+        degree = min(EXACT_DEGREE, self.width - LEAST_FREE)
+        powers, units = legendre.legvander(place, degree), np.eye(degree + 1)
+        gram, shapes = powers.T @ (phi[:, None] * powers), [phi]
+        for q, shape in enumerate(others, 1):
+            derived = legendre.legval(place, legendre.legder(units, q, axis=0))
+            lack = (-1) ** q * derived @ phi - powers.T @ shape
+            added = phi * (powers @ np.linalg.lstsq(gram, lack, rcond=ROUNDING)[0])
+            shapes.append((shape + added) / length**q)
+        return shapes
 
     @cached_property
     def matrices(self) -> list[Array]:
