@@ -80,7 +80,7 @@ def page(records: list[Record], said: dict[str, str]) -> str:
         rows.append(
             [
                 *(name, grid, *cells, f"{inside} of {number}"),
-                *(sum(one["warned"] > 0 for one in own), f"{seconds(min(times))}–{seconds(max(times))}", memory),
+                *(str(sum(one["warned"] > 0 for one in own)), f"{seconds(min(times))}–{seconds(max(times))}", memory),
             ]
         )
     every, whole = (sum(one[key] for one in records) for key in ("inside", "coefficients"))

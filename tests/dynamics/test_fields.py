@@ -1001,6 +1001,9 @@ def test_fields_with_gaps(kind):
     assert len(raised) == wide
     masked = Fields(np.ma.masked_array(u, lost), system.space, t)
     assert masked.noise == pytest.approx(Fields(gappy, system.space, t).noise)
+    whole = Fields(u, system.space, t)
+    for with_gaps, without in zip(masked.windows.axes, whole.windows.axes, strict=True):
+        assert with_gaps.radius == pytest.approx(without.radius, rel=0.25)
 
 
 def test_what_splines_span_is_filled_in():

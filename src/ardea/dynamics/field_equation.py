@@ -364,7 +364,8 @@ class FieldEquation(EquationRows):
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
-        self.excitation, self.hint = float(max(data.excitation[field] for data in runs)), runs[0].hint
+        self.excitation = float(max(data.excitation[field] for data in runs))
+        self.hint = runs[0].hint + " Waves that run both ways need derivative_order=2." * (order == 1)
 
     def _left_out(self, data: Fields) -> tuple[set[int], tuple[str, ...]]:
         """Return the terms that cannot be candidates, and what is said of them."""

@@ -155,7 +155,8 @@ class Fields:
         measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
         numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
-        radii = spectral_radii(smooth[: self.n_measured], [min(of_axis) for of_axis in numbers])
+        known = [one.known for one in found[: self.n_measured]]
+        radii = spectral_radii(smooth[: self.n_measured], [min(of_axis) for of_axis in numbers], known)
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
         self._leave_out([one.known for one in found if one.known is not None])

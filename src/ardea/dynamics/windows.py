@@ -146,21 +146,26 @@ class Windows:
         return values
 
 
-def spectral_radii(fields: Sequence[Array], n_splines: Sequence[int]) -> tuple[float, ...]:
+def spectral_radii(
+    fields: Sequence[Array], n_splines: Sequence[int], known: Sequence[NDArray[np.bool_] | None] | None = None
+) -> tuple[float, ...]:
     """Return r of every axis in samples: 3√16/ω*, ω* the corner of the cumulated mean |FFT| of the smoothed fields.
 
     The fields are centred, scaled to unit deviation and tapered by Hann windows along all axes. `n_splines` says how
-    many splines the smoothest of them has along every axis.
+    many splines the smoothest of them has along every axis, `known` where a field is known, None for everywhere: of
+    the lines along an axis those with the fewest gaps are taken.
     """
     shape = fields[0].shape
     taper = outer([np.hanning(n) for n in shape])
     spectra = [np.zeros(n // 2) for n in shape]
-    for field in fields:
-        spread = float(field.std())
-        tapered = taper * (field - field.mean()) / (spread if spread > 0 else 1.0)
+    for field, where in zip(fields, known or [None] * len(fields), strict=True):
+        inside = np.ones(shape, dtype=bool) if where is None else where
+        spread = float(field[inside].std())
+        tapered = taper * inside * (field - field[inside].mean()) / (spread if spread > 0 else 1.0)
         for axis in range(len(shape)):
-            others = tuple(other for other in range(len(shape)) if other != axis)
-            spectra[axis] += np.abs(np.fft.rfft(tapered, axis=axis)).mean(axis=others)[1:]
+            gaps = np.count_nonzero(~inside, axis=axis)
+            lines = np.moveaxis(tapered, axis, -1)[gaps == gaps.min()]
+            spectra[axis] += np.abs(np.fft.rfft(lines)).mean(axis=0)[1:]
     return tuple(_radius(*axis) for axis in zip(shape, n_splines, spectra, strict=True))
 
 
