@@ -45,9 +45,9 @@ FUNCTIONS = 500
 # Measured: with so many samples per radius, sums of smooth fields are exact to 1e-8.
 ENOUGH_SAMPLES = 10
 # Measured on waves of up to two periods per radius: sums by parts that are exact for polynomials of this degree are
-# right to 2e-6, and few samples leave as many numbers free as they need to stay as smooth. Equations for polynomials
+# right to 1e-6, and few samples leave as many numbers free as they need to stay as smooth. Equations for polynomials
 # are solved to this share.
-EXACT_DEGREE, LEAST_FREE, ROUNDING = 16, 5, 1e-13
+EXACT_DEGREE, LEAST_FREE, ROUNDING = 20, 5, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
