@@ -1,6 +1,6 @@
 """Fields of all kinds: how often their terms are exact, how often intervals hold, time and memory.
 
-    python -m benchmarks.fields [--draws 2] [--seed 1000] [--noises .0001,.01,.05,.1] [--only NAME,…]
+    python -m benchmarks.fields [--draws 1] [--seed 1000] [--noises .0001,.01,.05,.1] [--only NAME,…]
 
 Every system of `ardea.dynamics.systems.ALL_FIELDS` is fitted with its own library at every noise, each fit in a process
 of its own on one thread. Noise is Gaussian, as a share of the standard deviation of all fields of a system together.
@@ -94,7 +94,7 @@ def page(records: list[Record], said: dict[str, str]) -> str:
     ]
     return f"""# Fields of all kinds, in numbers
 
-Made by `python -m benchmarks.fields`. Every system of `systems.ALL_FIELDS` is fitted with its own library; nothing else
+Made by `python -m benchmarks.fields`. Systems of `systems.ALL_FIELDS` are fitted with their own libraries; nothing else
 is told. *Exact* counts draws in which all equations have exactly the true terms; noise is Gaussian, in % of the
 standard deviation of all fields together. Intervals are counted where an equation is exact: {every} of {whole} hold
 the truth. Memory is the largest that a process took, Python and its packages included. Seeds from
@@ -110,7 +110,7 @@ the truth. Memory is the largest that a process took, Python and its packages in
 def main() -> None:
     """Run all trials, or one of them as a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--noises", default=".0001,.01,.05,.1")
     parser.add_argument("--only", default=",".join(ALL_FIELDS))
