@@ -333,3 +333,8 @@ class Constant:
     value: float
     std: float
     interval: tuple[float, float]
+
+
+def listed(terms: Sequence[str]) -> str:
+    """Return names of terms in a row."""
+    return ", ".join(map(printable, terms))

@@ -237,6 +237,25 @@ def test_a_field_is_drawn_next_to_data_and_their_difference():
         model.plot_phase()
 
 
+def test_a_surface_is_drawn_at_three_times(tmp_path):
+    """Waves that drift, from the smoothed data on; the report has them too."""
+    x, t = 2 * np.pi * np.arange(20) / 20, np.linspace(0, 2, 20)
+    c = np.cos(x[:, None, None] - t) * np.sin(x[:, None] + 2 * t) + np.cos(2 * x[:, None] + 4 * t)
+    c = c + 0.01 * np.random.default_rng(1000).normal(size=c.shape)
+    model = Discovery(FieldTerms(0, 1)).fit(c, t, space=(x, x), feature_names=["c"])
+    axes = model.plot_simulation(None, t, x=c)
+    assert axes.shape == (3, 3)
+    assert [title(ax).split(":")[0] for ax in axes[0]] == ["Data", "The found equation", "Difference"]
+    run = model.simulate(None, t)
+    for line, moment in zip(axes, (6, 12, 19), strict=True):
+        data, drawn, rest = (ax.collections[0].get_array().reshape(20, 20) for ax in line)
+        np.testing.assert_allclose(data, c[..., moment])
+        np.testing.assert_allclose(drawn, run[..., moment])
+        np.testing.assert_allclose(rest, data - drawn)
+    page = model.report(tmp_path / "page.html", c, t).read_text(encoding="utf-8")
+    assert "run from the smoothed data" in page
+
+
 def test_an_uncertain_start_widens_the_bands(motion):
     t, x, model = motion
     narrow, wide = (

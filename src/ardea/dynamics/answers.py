@@ -20,13 +20,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
+from ardea.dynamics.field_equation import compared_rows
+from ardea.dynamics.field_runs import from_data
+from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import FoundStates
-from ardea.dynamics.models import EquationsOfMotion, Motion, StateModel, listed
+from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import FoundRows
 from ardea.dynamics.series import Clock, Series, checked_series
 from ardea.dynamics.simulation import simulate_draws
 from ardea.equation import CLOSE
+from ardea.names import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,17 +279,33 @@ class Answers(EquationsOfMotion):
         form = "derivative" if self.form == "derivative" else "weak"
         return stretch_rows(series, form, bool(self.discrete_time), self.differentiation, self.order)
 
-    def score(self, x: Any, t: Any, x_dot: Any = None, u: Any = None) -> float:
-        """Return R², the share of variance explained: of x_dot where given, else of the rows of the form fitted.
+    def score(self, x: Any, t: Any = None, x_dot: Any = None, u: Any = None, space: Any = None) -> float:
+        """Return R², the share of variance explained, on these or other data; the mean of all equations.
 
-        In the weak form −∫φ′x is compared with ∫φ Θ(x)ξ: noise is averaged out as in the fit, so that the score says
-        something of the model and not of the noise.
+        Compared are x_dot, where given, with what the equations say of it, else the two sides of the rows of the form
+        fitted. In the weak form these are −∫φ′x and ∫φ Θ(x)ξ: noise is averaged out as in the fit, so that the score
+        says something of the model and not of the noise. Of fields the sides are smoothed as in the fit, too.
+
+        Parameters
+        ----------
+        x, t, x_dot, u : see `fit`
+            Of fields, u are those that are known: {"V": V}.
+        space : see `fit`, optional
+            Where fields are on another grid than those of the fit.
         """
         check_is_fitted(self)
-        if not isinstance(self.model_, StateModel):
-            raise NotImplementedError("score() is for models of states; compare predict(u) with u_t for fields.")
         if self.experiments_ is not None:
             raise ValueError("Trajectories have coefficients of their own: ask the models in experiments_ for theirs.")
+        fields = isinstance(self.model_, FieldModel)
+        observed, modelled = self._field_sides(x, t, x_dot, u, space) if fields else self._sides(x, t, x_dot, u)
+        # Rows of the weak form have signs of their own, and no mean.
+        weak = fields or (x_dot is None and self.form != "derivative")
+        spread = np.sum((observed - (0.0 if weak else observed.mean(axis=0))) ** 2, axis=0)
+        lost = np.sum((observed - modelled) ** 2, axis=0)
+        return float(np.mean(1 - lost / np.where(spread > 0, spread, 1.0)))
+
+    def _sides(self, x: Any, t: Any, x_dot: Any, u: Any) -> tuple[Array, Array]:
+        assert isinstance(self.model_, StateModel)
         trajectories = [self._ordered(one) for one in x] if isinstance(x, list | tuple) else self._ordered(x)
         series, *_ = checked_series(trajectories, self.elapsed(t), x_dot, u, self.model_.names)
         if x_dot is not None:
@@ -293,14 +313,28 @@ class Answers(EquationsOfMotion):
         else:
             pairs = [(one.D @ one.data.x, one.V @ self._slopes(one.data)) for one in self._stretches(series)]
         observed, modelled = (np.vstack(parts) for parts in zip(*pairs, strict=True))
-        # Rows of the weak form have signs of their own, and no mean.
-        centre = observed.mean(axis=0) if x_dot is not None or self.form == "derivative" else 0.0
-        spread = np.sum((observed - centre) ** 2, axis=0)
-        lost = np.sum((observed - modelled) ** 2, axis=0)
-        return float(np.mean(1 - lost / np.where(spread > 0, spread, 1.0)))
+        return observed, modelled
+
+    def _field_sides(self, x: Any, t: Any, x_dot: Any, u: Any, space: Any) -> tuple[Array, Array]:
+        assert isinstance(self.model_, FieldModel)
+        if x_dot is not None:
+            raise ValueError("Fields have no x_dot.")
+        own = self.model_.space if space is None and not hasattr(x, "coords") else space
+        names = self.model_.fields[: len(self.model_.fields) - self.model_.n_known]
+        first = x[0] if isinstance(x, list | tuple) else x
+        runs, _ = read_fields(x, None if t is None else self.elapsed(t), own, names, None, np.iscomplexobj(first), u)
+        if runs[0].names != self.model_.fields:
+            raise ValueError(f"u must have the known fields, {', '.join(self.model_.fields[len(names) :]) or 'none'}.")
+        return compared_rows(self.model_, runs)
 
     def _slopes(self, data: Series) -> Array:
         return self.predict(data.x, data.inputs if data.inputs.shape[1] else None)
+
+    def _given(self, x0: Any, t: Any, u: Any, boundary: Any) -> tuple[Any, Any, dict[str, Any]]:
+        if x0 is None and isinstance(self.model_, FieldModel):
+            found: Any = self._searched("without x0 simulate")
+            x0, u, boundary = from_data(self.model_, found.results[0].rows.runs[0].data, t, u, boundary)
+        return super()._given(x0, t, u, boundary)
 
     @property
     def states_(self) -> list[Any]:

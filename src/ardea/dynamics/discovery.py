@@ -25,7 +25,7 @@ from ardea.dynamics.found import FoundStates, found_states
 from ardea.dynamics.knowledge import Knowledge, LeftOpen, Wishes
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials, as_library
-from ardea.dynamics.models import BEATEN, FieldModel, Motion, StateModel, listed
+from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form
 from ardea.dynamics.search import (
     LARGEST_MISFIT,
@@ -36,14 +36,14 @@ from ardea.dynamics.search import (
     regressor_supports,
 )
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
-from ardea.dynamics.told import blown_up, ends_off, said_of_inputs, said_of_states
+from ardea.dynamics.told import BEATEN, blown_up, ends_off, said_of_inputs, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
-from ardea.names import printable
+from ardea.names import listed, printable
 
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str]]

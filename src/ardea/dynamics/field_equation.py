@@ -55,6 +55,8 @@ BELOW_NOISE = 0.25
 # Derived: with so many samples per radius the sum of a product of two bumps, a Gaussian of a deviation of .18 radii, is
 # right to 1e-6. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
 TIMES_PER_RADIUS = 5
+# Measured on a field of 32³ × 50: with so many numbers of patches at once, 8 MB, sums are fastest.
+MOST_NUMBERS = 2**20
 # Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
 # periodic along an axis, and at least where it is not.
 PERIODIC, NOT_PERIODIC = 2.0, 6.0
@@ -148,11 +150,9 @@ class NoiseCovariance:
         blocks = np.zeros((len(first), n_space * n_space))
         if weights:
             few = {orders: weight[..., :: self._every] for orders, weight in weights.items()}
-            parts = self._projected(self._patches(few)).reshape(n_space, -1, products[0, 0].shape[1])
-            parts = np.ascontiguousarray(parts.transpose(2, 0, 1))
-            blocks += products[0, 0] @ _flat(parts @ parts.transpose(0, 2, 1))
+            within, mixed = self._summed_over_space(few, products[0, 0].shape[1], derived)
+            blocks += products[0, 0] @ _flat(within)
             if derived:
-                mixed = parts @ self._bumps.T
                 blocks += products[0, 1] @ _flat(mixed)
                 blocks += products[1, 0] @ _flat(mixed.transpose(0, 2, 1))
         if derived:
@@ -162,6 +162,20 @@ class NoiseCovariance:
             covariance[i, :, j] = block
         full, kept = covariance.reshape(n_times * n_space, n_times * n_space), self.windows.kept
         return full if kept is None else full[np.ix_(kept, kept)]
+
+    def _summed_over_space(self, weights: Mapping[Orders, Array], n_times: int, derived: bool) -> tuple[Array, Array]:
+        """Return Z_aᵀZ_a* and Z_aᵀF_a* of all pairs, one matrix per time; few times at once are in memory."""
+        n_space = prod(self.windows.lattice[:-1])
+        within, mixed = (np.zeros((n_times, n_space, n_space)) for _ in range(2))
+        step = max(1, int(MOST_NUMBERS // self._bumps.size))
+        for part in (slice(first, first + step) for first in range(0, n_times, step)):
+            patches = self._patches({orders: weight[..., part] for orders, weight in weights.items()})
+            parts = self._projected(patches).reshape(n_space, -1, patches.shape[-1])
+            parts = np.ascontiguousarray(parts.transpose(2, 0, 1))
+            within[part] = parts @ parts.transpose(0, 2, 1)
+            if derived:
+                mixed[part] = parts @ self._bumps.T
+        return within, mixed
 
     def _patches(self, weights: Mapping[Orders, Array]) -> Array:
         """Return B_a in the space window of every space centre, shape (centres…, widths…, times)."""
@@ -224,6 +238,10 @@ class FieldRun:
         self._columns = columns_of(data.windows, self._forms, jets)
         in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
         self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
+
+    def compared(self, coefficients: Array) -> tuple[Array, Array]:
+        """Return both sides of the rows, −⟨ψ, û_g⟩ and Σ ξ_i ⟨φ, θ_i(û)⟩."""
+        return self._target, self._columns @ coefficients
 
     @cached_property
     def _thinned_columns(self) -> Array:
@@ -346,7 +364,8 @@ class FieldEquation(EquationRows):
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
-        self.excitation, self.hint = float(max(data.excitation[field] for data in runs)), runs[0].hint
+        self.excitation = float(max(data.excitation[field] for data in runs))
+        self.hint = runs[0].hint + " Waves that run both ways need derivative_order=2." * (order == 1)
 
     def _left_out(self, data: Fields) -> tuple[set[int], tuple[str, ...]]:
         """Return the terms that cannot be candidates, and what is said of them."""
@@ -417,6 +436,19 @@ def field_equations(
     model = FieldModel(library, data.names, data.axes, zeros, data.space, reach, solved, data.n_known, order)
     check_candidates(model.vocabulary.names)
     return model, [FieldEquation(runs, library, field, order) for field in chosen]
+
+
+def compared_rows(model: FieldModel, runs: Sequence[Fields]) -> tuple[Array, Array]:
+    """Return both sides of the rows of all equations over some runs, shape (rows, equations)."""
+    data = runs[0]
+    terms = model.library.terms(data.n_fields, len(data.space), data.n_known)
+    left, right = [], []
+    for name, row in zip(model.solved, model.coefficients, strict=True):
+        kept = [term if value else None for term, value in zip(terms, row, strict=True)]
+        sides = [FieldRun(one, kept, model.fields.index(name), model.order).compared(row) for one in runs]
+        left.append(np.concatenate([side for side, _ in sides]))
+        right.append(np.concatenate([side for _, side in sides]))
+    return np.column_stack(left), np.column_stack(right)
 
 
 def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:

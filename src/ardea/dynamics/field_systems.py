@@ -1,7 +1,7 @@
 """Fields whose equations are known, for trying methods on.
 
 `ALL_PDES` are single fields, periodic in one space dimension, with terms u^p ∂^q u. `ALL_FIELDS` are of all kinds:
-several fields, two space dimensions, walls, a shock, a potential that is known, second order in time.
+several fields, two and three space dimensions, walls, a shock, a potential that is known, second order in time.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Pde(System):
 
     @cached_property
     def _equation(self) -> SpectralEquation:
-        return SpectralEquation(FieldTerms(4, 4), self.true_coefficients(), len(self.x0), self.length)
+        return SpectralEquation(FieldTerms(4, 4).terms(), self.true_coefficients(), self.x0.shape, (self.length,))
 
     def exact_derivative(self, x: ArrayLike) -> Array:
         """Return u_t for a field of shape (n_x, n_t) or (n_x,), by FFT."""
-        return self._equation.derivative(np.asarray(x, dtype=float))
+        return np.apply_along_axis(lambda u: self._equation.derivative(u[None])[0], 0, np.asarray(x, dtype=float))
 
     def _solve(self, x0: Array, t: Array) -> Array:
-        return self._equation.solve(x0, t, self.max_step)
+        return self._equation.solve(x0[None], t, self.max_step)[:, 0].T
 
 
 def _pde(u0: Array, length: float, dt: float, max_step: float) -> Callable[[Any], Callable[[], Pde]]:
@@ -147,7 +147,7 @@ def advection_diffusion() -> Any:
     return {"u_x": -1.0, "u_xx": 0.2}
 
 
-@_pde(1.5 * _waves(5, seed=10), 14.0, 0.02, 0.004)
+@_pde(1.5 * _waves(5, seed=10), 14.0, 0.02, 0.001)
 def nonlinear_diffusion() -> Any:
     """Diffusion that grows with the field."""
     return {"u_x": -0.5, "u_xx": 0.4, "u^2 u_xx": 0.4}
@@ -311,6 +311,42 @@ def _with_velocity(x0: Array, t: Array) -> Array:
 def vorticity() -> Any:
     """Navier–Stokes in two dimensions: the vorticity w is carried by the velocity (u, v) and diffuses."""
     return ({"u w_x": -1.0, "v w_y": -1.0, "w_xx": 0.02, "w_yy": 0.02},)
+
+
+def _carried(x0: Array, t: Array) -> Array:
+    """Return c at all times: every wave moves and decays on its own."""
+    waves = np.meshgrid(*[np.fft.fftfreq(n, 1 / n) for n in x0.shape[:-1]], indexing="ij")
+    drift = sum(-1j * speed * k for speed, k in zip((0.8, -0.5, 0.3), waves, strict=True))
+    modes, growth = np.fft.fftn(x0[..., 0]), drift - 0.1 * sum(k**2 for k in waves)
+    fields = [np.fft.ifftn(modes * np.exp(growth * time)).real for time in t - t[0]]
+    return np.stack(fields, axis=-1)[..., None]
+
+
+def _cloud(n: int, seed: int) -> Array:
+    """Return a sum of waves in a cube, none shorter than half its side."""
+    rng, angle = np.random.default_rng(seed), _grid(n, 2 * np.pi)
+    total = np.zeros((n, n, n))
+    for _ in range(8):
+        numbers, size, phase = rng.integers(-2, 3, 3), rng.normal(), rng.uniform(0, 2 * np.pi)
+        total += size * np.cos(
+            np.add.outer(np.add.outer(numbers[0] * angle, numbers[1] * angle), numbers[2] * angle) + phase
+        )
+    return np.asarray(total[..., None])
+
+
+@_field_system(
+    _cloud(32, seed=0),
+    (_grid(32, 2 * np.pi),) * 3,
+    0.04,
+    50,
+    FieldTerms(1, 2),
+    _carried,
+    names=("c",),
+    feature_names=["c"],
+)
+def drifting_cloud() -> Any:
+    """Advection and diffusion in three dimensions; a cloud drifts and spreads."""
+    return ({"c_x": -0.8, "c_y": 0.5, "c_z": -0.3, "c_xx": 0.1, "c_yy": 0.1, "c_zz": 0.1},)
 
 
 def _excited(d: Any, u: Array, v: Array) -> Any:

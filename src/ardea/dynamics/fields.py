@@ -128,7 +128,7 @@ class Fields:
         self.names = _different([*self.names, *(known or {})], len(fields), "fields, the known ones too,")
         _different([*self.names, *self.axes, "t"], len(fields) + len(points), "fields and axes")
         _check_values(fields, self.names)
-        self.space, self.n_fields = tuple(points[:-1]), len(fields)
+        self.space, self.t, self.n_fields = tuple(points[:-1]), points[-1], len(fields)
         self.reach, self.middle = (
             np.array([of(u) for u in fields]) for of in (lambda u: np.nanmax(np.abs(u)), np.nanmean)
         )
@@ -155,7 +155,8 @@ class Fields:
         measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
         numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
-        radii = spectral_radii(smooth[: self.n_measured], [min(of_axis) for of_axis in numbers])
+        known = [one.known for one in found[: self.n_measured]]
+        radii = spectral_radii(smooth[: self.n_measured], [min(of_axis) for of_axis in numbers], known)
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
         self._leave_out([one.known for one in found if one.known is not None])
@@ -181,6 +182,11 @@ class Fields:
         """What else may be wrong where nothing fits: axes that were swapped show nowhere else."""
         *space, times = self.windows.grid
         return "" if times not in space else " See that the last axis is time: a space axis has as many points."
+
+    def smoothed(self) -> Array:
+        """Return û of all fields at the samples, shape (n_x, …, n_t, fields)."""
+        pairs = zip(self.splines, self._coefficients, strict=True)
+        return np.stack([on_axes([one.basis for one in own.smoothers], values) for own, values in pairs], axis=-1)
 
     def jets(self, factors: Sequence[int] | None = None) -> Jets:
         """Return the derivatives of û on the grid, or at every d-th sample; they live as long as what is returned."""

@@ -41,8 +41,8 @@ from ardea.dynamics.pursuit import (
     with_process,
 )
 from ardea.dynamics.series import SAME_TIME, Series
-from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations, step_bias
-from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
+from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
+from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised, step_bias
 from ardea.equation import N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, printable
 

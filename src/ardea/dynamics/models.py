@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,30 +14,30 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ardea.core.problem import Array, Index
+from ardea.core.problem import Array, Index, require
 from ardea.dynamics.differences import finite_difference
-from ardea.dynamics.field_simulation import simulate_field
+from ardea.dynamics.field_runs import run_fields
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.inside import kept_positive, to_run
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.right_hand_side import RightHandSide, with_rates
 from ardea.dynamics.series import IN_WORDS, SAME_TIME, Clock, calendar, in_order
-from ardea.dynamics.simulation import Bands, Driven, SimulationWarning, drawn_starts, simulate_draws, simulate_states
-from ardea.dynamics.told import Joint, KnownState
-from ardea.equation import CLOSE, Equation
-from ardea.names import Left, LeftKind, Wording, check_candidates, printable
+from ardea.dynamics.simulation import (
+    BLOW_UP,
+    Bands,
+    Driven,
+    SimulationWarning,
+    drawn_starts,
+    simulate_draws,
+    simulate_states,
+)
+from ardea.dynamics.told import Joint, KnownState, open_questions
+from ardea.equation import Equation
+from ardea.names import Left, LeftKind, Wording, check_candidates
 from ardea.show.report import ShowsMotion
 
-# Conventions: a simulation stops where a state exceeds its largest value in the data so many times; the absolute error
-# of the integrator is this share of that value.
-BLOW_UP = 100.0
+# Convention: the absolute error of the integrator is this share of the largest value in the data.
 RELATIVE_TOLERANCE = 1e-10
-
-# A convention: how many rivals `print` shows.
-SHOWN_RIVALS = 3
-# A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
-BEATEN = SLIGHT_GAIN + 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,47 +180,36 @@ class FieldModel:
         slopes = [(columns @ row[used]).reshape(fields[0].shape) for row in self.coefficients]
         return np.stack(slopes, axis=-1) if len(slopes) > 1 else slopes[0]
 
-    def simulate(self, x0: ArrayLike, t: Any, u: Any) -> Array:
-        """Integrate from a field at t[0], periodic in space."""
-        return self._run(self.coefficients, x0, t)
+    @property
+    def states(self) -> list[str]:
+        """Names of the fields that are solved for; with order 2 their rates of change follow."""
+        return self.solved + [f"{name}_t" for name in self.solved] * (self.order - 1)
 
-    def simulate_bands(self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, driven: None = None) -> Bands:
+    def simulate(self, x0: ArrayLike, t: Any, u: Any, boundary: Any = None) -> Array:
+        """Integrate from fields at t[0], periodic in space or, in one dimension, between walls with given values."""
+        return run_fields(self, self.coefficients, x0, t, u, boundary)
+
+    def simulate_bands(
+        self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, driven: None = None, boundary: Any = None
+    ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
-        times = np.asarray(t, dtype=float)
-        samples = np.full((len(draws), len(self.space[0]), len(times)), np.nan)
-        starts: Any = x0 if np.ndim(x0) > 1 else [x0] * len(draws)
+        times, several = np.asarray(t, dtype=float), len(self.states) > 1
+        grid = tuple(len(points) for points in self.space)
+        shape = (len(draws), *grid, len(times), *[len(self.states)] * several)
+        require(8 * 3 * prod(shape), f"Simulations with {len(draws)} draws")
+        samples = np.full(shape, np.nan)
+        starts: Any = x0 if np.ndim(x0) > len(grid) + several else [x0] * len(draws)
+        before = (slice(None),) * len(grid)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SimulationWarning)
             for sample, xi, start in zip(samples, draws, starts, strict=True):
-                run = self._run(xi, start, times)
-                sample[:, : run.shape[1]] = run
-        return Bands.of(samples, times, level, time_axis=1)
-
-    def _run(self, coefficients: Array, x0: ArrayLike, t: Any) -> Array:
-        if len(self.fields) > 1 or len(self.axes) > 1 or self.order > 1:
-            raise NotImplementedError("simulate() knows u_t of one field in one space dimension only.")
-        return simulate_field(self.library, coefficients, x0, self.space[0], t, limit=BLOW_UP * float(self.reach[0]))
+                run = run_fields(self, xi, start, times, u, boundary)
+                sample[(*before, slice(run.shape[len(grid)]))] = run
+        return Bands.of(samples, times, level, time_axis=len(grid))
 
 
 # What Discovery asks of either: lefts, vocabulary, coefficients, predict, simulate, simulate_bands.
 Motion = StateModel | FieldModel
-
-
-def open_questions(equation: Equation) -> list[str]:
-    """Return what is to be said of models that the data do not rule out."""
-    remarks = [f"The data do not tell it from: {listed(terms)}." for terms in equation.equivalents]
-    if rivals := equation.close_rivals():
-        named = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
-        if rivals[0].excess < -BEATEN:
-            remarks.append(f"The best model found is not better than its neighbours: {named}.")
-        else:
-            remarks.append(f"Other models fit almost as well: {named}. A difference of {CLOSE:g} would be clear.")
-    return remarks
-
-
-def listed(terms: Sequence[str]) -> str:
-    """Return names of terms in a row."""
-    return ", ".join(map(printable, terms))
 
 
 class EquationsOfMotion(ShowsMotion):
@@ -420,19 +410,20 @@ class EquationsOfMotion(ShowsMotion):
         random_state: Any = None,
         level: float = 0.95,
         x0_std: ArrayLike | None = None,
+        boundary: Any = None,
     ) -> Any:
         """Integrate the model from a start; with `n_samples` also with coefficients drawn from their posterior.
 
         Parameters
         ----------
-        x0 : array of shape (states,), or a field of shape (n_x,), optional
-            Start, at t[0]; with derivative_order=2 positions, then rates. None, for models in trajectory form: run
-            from the smoothed state at the first row or, if t[0] is past the data, the last; draws have their own.
+        x0 : array of shape (states,), or a field of shape (n_x, …), fields last, optional
+            Start, at t[0]; with derivative_order=2 positions, then rates. None, in trajectory form: run from the
+            smoothed state at the first row or, if t[0] is past the data, the last. None, for fields: as smoothed.
         t : array of shape (times,), or int for a map
-            Times of the output, or the number of steps. Dates are counted from the first of the data in `time_unit_`.
-        u : callable or array, optional
-            Inputs as a function of time, or sampled at `t`: those that mostly stay what they were are held from one
-            time to the next, others interpolated by a cubic spline.
+            Times of the output, numbers or dates, or the number of steps.
+        u : callable, array or dict, optional
+            Inputs as a function of time, or at `t`: held from one time to the next if they mostly stay what they were,
+            else interpolated. Of fields, those without an equation: {"V": V} on the grid, or on the grid and at `t`.
         n_samples : int
             Number of draws. 0: the solution alone is returned.
         random_state : int, RandomState or None
@@ -440,37 +431,47 @@ class EquationsOfMotion(ShowsMotion):
         level : float
             Share of the draws inside the bands.
         x0_std : array like x0, optional
-            Standard deviations of the start, where it is a noisy row (`[one.noise for one in model.equations_]`):
-            every draw then begins at a point of its own. Without it the start counts as exact.
+            Standard deviations of a start that is a noisy row (`[one.noise for one in model.equations_]`), for draws.
+        boundary : pair of numbers or arrays, optional
+            Fields count as periodic. In one dimension they need not: values at the left and the right end, numbers or
+            arrays over `t`, fields last; ``(u[:2], u[-2:])`` if derivatives are of third or fourth order.
 
         Returns
         -------
-        ndarray of shape (times, states) or (n_x, times), or Bands
-            Bands have `lower`, `median`, `upper`, `samples` and `to_frame()`. They hold the state without the noise of
-            a measurement. Where noise moves the system itself (`process_noise_`), every draw is moved by noise of its
-            own: Gaussian increments between Runge–Kutta steps of a quarter of the data's mean step (of a map: after
-            every iteration). A model that blows up stops with a `SimulationWarning` and returns what it reached.
-            Fields are taken as periodic in space.
+        ndarray of shape (times, states) or (n_x, …, times), fields last, or Bands
+            Bands have `lower`, `median`, `upper`, `samples` and `to_frame()`, without the noise of a measurement; noise
+            of the process moves every draw. A model that blows up stops with a `SimulationWarning`.
         """
         check_is_fitted(self)
         if t is None or (x0_std is not None and n_samples == 0):
             what = "Give t: the times of the output, or the number of steps of a map."
             raise ValueError(what if t is None else "x0_std is for draws: give n_samples as well.")
-        asked, t, x0, u = t, self.elapsed(t), self._ordered(x0), self._ordered(u, inputs=True)
-        if x0 is None and (self.joint_ is None or x0_std is not None):
-            raise ValueError("Give x0, the start: only models in trajectory form know one, with its uncertainty.")
-        known = self.joint_.before(t) if x0 is None and self.joint_ is not None else None
+        asked, t = t, self.elapsed(t)
+        x0, u, walls = self._given(x0, t, u, boundary)
+        known = self._known_state(t, x0_std) if x0 is None else None
         start, (t, rows) = (x0, (t, None)) if known is None else (known.mean, self._from_known(known, t, u))
         if n_samples == 0:
-            run = self.model_.simulate(start, t, u)
+            run = self.model_.simulate(start, t, u, **walls)
             return run if rows is None else run[rows[rows < len(run)]]
         generator = check_random_state(random_state)
         kept = self._kept_draws(n_samples, generator)
         if known is not None and self.joint_ is not None:
             start = known.draws(kept - self.joint_.estimate(self.equations_).mean, generator)
-        start = start if x0_std is None else drawn_starts(x0, x0_std, n_samples, generator)
-        bands = self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator))
+        elif x0_std is not None:
+            start = drawn_starts(x0, x0_std, n_samples, generator)
+        bands = self.model_.simulate_bands(self._spread(kept), start, t, u, level, self._driven(generator), **walls)
         return bands if rows is None and calendar(asked) is None else bands.at(rows, asked)
+
+    def _given(self, x0: Any, t: Any, u: Any, boundary: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Return start, inputs and boundary in the order of the model."""
+        if boundary is not None and not isinstance(self.model_, FieldModel):
+            raise ValueError("boundary is for fields; states have none.")
+        return self._ordered(x0), self._ordered(u, inputs=True), {} if boundary is None else {"boundary": boundary}
+
+    def _known_state(self, t: Any, x0_std: Any) -> KnownState:
+        if self.joint_ is None or x0_std is not None:
+            raise ValueError("Give x0, the start: only models in trajectory form know one, with its uncertainty.")
+        return self.joint_.before(t)
 
     def _from_known(self, known: KnownState, t: Any, u: Any) -> tuple[Any, Index | None]:
         """Return times of a run from a known state, and which of them are asked for; None for all."""

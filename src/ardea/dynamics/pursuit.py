@@ -21,8 +21,7 @@ from ardea.core.problem import Array
 from ardea.core.subsets import Model, Propose, Support, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
 from ardea.dynamics.knowledge import Posed
-from ardea.dynamics.told import step_bias
-from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
+from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised, step_bias
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
 # again, at most so many of every equation, and the search goes on at most so many times (conventions: terms that stand

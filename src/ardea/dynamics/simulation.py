@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Inputs = Callable[[float], Array]
 # Convention: relative tolerance of a step. LSODA is then accurate to 1e-8 over the rows of `ardea.dynamics.systems`.
 TOLERANCE = 1e-10
+# Convention: a simulation stops where a state or a field exceeds its largest value in the data so many times.
+BLOW_UP = 100.0
 # Convention: steps after which a run counts as hopeless, about ten seconds for a small system.
 MOST_STEPS = 1_000_000
 # Convention: where a solution ends, it is followed until a new attempt comes no closer than this share of what is left.
@@ -271,7 +273,7 @@ class Bands:
     ----------
     t : array of shape (n_times,)
         The times; dates where dates were asked for.
-    lower, median, upper : array of shape (n_times, n_states), or (n_x, n_times) for a field
+    lower, median, upper : array of shape (n_times, n_states), or (n_x, …, n_times) for a field, fields last
         Quantiles over the samples that reached the time, NaN where none did.
     level : float
         Share of the samples between `lower` and `upper`.
@@ -282,7 +284,7 @@ class Bands:
     samples : array of shape (n_samples, …)
         All samples, NaN beyond the time at which one stopped.
     time_axis : int
-        Axis of lower, median and upper along which time runs: 0, or 1 for a field.
+        Axis of lower, median and upper along which time runs: 0, for a field the number of space axes.
     """
 
     t: Array
@@ -332,7 +334,7 @@ class Bands:
         import pandas as pd
 
         parts = {"lower": self.lower, "median": self.median, "upper": self.upper}
-        rows = {part: np.moveaxis(values, self.time_axis, 0) for part, values in parts.items()}
+        rows = {part: np.moveaxis(values, self.time_axis, 0).reshape(len(self.t), -1) for part, values in parts.items()}
         width = rows["median"].shape[1]
         known = default_names(width) if names is None else names
         if len(known) != width:
@@ -346,7 +348,7 @@ class Bands:
 
         Parameters
         ----------
-        samples : array of shape (n_samples, n_times, n_states), or (n_samples, n_x, n_times) for a field
+        samples : array of shape (n_samples, n_times, n_states), for fields (n_samples, n_x, …, n_times), fields last
             The samples, NaN where one was stopped.
         t : array of shape (n_times,)
             The times.
@@ -365,12 +367,13 @@ class Bands:
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
-        running: Any = np.isfinite(samples).all(axis=2 - time_axis)
+        others = tuple(axis for axis in range(1, samples.ndim) if axis != 1 + time_axis)
+        running: Any = np.isfinite(samples).all(axis=others)
         n_running, n_stopped = running.sum(axis=0), int(np.sum(~running[:, -1]))
         if n_stopped:
             message = f"{n_stopped} of {len(samples)} samples stopped before the last time; bands hold the others only"
             warn_caller(message, SimulationWarning)
-        ordered, counts = np.sort(samples, axis=0), np.expand_dims(n_running, 1 - time_axis)
+        ordered, counts = np.sort(samples, axis=0), np.expand_dims(n_running, [axis - 1 for axis in others])
         tail = (1 - level) / 2
         lower, median, upper = (_quantile(ordered, counts, q) for q in (tail, 0.5, 1 - tail))
         return cls(np.asarray(t, dtype=float), lower, median, upper, level, n_stopped, n_running, samples, time_axis)

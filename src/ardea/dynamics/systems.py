@@ -43,6 +43,9 @@ from ardea.dynamics.field_systems import (
     cahn_hilliard as cahn_hilliard,
 )
 from ardea.dynamics.field_systems import (
+    drifting_cloud as drifting_cloud,
+)
+from ardea.dynamics.field_systems import (
     fisher_kpp as fisher_kpp,
 )
 from ardea.dynamics.field_systems import (

@@ -1,4 +1,4 @@
-"""What a fit on the likelihood of a trajectory says of states and of all equations together, and of its samples."""
+"""What a fit says: of states and of all equations together, of models that are left open, and of its samples."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from scipy import linalg
 from ardea.core.evidence import Estimate, Tied
 from ardea.core.problem import Array
 from ardea.dynamics.collocation import Nodes
+from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import Linearised
-from ardea.equation import Equation
-from ardea.names import counted
+from ardea.equation import CLOSE, Equation
+from ardea.names import counted, listed
 
 # A value is far out that is this many times the range of all others away from them, and repeated or between others in
 # time: data that grow by any factor do not do that (a convention).
@@ -37,6 +38,10 @@ FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
 END_ROWS, MOST_WINDOWS = 8, 1000
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
+# A convention: how many rivals `print` shows.
+SHOWN_RIVALS = 3
+# A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
+BEATEN = SLIGHT_GAIN + 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +85,6 @@ def state_deviations(linear: Linearised, covariance: Array) -> Array:
         solved = factor.solved(linear.chain.pulled(linear.border.rows()))
         variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
     return np.sqrt(variance)
-
-
-def step_bias(linear: Linearised) -> Array:
-    """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
-    factor = linear.chain.factor
-    if factor is None or not linear.support:
-        return np.zeros(linear.of.knowledge.n_free(linear.support))
-    error, k = linear.steps.truncation(), len(linear.support)
-    S, b, _ = linear.chain.reduced(factor, linear.border.rows, k, error, np.zeros_like(linear.errors))
-    S, b = linear.freed(S, b)
-    covariance = np.linalg.pinv(S, hermitian=True)
-    shift = covariance @ b
-    return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,3 +305,15 @@ def blown_up(model: Any, joint: Joint, times: Array) -> list[str]:
         warnings.simplefilter("always", SimulationWarning)
         model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
     return [f"Run over its own rows without that noise, {one.message}." for one in caught]
+
+
+def open_questions(equation: Equation) -> list[str]:
+    """Return what is to be said of models that the data do not rule out."""
+    remarks = [f"The data do not tell it from: {listed(terms)}." for terms in equation.equivalents]
+    if rivals := equation.close_rivals():
+        named = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
+        if rivals[0].excess < -BEATEN:
+            remarks.append(f"The best model found is not better than its neighbours: {named}.")
+        else:
+            remarks.append(f"Other models fit almost as well: {named}. A difference of {CLOSE:g} would be clear.")
+    return remarks

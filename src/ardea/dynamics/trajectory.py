@@ -479,3 +479,16 @@ class Linearised:
         rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
         owners, floor = self.of.inside.owners(tuple(candidates), self.of.d), max(samples - rest, 0.0)
         return Problem(DenseColumns(root / unit), target, rest, samples, floor, owners=owners), 1 / unit
+
+
+def step_bias(linear: Linearised) -> Array:
+    """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
+    factor = linear.chain.factor
+    if factor is None or not linear.support:
+        return np.zeros(linear.of.knowledge.n_free(linear.support))
+    error, k = linear.steps.truncation(), len(linear.support)
+    S, b, _ = linear.chain.reduced(factor, linear.border.rows, k, error, np.zeros_like(linear.errors))
+    S, b = linear.freed(S, b)
+    covariance = np.linalg.pinv(S, hermitian=True)
+    shift = covariance @ b
+    return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))

@@ -20,6 +20,10 @@ MOST_PANELS = 6
 GRID_POINTS, SUBSTEPS = 200, 5
 # A convention: a band says nothing of a state any more that is wider than so many of its deviations (± one).
 WIDE = 2.0
+# Conventions: so many fields are drawn, and each at so many times if it has two dimensions.
+MOST_FIELDS, SNAPSHOTS = 3, 3
+# Runs in reports are cut to so many numbers, half a minute of work (measured on `systems.lambda_omega`).
+MOST_NUMBERS = 10**6
 # A convention: no line is drawn across a step longer than so many median steps.
 GAP = 4.0
 
@@ -91,9 +95,12 @@ def plot_simulation(
     level: float = 0.95,
     random_state: Any = None,
     x0_std: ArrayLike | None = None,
+    boundary: Any = None,
     axes: Any = None,
 ) -> Any:
     """Draw the found equations run from a start, with bands from the posterior of the coefficients, next to data.
+
+    Fields are drawn without bands: data, run and difference over space and time or, in two dimensions, at three times.
 
     Examples
     --------
@@ -106,7 +113,7 @@ def plot_simulation(
     """
     check_is_fitted(model)
     if is_field(model):
-        return _plot_field(model, x0, t, x, axes)
+        return _plot_field(model, x0, t, x, u, boundary, axes)
     bands = model.simulate(x0, t, u, n_samples, random_state, level, x0_std) if n_samples else None
     ends = None if bands is None else (bands.lower, bands.upper)
     run, times = np.asarray(model.simulate(x0, t, u)), _drawn_times(model, t)
@@ -188,25 +195,74 @@ def _time_label(model: Any, t: Any) -> str:
     return f"t ({model.time_unit_})" if model.time_unit_ and not _are_dates(t) else "t"
 
 
-def _plot_field(model: Any, x0: Any, t: Any, x: ArrayLike | None, axes: Any) -> Any:
-    """Draw a field over space and time: data, model and their difference."""
-    run = np.asarray(model.simulate(x0, t))
-    times, space = _drawn_times(model, t)[: run.shape[-1]], model.model_.space[0]
-    pictures = [("The found equation", run)]
+def first_run(model: Any, x: ArrayLike, t: ArrayLike) -> tuple[Array, Array]:
+    """Return fields and times, as far as running the equations takes seconds."""
+    n_axes, values, times = len(model.model_.space), np.asarray(x), np.asarray(t)
+    if np.iscomplexobj(values):
+        values = np.stack([values.real, values.imag], axis=-1)
+    times = times if times.ndim else times * np.arange(values.shape[n_axes])
+    many = max(MOST_NUMBERS // (values.size // len(times)), 2)
+    return values[(slice(None),) * n_axes + (slice(many),)], times[:many]
+
+
+def why_not_run(model: Any, t: Array) -> str | None:
+    """Return why the equations of fields cannot be run from the first time of the data."""
+    try:
+        model.simulate(None, t[:2])
+    except ValueError as error:
+        return f"The equations were not run. {error}"
+    return None
+
+
+def _plot_field(model: Any, x0: Any, t: Any, x: ArrayLike | None, u: Any, boundary: Any, axes: Any) -> Any:
+    """Draw fields, one below the other: data, model and their difference.
+
+    In one dimension these are drawn over space and time, in more as snapshots at a few times, in the middle of a third
+    axis.
+    """
+    run, drawn, n_axes = np.asarray(model.simulate(x0, t, u, boundary=boundary)), model.model_, len(model.model_.space)
+    times = _drawn_times(model, t)[: run.shape[n_axes]]
+    run = run if run.ndim > n_axes + 1 else run[..., None]
+    chosen = [drawn.fields.index(name) for name in drawn.solved][:MOST_FIELDS]
+    columns = {"The found equation": run[..., : len(chosen)]}
     if x is not None:
-        data = np.asarray(x, dtype=float)[:, : run.shape[-1]]
-        difference = f"Difference: {np.sqrt(np.mean((data - run) ** 2)):.2g} RMS"
-        pictures = [("Data", data), *pictures, (difference, data - run)]
-    places = canvas.panels(axes, 1, len(pictures), width=2.6, height=2.6, sharey=True).ravel()
-    reach = max(float(np.abs(picture).max()) for _, picture in pictures[:2])
-    # Of all colours these keep their order in grey and for the colour-blind.
-    look = {"cmap": "cividis", "vmin": -reach, "vmax": reach, "shading": "nearest", "rasterized": True}
-    for place, (name, picture) in zip(places, pictures, strict=True):
-        drawn = place.pcolormesh(times, space, picture, **look)
-        canvas.finished(place, name, xlabel=_time_label(model, t))
-    places[0].set_ylabel(model.model_.axes[0])
-    places[0].figure.colorbar(drawn, ax=list(places), label=canvas.as_label(model.equations_[0].left.name))
-    return places
+        data = np.asarray(x, dtype=float)
+        data = (data if data.ndim > n_axes + 1 else data[..., None])[..., : len(times), :]
+        data = data[..., chosen] if data.shape[-1] > 1 else data
+        columns = {"Data": data, **columns, "Difference": data - columns["The found equation"]}
+    when = [slice(None)] if n_axes == 1 else np.linspace(0, len(times) - 1, SNAPSHOTS + 1).astype(int)[1:]
+    rows = [(field, moment) for field in range(len(chosen)) for moment in when]
+    places = canvas.panels(axes, len(rows), len(columns), width=2.6, height=2.6, sharex=True, sharey=True)
+    for (field, moment), line in zip(rows, places, strict=True):
+        pictures = [_seen(values[..., field], n_axes, moment) for values in columns.values()]
+        name = canvas.as_label(drawn.solved[field])
+        told = name if n_axes == 1 else f"{name} at t = {times[moment]:.3g}"
+        _draw_row(line, pictures, (times if n_axes == 1 else drawn.space[1], drawn.space[0]), told)
+        line[0].set_ylabel(drawn.axes[0])
+    for place, name in zip(places[0], columns, strict=True):
+        rms = f": {np.sqrt(np.nanmean(columns[name] ** 2)):.2g} RMS" if name == "Difference" else ""
+        canvas.finished(place, f"{name}{rms}")
+    for place in places[-1]:
+        place.set_xlabel(_time_label(model, t) if n_axes == 1 else drawn.axes[1])
+    return places if len(rows) > 1 else places[0]
+
+
+def _seen(values: Array, n_axes: int, moment: Any) -> Array:
+    """Return a plane of a field: over space and time, or over two axes of space at a time."""
+    middle = [n // 2 for n in values.shape[2:-1]]
+    return values if n_axes == 1 else np.asarray(values[(slice(None), slice(None), *middle, moment)])
+
+
+def _draw_row(places: Any, pictures: list[Array], points: Any, told: str) -> None:
+    """Draw planes of one field in the same colours, and a difference in those of as wide a range about zero."""
+    low, high = min(map(np.nanmin, pictures[:2])), max(map(np.nanmax, pictures[:2]))
+    ranges = [(low, high), (low, high), ((low - high) / 2, (high - low) / 2)]
+    for place, picture, (least, most) in zip(places, pictures, ranges, strict=False):
+        # Of all colours these keep their order in grey and for the colour-blind.
+        look = {"cmap": "cividis", "vmin": least, "vmax": most, "shading": "nearest", "rasterized": True}
+        mesh = place.pcolormesh(*points, picture, **look)
+        if place is not places[0] or len(places) == 1:
+            place.figure.colorbar(mesh, ax=place, label=told)
 
 
 @canvas.picture(model=("Discovery", "Fitted."))

@@ -266,11 +266,11 @@ def _remarks(model: Any, data: Any) -> list[str]:
 
 
 def _obstacle(model: Any, data: Any) -> str | None:
-    """Return why equations of motion cannot be run from the first row; fields never are."""
+    """Return why equations of motion cannot be run from the first row."""
     if data is None:
         return "A comparison with the data needs the data: pass them to the report."
     if motion.is_field(model):
-        return None
+        return motion.why_not_run(model, motion.first_run(model, *map(_first, data[:2]))[1])
     if not np.isfinite(_first_series(data)[0][0]).all():
         return "The first row has a gap, so the equations were not run from it."
     # Nobody measures rates of change; a smoothed trajectory has them.
@@ -404,7 +404,12 @@ def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: floa
         caption = f"The states behind the samples, with bands of {percent(level)}; of several series the first."
         whole = None if data is None else _first(data[0])
         yield "states", caption, partial(motion.plot_states, model, whole, level=level)
-    if motion.is_field(model) or _obstacle(model, data):
+    if _obstacle(model, data):
+        return
+    if motion.is_field(model):
+        x, t = motion.first_run(model, *map(_first, data[:2]))
+        caption = "The equations run from the smoothed data of the first time, next to the data."
+        yield "simulation", caption, partial(motion.plot_simulation, model, None, t, x=x)
         return
     x, t, u = _first_series(data)
     n = len(x)

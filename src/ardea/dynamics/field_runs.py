@@ -1,0 +1,106 @@
+"""Runs of a model of fields: from what users give, starts, known fields and boundaries, to a solver and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+
+from ardea.core.problem import Array
+from ardea.dynamics.field_simulation import Given, SpectralEquation, checked_periods, fields_in, simulate_fields
+from ardea.dynamics.field_walls import WalledEquation, walls_of
+from ardea.dynamics.fields import Fields
+from ardea.dynamics.series import SAME_TIME
+from ardea.dynamics.simulation import BLOW_UP, checked_times
+from ardea.dynamics.terms import FieldTerm
+
+if TYPE_CHECKING:
+    from ardea.dynamics.models import FieldModel
+
+
+def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u: Any, boundary: Any) -> Array:
+    """Return fields of a model with some coefficients, shape (*grid, times), with a last axis if several."""
+    grid, n = tuple(len(points) for points in model.space), len(model.states)
+    start = np.asarray(x0, dtype=float)
+    expected = grid if n == 1 else (*grid, n)
+    if start.shape != expected:
+        last = f" and a last axis of {', '.join(model.states)}" * (n > 1)
+        raise ValueError(f"The start must have the shape of the grid{last}, {expected}, got {start.shape}.")
+    start = start[None] if n == 1 else np.moveaxis(start, -1, 0)
+    times, solved = checked_times(t), [model.fields.index(name) for name in model.solved]
+    terms = model.library.terms(len(model.fields), len(grid), model.n_known)
+    limit = np.concatenate([BLOW_UP * model.reach[solved], np.full(n - len(solved), np.inf)])
+    asked: dict[str, Any] = {
+        "solved": solved,
+        "given": _given(model, u, times, coefficients, terms),
+        "order": model.order,
+    }
+    if boundary is None:
+        lengths = checked_periods(model.space, start, model.axes)
+        run = simulate_fields(SpectralEquation(terms, coefficients, grid, lengths, **asked), start, times, limit=limit)
+    elif len(grid) > 1:
+        raise NotImplementedError("simulate() knows walls in one space dimension only: leave boundary out.")
+    else:
+        equation = WalledEquation(terms, coefficients, model.space[0], **asked)
+        walls = walls_of(boundary, times, equation.thickness, len(solved))
+        run = equation.simulate(start, times, walls, limit=limit)
+    run = np.moveaxis(run, (0, 1), (-2, -1))
+    return run[..., 0] if n == 1 else run
+
+
+def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) -> tuple[Array, Any, Any]:
+    """Return what a run needs as the smoothed data have it: a start, fields without an equation, values at both ends.
+
+    What is given stays. Values at the ends are taken where the start is not periodic.
+    """
+    times, near = checked_times(t), SAME_TIME * (data.t[1] - data.t[0])
+    if times[0] < data.t[0] - near or times[-1] > data.t[-1] + near:
+        raise ValueError(
+            f"The data are from {data.t[0]:g} to {data.t[-1]:g}: give x0, the fields at t[0], for other times."
+        )
+    curve = CubicSpline(data.t, data.smoothed(), axis=-2)
+    fields = curve(times)
+    solved = [model.fields.index(name) for name in model.solved]
+    start = np.concatenate([curve(times[0], order)[..., solved] for order in range(model.order)], axis=-1)
+    others = {name: fields[..., i] for i, name in enumerate(model.fields) if name not in model.solved}
+    known = {name: values for name, values in others.items() if u is None} or u
+    if boundary is None and len(model.space) == 1:
+        try:
+            checked_periods(model.space, np.moveaxis(start, -1, 0), model.axes)
+        except ValueError:
+            ends = fields[..., solved] if len(solved) > 1 else fields[..., solved[0]]
+            boundary = ends, ends
+    return start if start.shape[-1] > 1 else start[..., 0], known, boundary
+
+
+def _given(model: FieldModel, u: Any, t: Array, coefficients: Array, terms: Sequence[FieldTerm]) -> Given:
+    """Return fields without an equation as functions of time, from values on the grid, at all times or at each."""
+    used = {field for term, row in zip(terms, coefficients.T, strict=True) if np.any(row) for field in fields_in(term)}
+    needed = [name for i, name in enumerate(model.fields) if i in used and name not in model.solved]
+    values, grid = {} if u is None else u, tuple(len(points) for points in model.space)
+    if not isinstance(values, Mapping) or not set(needed) <= set(values) <= set(model.fields) - set(model.solved):
+        wanted = ", ".join(f"{name!r}: …" for name in needed)
+        raise ValueError(
+            f"Of fields without an equation, u must be {{{wanted}}}: values on the grid, or on the grid and at t."
+            if needed
+            else "All fields in the equations are solved for: leave u out."
+        )
+    given = dict[int, Callable[[float], Array]]()
+    for name in needed:
+        array = np.asarray(values[name], dtype=float)
+        if array.shape not in (grid, (*grid, len(t))):
+            raise ValueError(
+                f"{name} must have the shape {grid}, or {(*grid, len(t))} with the times, got {array.shape}."
+            )
+        moving = array.shape != grid and len(t) > 1
+        curve = CubicSpline(t, array, axis=-1) if moving else partial(_always, array.reshape(grid))
+        given[model.fields.index(name)] = curve
+    return given
+
+
+def _always(values: Array, _: float) -> Array:
+    return values
