@@ -11,7 +11,8 @@ import numpy as np
 from scipy import stats
 
 from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
-from ardea.cli.models import as_csv, columns_of, header_record, table_notes, text_settings
+from ardea.cli.models import columns_of, header_record, table_notes, text_settings
+from ardea.cli.outputs import as_csv
 from ardea.core.problem import Array
 from ardea.dynamics.series import input_curve
 from ardea.names import counted
@@ -69,7 +70,7 @@ def _files_of(place: Path) -> list[Path]:
 
 def _predicted_file(model: Any, file: Path, options: argparse.Namespace) -> tuple[dict[str, Array], list[str]]:
     """Return the predictions for one table, and what is to be said of it: with its name, where there are several."""
-    table = open_table(file, **text_settings(options))
+    table = open_table(file, **text_settings(options, model))
     with kept_warnings() as notes:
         columns, remarks = predicted(model, table, options.level)
     which = "" if file == options.data else f"{file.name}: "
@@ -232,12 +233,15 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
         raise Failure(f"The equations have inputs ({', '.join(names)}): give {file}.")
     if not names:
         return None
-    table = open_table(options.inputs, **text_settings(options))
-    others = [name for name in table.names if name not in names]
+    table = open_table(options.inputs, **text_settings(options, model))
+    notes = table_notes(model)
+    used = columns_of(names, notes)
+    others = [name for name in table.names if name not in used]
     time = options.time or next(filter(names_time, others), None)
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
-    series = read_series(options.inputs, Choice(time, [joined_names(names)]), **text_settings(options))
+    settings = {**text_settings(options, model), "levels": notes["levels"]}
+    series = read_series(options.inputs, Choice(time, [joined_names(used)]), **settings)
     if model.discrete_time:
         return series.x
     known = np.asarray(model.elapsed(series.t), dtype=float)

@@ -29,6 +29,8 @@ METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
 CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+# Lines left out, at most (a convention: no one leaves out more by their numbers).
+MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
 NOT_REPEATED = ("--json", "--memory")
 
@@ -94,6 +96,23 @@ noises = reader(
     bool,
     f"one of {', '.join(NOISES)}, or standard deviations with commas between them",
 )
+
+
+def line_numbers(text: str) -> set[int]:
+    """Return the lines that a list such as 3-5,62 means.
+
+    Examples
+    --------
+    >>> sorted(line_numbers("3-5,62"))
+    [3, 4, 5, 62]
+    """
+    ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
+    if sum(one[-1] - one[0] for one in ends) > MOST_LINES or min(map(min, ends)) < 1:
+        raise ValueError
+    return {number for one in ends for number in range(one[0], one[-1] + 1)}
+
+
+lines = reader(str, lambda text: bool(line_numbers(text)), "a list of lines, counted from 1, such as 62 or 3-5,62")
 
 
 def _moment(text: str) -> float | datetime:
@@ -190,6 +209,7 @@ TEXT: Options = [
     option("--header", "whether it begins with names", choices=("auto", "yes", "no"), default="auto"),
     option("--decimal , or .", "what stands before decimals", choices=(",", ".")),
     option("--na TEXT", "what stands in empty cells, besides NA, nan, -, … (none: not these)", action="append"),
+    option("--drop-lines N,N-M,…", "lines of the file to leave out, such as one of totals", lines),
     option("--sheet NAME", "of an Excel file: its name, or its number from 0 (the first)"),
     option("--memory SIZE", "larger tables are read in parts (1 GB)", default="1 GB"),
 ]

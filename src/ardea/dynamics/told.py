@@ -19,11 +19,8 @@ from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import Linearised
 from ardea.equation import Equation
-from ardea.names import counted
+from ardea.estimators.advice import codes_of
 
-# A value is far out that is this many times the range of all others away from them, and repeated or between others in
-# time: data that grow by any factor do not do that (a convention).
-FAR_OUT = 5.0
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
 # A state is at rest from where its samples stay within so many deviations of their noise of the mean of so many last
@@ -163,22 +160,15 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
 
 
 def _no_reading(name: str, columns: Sequence[Array], values: Array) -> str:
-    """Return what is said of a value far from all others, if there is one."""
-    for far, rest in ((values[0], values[1:]), (values[-1], values[:-1])):
-        if len(rest) < 2 or not np.min(np.abs(rest - far)) > FAR_OUT * np.ptp(rest):
-            continue
-        found = [np.flatnonzero(column == far) for column in columns]
-        number = sum(map(len, found))
-        between = any(
-            np.any((rows > 0) & (rows < len(column) - 1)) for rows, column in zip(found, columns, strict=True)
-        )
-        if between or number > 1:
-            return (
-                f"{name} is {far:g} in {counted(number, 'row')}, far from all its other values, {rest[0]:.4g} to "
-                f"{rest[-1]:.4g}. If that stands for a missing reading, set it to NaN (--na {far:g} on the command "
-                "line) (python -m ardea.explain ambiguity)."
-            )
-    return ""
+    """Return what is said of values far from all others: repeated, or between others in time."""
+    if len(values) < 3 or np.max(np.diff(values)) < np.ptp(values) / 2:  # then none is far from the others
+        return ""
+
+    def is_sure(value: float, rows: int) -> bool:
+        return rows > 1 or any(value in column[1:-1] for column in columns)
+
+    codes = codes_of(np.concatenate(columns), is_sure)
+    return "" if codes is None else f"{codes.told(name, 'set it to NaN')} (python -m ardea.explain ambiguity)."
 
 
 def _coarse(columns: Sequence[Array], values: Array) -> float | None:

@@ -161,7 +161,7 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
-    given = rows if rows.whitened is None else rows.whitened.original
+    given = rows.given
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
     total = float(m if given.weight is None else given.weight.sum())
     sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)

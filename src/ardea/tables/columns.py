@@ -18,6 +18,8 @@ from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shor
 MOST_LEVELS = 20
 # Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
 FEW = 0.1
+# Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
+FEWEST_IN_A_RUN = 5
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 
@@ -240,6 +242,11 @@ class Column:
             return "dates, not numbers"
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
 
+    def tells_runs(self, n_rows: int) -> bool:
+        """Whether every row has one of a few texts, so that they may tell runs apart."""
+        few = 1 < len(self.levels) <= min(self._most, n_rows / FEWEST_IN_A_RUN)
+        return few and self.kinds[""] == n_rows
+
     def settle_mark(self, told: str | None, of_file: str | None, separator: str | None) -> list[str]:
         """Decide what stands before decimals, and return what is not a matter of course about it.
 
@@ -274,8 +281,9 @@ class Column:
 class Columns:
     """Columns of a table as numbers: texts of few kinds encoded, commas in numbers read as the whole column tells.
 
-    By default columns of at most 20 different texts are encoded, else those that `categorical` names; `levels` are the
-    texts of columns that were encoded before, of which others are gaps.
+    By default columns of at most 20 different texts are encoded, else those that `categorical` names, and those of
+    `if_text` that hold so few texts; `levels` are the texts of columns that were encoded before, of which others are
+    gaps.
     """
 
     def __init__(
@@ -284,11 +292,13 @@ class Columns:
         used: Sequence[str],
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
+        if_text: Sequence[str] = (),
     ) -> None:
         known = set(table.names)
         if missing := [name for name in (*used, *(categorical or ())) if name not in known]:
             raise unknown(missing[0], table.names, f"{table.path} has no column")
-        self._table, self.used, self._categorical = table, list(used), categorical
+        self._table, self.used, self._categorical = table, list(used), categorical or ()
+        self._if_text = set(used if categorical is None else if_text)
         self._unknown: Counter[tuple[str, str]] = Counter()
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
@@ -322,16 +332,16 @@ class Columns:
             if name in self.levels:
                 continue
             told = self._table.told_decimal or self._table.decimal
-            self.remarks += one.settle_sign(told) if name not in (self._categorical or ()) else []
+            self.remarks += one.settle_sign(told) if name not in self._categorical else []
             contents = one.contents
-            if name in self._categorical if self._categorical is not None else contents == "texts, not numbers":
+            if name in self._categorical or (name in self._if_text and contents == "texts, not numbers"):
                 self.levels[name] = sorted(one.levels)
                 self._remark_on_texts(name)
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
         if unusable:
             others = [name for name in self.used if name not in unusable]
-            runs = [name for name, told in unusable.items() if told.endswith("holds texts, not numbers")]
+            runs = [name for name in unusable if self.seen[name].tells_runs(self._n_seen)]
             raise TableError(self._table.path, [*unusable.values()], unusable, others, runs=runs)
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
         strict = {decided(one.kinds) for one in numbers} - {None}
@@ -374,10 +384,14 @@ class Columns:
             raise self.wrong(problems)
         return np.column_stack(parts)
 
-    def read(self, pieces: Sequence[tuple[int, Any]]) -> list[Array]:
-        """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are."""
+    def read(self, pieces: Sequence[tuple[int, Any]], optional: Sequence[str] = ()) -> list[Array]:
+        """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are.
+
+        Columns that are optional, and empty, are left out.
+        """
         for _, frame in pieces:
             self.look(frame)
+        self.leave_out([name for name in self.empty if name in optional])
         self.settle()
         return [self.numbers(frame, first) for first, frame in pieces]
 

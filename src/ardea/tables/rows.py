@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +40,8 @@ MOST_CELLS = 10**6
 # Steps of time so many times the median are gaps; where more than this share of the steps are, they are uneven instead:
 # conventions.
 GAP, MOST_GAPS = 1.5, 0.1
+# What stands before sums and means of the other rows (a convention: English and German).
+TOTALS = re.compile("((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|summe|gesamt|mittelwert|durchschnitt", re.I)
 Missing = Literal["refuse", "drop"]
 
 
@@ -107,12 +111,25 @@ class Rows:
     @property
     def doubts(self) -> list[str]:
         """Return what of it gives reason for doubt."""
-        if 2 * self.n_left_out <= self.n_read:
-            return []
-        return [
+        half = (
             f"More than half of the rows were left out. Most empty cells are in {self._emptiest()}: leaving out such "
             "columns (--drop) keeps more rows."
-        ]
+        )
+        return [*self._totals(), *([half] if 2 * self.n_left_out > self.n_read else [])]
+
+    def _totals(self) -> list[str]:
+        """Tell of lines that bear a name for sums or means in a column of texts."""
+        told = []
+        for name in [name for name, texts in self.levels.items() if any(map(TOTALS.fullmatch, texts))]:
+            place = self.table.names.index(name)
+            found = [(line, row[place]) for line, row in self.table.numbered_rows() if TOTALS.fullmatch(row[place])]
+            lines = ",".join(str(line) for line, _ in found[:MOST_PROBLEMS])
+            told += [
+                f"Column {name!r} holds {text!r} in line {line}: if that is no row like the others, leave it out with "
+                f"--drop-lines {lines}."
+                for line, text in found[:1]
+            ]
+        return told
 
     def _forget(self) -> None:
         """Forget what was counted when the rows were last read."""
@@ -277,6 +294,11 @@ class Rows:
             return np.asarray(times_of(self.table, [(0, column)], name)[0][0])
         except ValueError:
             return None
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of the file that holds a row of `arrays`; None where a file has no lines."""
+        number = int(np.flatnonzero(~self._is_left_out)[row])
+        return next((line for line, _ in islice(self.table.numbered_rows(), number, None)), None)
 
     @property
     def _is_left_out(self) -> NDArray[np.bool_]:

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted
-from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, dates_by_order, is_numeric, texts_of
+from ardea.tables.columns import (
+    Columns,
+    as_dates,
+    as_numbers,
+    compact_dates,
+    dates_by_order,
+    is_numeric,
+    texts_of,
+)
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
 from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, shortened, unknown
@@ -51,6 +59,7 @@ class Series:
     u: Any  # inputs, or None
     names: list[str]  # of states (or fields), then of inputs
     space: tuple[Array, ...] | None = None  # coordinates of the axes of a field
+    levels: dict[str, list[str]] = field(default_factory=dict)  # the texts of inputs that were encoded
     remarks: list[str] = field(default_factory=list)  # how the file was read
     doubts: list[str] = field(default_factory=list)  # and what of it gives reason for doubt
 
@@ -59,6 +68,15 @@ class Series:
         """Number of inputs."""
         first = self.u[0] if isinstance(self.u, list) else self.u
         return 0 if first is None else int(first.shape[1])
+
+    def require_samples(self, path: Path) -> None:
+        """Refuse states that have no two samples, by name."""
+        n = len(self.names) - self.n_inputs
+        counts = sum(np.isfinite(one).sum(axis=0) for one in (self.x if isinstance(self.x, list) else [self.x]))
+        few = {name: int(count) for name, count in zip(self.names[:n], counts, strict=True) if count < 2}
+        if few:
+            told = [f"column {name!r} has {counted(found, 'sample')}: no state" for name, found in few.items()]
+            raise TableError(path, told, few, [name for name in self.names[:n] if name not in few])
 
     def described(self) -> str:
         """Return what was read, in one line."""
@@ -73,19 +91,26 @@ class Series:
         return text + (f" in {len(series)} series" if len(series) > 1 else "")
 
 
-def read_series(path: Path, choice: Choice, *, memory: int | str = DEFAULT_MEMORY, **settings: Any) -> Series:
-    """Read a time series or a field; `settings` are those of `open_table`."""
+def read_series(
+    path: Path,
+    choice: Choice,
+    *,
+    memory: int | str = DEFAULT_MEMORY,
+    levels: dict[str, list[str]] | None = None,
+    **settings: Any,
+) -> Series:
+    """Read a time series or a field; `levels` are texts as encoded before, `settings` those of `open_table`."""
     if ending_of(path) in ARRAYS:
         return _from_arrays(read_arrays(path), path, choice)
     if choice.space:
         raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
-    return _from_table(open_table(path, **settings), choice, bytes_of(memory))
+    return _from_table(open_table(path, **settings), choice, bytes_of(memory), levels)
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _from_table(table: Table, choice: Choice, memory: int) -> Series:
+def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, list[str]] | None) -> Series:
     inputs = table.columns(choice.inputs)
     time, label = (None if one is None else table.column(one) for one in (choice.time, choice.series))
     apart = dict.fromkeys([*(one for one in (time, label) if one is not None), *inputs])
@@ -95,14 +120,20 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
     pieces, whole = _pieces(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
-    columns = Columns(table, [*states, *inputs], categorical=())
-    numbers = columns.read([(first, frame[[*states, *inputs]]) for first, frame in pieces])
+    columns = Columns(table, [*states, *inputs], categorical=(), levels=levels, if_text=inputs)
+    used = [(first, frame[[*states, *inputs]]) for first, frame in pieces]
+    numbers = columns.read(used, optional=() if choice.states else states)
+    states = [name for name in states if name in columns.used]
+    if not states:
+        raise TableError(table.path, ["every column that could be a state is empty"])
+    split = sum(len(columns.names_of(name)) for name in states)
     times, said = ([None] * len(pieces), []) if time is None else times_of(table, pieces, time)
     if time is not None and label is None and whole:
         _require_order(table, times[0], time)
     if label is not None:
-        numbers, times = _grouped(pieces[0][1][label], table, numbers[0], times[0])
-    x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
+        numbers, times, left_out = _grouped(pieces[0][1][label], table, numbers[0], times[0], split)
+        said = [*said, *left_out]
+    x, u = ([block[:, part] for block in numbers] for part in (slice(split), slice(split, None)))
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells)"] if missing else []
     remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], [] if time else [*_clocks(states, numbers[0])]
@@ -111,7 +142,8 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
         x[0] if alone else x,
         None if time is None else times[0] if alone else times,
         None if not inputs else u[0] if alone else u,
-        [*states, *inputs],
+        columns.names,
+        levels=columns.levels,
         remarks=remarks,
         doubts=doubts,
     )
@@ -130,11 +162,25 @@ def _require_order(table: Table, times: NDArray[Any], name: str) -> None:
         raise TableError(table.path, [f"{place}. {told}, and average rows of one time."])
 
 
-def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
-    """Return the rows of every series, by the texts that tell them apart, in the order of their first rows."""
-    codes, _ = texts_of(labels, table.empty)
-    groups = [np.flatnonzero(codes == one) for one in dict.fromkeys(codes.tolist())]
-    return [numbers[rows] for rows in groups], [None if times is None else times[rows] for rows in groups]
+def _grouped(
+    labels: Any, table: Table, numbers: Array, times: Any, n_states: int
+) -> tuple[list[Array], list[Any], list[str]]:
+    """Return the rows of every series, by the texts that tell them apart, in the order of their first rows.
+
+    Series without a sample, and rows without a text, are left out; and told.
+    """
+    codes, texts = texts_of(labels, table.empty)
+    groups = {one: np.flatnonzero(codes == one) for one in dict.fromkeys(codes.tolist())}
+    seen = {one: rows for one, rows in groups.items() if one >= 0 and np.isfinite(numbers[rows, :n_states]).any()}
+    if not seen:
+        raise ValueError(f"{table.path}: column {labels.name!r} tells no series with a sample apart.")
+    silent = [texts[one] for one in groups if one >= 0 and one not in seen]
+    said = [f"series without a sample were left out: {shortened(silent)}"] if silent else []
+    if -1 in groups:
+        unnamed = counted(len(groups[-1]), "row")
+        said.append(f"{unnamed} without a text in column {labels.name!r} belong to no series and were left out")
+    rows_of = list(seen.values())
+    return [numbers[rows] for rows in rows_of], [None if times is None else times[rows] for rows in rows_of], said
 
 
 def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int, Any]], bool]:

@@ -1,0 +1,159 @@
+"""Tables and series as people have them: what is odd is said, with its line, and every command offered works."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ardea.cli import main
+
+pytestmark = pytest.mark.usefixtures("no_figures")
+
+
+@pytest.fixture
+def stores():
+    """Sales that follow two of three columns."""
+    rng = np.random.default_rng(11)
+    frame = pd.DataFrame({"a": rng.uniform(5, 20, 60), "b": rng.uniform(0, 3, 60), "c": rng.normal(50, 8, 60)})
+    return frame.assign(y=100 + 3 * frame.a - 8 * frame.b + rng.normal(size=60)).round(2)
+
+
+@pytest.fixture
+def heater():
+    """A tank that a switch heats: x' = −0.5 x + 2 u, sampled exactly."""
+    t = np.arange(0, 20, 0.2)
+    on, x = t // 4 % 2 == 0, np.zeros(t.size)
+    for i in range(1, t.size):
+        rest = 4.0 * on[i - 1]
+        x[i] = rest + (x[i - 1] - rest) * np.exp(-0.1)
+    noise = 0.01 * np.random.default_rng(3).normal(size=t.size)
+    return pd.DataFrame({"t": t.round(2), "x": (x + noise).round(4), "heater": np.where(on, "ON", "OFF")})
+
+
+def written(frame, path, **settings):
+    frame.to_csv(path, index=False, **settings)
+    return str(path)
+
+
+def run(capsys, *arguments):
+    """Run a command that must work, and return what it says: on standard output, and on standard error."""
+    assert main(list(map(str, arguments))) == 0
+    return capsys.readouterr()
+
+
+def record(capsys, *arguments):
+    return json.loads(run(capsys, *arguments, "--json").out)
+
+
+def terms(found):
+    return [one["name"] for one in found["equations"][0]["terms"]]
+
+
+def offered(capsys, *arguments):
+    """Run a command that must fail, then every command that it offers, which must work; return these."""
+    assert main(list(map(str, arguments))) == 1
+    said = capsys.readouterr().err
+    commands = ["ardea" + part.split("\n")[0] for part in said.split(": ardea")[1:]]
+    assert commands, said
+    for one in commands:
+        assert main(shlex.split(one)[1:]) == 0, one
+        capsys.readouterr()
+    return commands
+
+
+@pytest.mark.parametrize("name", [None, "Total", "S0"])
+def test_a_row_of_totals_is_told_with_its_line_and_left_out(stores, tmp_path, capsys, name):
+    whole = pd.concat([stores, stores.sum().to_frame().T], ignore_index=True)
+    if name:
+        whole.insert(0, "store", [*(f"S{i % 5}" for i in range(60)), name])
+    path = written(whole, tmp_path / "sales.csv")
+    said = run(capsys, "fit", path, "--target", "y", "--out", tmp_path / "run").err
+    assert "Line 62, the last of 61, holds the sums of the others in 4 of 4 columns" in said
+    assert ("'Total' in line 62" in said) == (name == "Total")
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert page.count("holds the sums of the others") == 1
+    assert "nothing in the fit gives reason for doubt" not in page
+    found = record(capsys, "fit", path, "--target", "y", "--drop-lines", "62")
+    assert (terms(found), found["rows"], found["warnings"]) == (["a", "b"], 60, [])
+
+
+def test_lines_are_counted_as_an_editor_does(stores, tmp_path, capsys):
+    path = tmp_path / "sales.csv"
+    lines = stores.to_csv(index=False).splitlines()
+    total = ",".join(map(str, stores.sum().round(2)))
+    path.write_text("\n".join(["# from the till", "", *lines[:30], "# a remark", *lines[30:], total, ""]))
+    assert "Line 65, the last" in run(capsys, "fit", path, "--target", "y").err
+    found = record(capsys, "fit", path, "--target", "y", "--drop-lines", "4-6,65")
+    assert (found["rows"], found["warnings"]) == (57, [])
+    assert main(["fit", str(path), "--target", "y", "--drop-lines", "65", "--memory", "30 kB"]) == 0
+    assert "(60 rows)" in capsys.readouterr().out
+
+
+def test_codes_are_told_with_the_option_that_works(stores, tmp_path, capsys):
+    for code, cells in {-999: "-999.0", 9999: "9999.00", -1e30: "-1e30"}.items():
+        text = stores.astype(object)
+        text.loc[[3, 17, 40], "a"] = cells
+        path = written(text, tmp_path / "codes.csv")
+        (said,) = record(capsys, "fit", path, "--target", "y")["warnings"]
+        assert said.startswith(f"a is {code:g} in 3 rows")
+        option = said.partition("(")[2].partition(")")[0]
+        found = record(capsys, "fit", path, "--target", "y", *option.split())
+        assert (terms(found), found["rows_left_out"], found["warnings"]) == (["a", "b"], 3, [])
+
+
+def test_a_model_remembers_what_stands_in_empty_cells(stores, tmp_path, capsys):
+    text = stores.astype(object)
+    text.loc[[3, 17], "a"], text.loc[5, "b"] = "broken", "broken"
+    path = written(text, tmp_path / "na.csv")
+    run(capsys, "fit", path, "--target", "y", "--na", "broken", "--out", tmp_path / "run")
+    model = tmp_path / "run" / "model.ardea"
+    assert record(capsys, "predict", model, path)["rows_without"] == 3
+    page = tmp_path / "page.html"
+    assert main(["report", str(model), "--data", path, "--target", "y", "--out", str(page)]) == 0
+
+
+def test_a_switch_of_texts_is_an_input_that_simulate_knows_again(heater, tmp_path, capsys):
+    path = written(heater, tmp_path / "heater.csv")
+    offered(capsys, "discover", path, "--time", "t", "--degree", "1")
+    found = record(
+        capsys, "discover", path, "--time", "t", "--degree", "1", "--inputs", "heater", "--out", tmp_path / "run"
+    )
+    assert terms(found) == ["x", "heater=ON"]
+    for one, truth in zip(found["equations"][0]["terms"], (-0.5, 2.0), strict=True):
+        assert abs(one["coef"] - truth) < 4 * one["std"]
+    switched = written(heater.assign(x=0), tmp_path / "switched.csv")
+    start = ["simulate", tmp_path / "run" / "model.ardea", "--start", "0", "--until", "3", "--step", "1"]
+    last = run(capsys, *start, "--inputs", switched).out.splitlines()[-1]
+    assert float(last.split(",")[1]) == pytest.approx(4 * (1 - np.exp(-1.5)), abs=0.05)
+
+
+def test_columns_that_hardly_hold_anything_are_left_out_by_the_command_that_is_offered(heater, tmp_path, capsys):
+    note = heater.assign(note="").drop(columns="heater")
+    note.loc[7, "note"] = "restart"
+    (tried,) = offered(capsys, "discover", written(note, tmp_path / "note.csv"), "--time", "t", "--degree", "1")
+    assert "--states x" in tried
+    rare = heater.assign(rare=np.where(heater.index == 3, 1.5, np.nan))
+    (tried,) = offered(
+        capsys, "discover", written(rare, tmp_path / "rare.csv"), "--time", "t", "--degree", "1", "--inputs", "heater"
+    )
+    assert "--states x --inputs heater" in tried
+    empty = written(heater.assign(p=np.nan), tmp_path / "empty.csv")
+    found = record(capsys, "discover", empty, "--time", "t", "--degree", "1", "--inputs", "heater")
+    assert "column 'p' is empty in every row and was left out" in found["remarks"]
+    many = heater.assign(who=[f"A{i}" for i in range(100)])
+    assert len(offered(capsys, "discover", written(many, tmp_path / "many.csv"), "--time", "t", "--degree", "1")) == 3
+
+
+def test_series_without_a_sample_and_rows_without_a_name_are_left_out(heater, tmp_path, capsys):
+    runs = pd.concat([heater.assign(run=name) for name in ("p", "q", "r", None)]).drop(columns="heater")
+    runs.loc[runs["run"] == "q", "x"] = np.nan
+    found = record(
+        capsys, "discover", written(runs, tmp_path / "runs.csv"), "--time", "t", "--degree", "1", "--series", "run"
+    )
+    assert "in 2 series" in found["read"]
+    assert "series without a sample were left out: q" in found["remarks"]
+    assert any("100 rows without a text in column 'run'" in one for one in found["remarks"])
