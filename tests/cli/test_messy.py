@@ -157,3 +157,35 @@ def test_series_without_a_sample_and_rows_without_a_name_are_left_out(heater, tm
     assert "in 2 series" in found["read"]
     assert "series without a sample were left out: q" in found["remarks"]
     assert any("100 rows without a text in column 'run'" in one for one in found["remarks"])
+
+
+@pytest.mark.parametrize(("name", "first"), [(None, 0), ("index", 1), ("Unnamed: 0", 0), ("ID", 1)])
+def test_a_column_that_counts_the_rows_is_left_out_unless_it_is_named(stores, tmp_path, capsys, name, first):
+    numbered = stores.assign(y=stores.y + 0.5 * np.arange(60))  # so that it would explain something
+    numbered.index += first
+    path = str(tmp_path / "index.csv")
+    numbered.to_csv(path, index_label=name)
+    found = record(capsys, "fit", path, "--target", "y")
+    assert found["columns"] == 3
+    assert any("only counts the rows" in one for one in found["remarks"])
+    called = name or "x0"
+    assert called in terms(record(capsys, "fit", path, "--target", "y", "--columns", f"{called},a,b,c"))
+    shuffled = str(tmp_path / "shuffled.csv")
+    numbered.sample(frac=1, random_state=0).to_csv(shuffled, index_label=name)  # then it may tell something
+    assert record(capsys, "fit", shuffled, "--target", "y")["columns"] == 4
+
+
+def test_equations_have_no_index_for_a_state(heater, tmp_path, capsys):
+    heater.to_csv(tmp_path / "index.csv")
+    found = record(capsys, "discover", tmp_path / "index.csv", "--time", "t", "--degree", "1", "--inputs", "heater")
+    assert found["names"] == ["x", "heater=ON"]
+
+
+def test_a_model_of_changes_that_misses_the_levels_says_so(tmp_path, capsys):
+    rng, t = np.random.default_rng(0), np.linspace(0, 1, 100)
+    x = rng.normal(size=100)
+    y = 10 * (t - 0.3) ** 2 + 0.3 * x + 0.1 * rng.normal(size=100)
+    path = written(pd.DataFrame({"slow": t, "x": x, "y": y}), tmp_path / "trend.csv")
+    said = run(capsys, "fit", path, "--target", "y", "--rows", "series").err
+    assert "With --rows series the terms explain" in said
+    assert "leave --rows out" in said

@@ -25,6 +25,7 @@ AS_OPTIONS = {
     "always_keep": "--keep",
     **{f"rows='{kind}'": f"--rows {kind}" for kind in ("series", "groups", "unequal")},
     "with groups=": "with --groups COLUMN",
+    "leave rows= out": "leave --rows out",
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
     " on the command line)": ")",
 }

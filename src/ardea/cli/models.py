@@ -290,7 +290,9 @@ def _rows(options: argparse.Namespace) -> Rows:
     told: list[str] | None = None if options.categorical is None else []
     if options.categorical not in (None, ["none"]):
         told = [name for name in table.columns(options.categorical) if name in columns]
-    return Rows(table, [target], columns, memory=options.memory, missing=options.missing, categorical=told)
+    named = [*table.columns(options.columns), *(options.keep or []), *(told or [])]
+    settings = {"missing": options.missing, "categorical": told, "wanted": named}
+    return Rows(table, [target], columns, memory=options.memory, **settings)
 
 
 def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:

@@ -172,6 +172,7 @@ def rows_advice(
     if before is None or after is None:
         return total, []
     harms, few = _harms(before), _few_groups(before) if kind == "groups" else []
+    few += _worse_than_mean(given, equation, target) if kind == "series" else []
     effective = total / max([1.0, *(harm.inflation for harm in harms.values())])
     for of, harm in (harms if rows is given else _harms(after)).items():
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
@@ -280,6 +281,28 @@ def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) ->
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
         f"are too narrow. {do[kind]} {curved} (python -m ardea.explain dependent_rows)"
     )
+
+
+def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
+    """Return what to tell of terms that explain changes, while the levels of y are further off than their mean.
+
+    If errors hardly forget those before, as those of a random walk or of a trend that is missing, the constant is told
+    by the first rows alone.
+    """
+    support, y = np.asarray(equation.kept.support, dtype=np.intp), rows.Y[:, target]
+    if not support.size or equation.intercept is None:
+        return []
+    errors = y - dense(rows.X[:, support]) @ equation.coefficients - equation.intercept
+    explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), np.finfo(float).tiny)
+    if explained >= 0:
+        return []
+    text = (
+        "With rows='series' the terms explain how y changes from row to row, but predictions of y itself are further "
+        f"off than its mean (R² = {explained:.2f} on the rows fitted). A trend, a season or another slow column is "
+        "probably missing: add one, and do not predict with this model. If the rows are not in the order of time, "
+        "leave rows= out (python -m ardea.explain dependent_rows)."
+    )
+    return [(text, DependentRowsWarning)]
 
 
 def _few_groups(sample: Sample) -> list[Advice]:

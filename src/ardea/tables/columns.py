@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ MOST_LEVELS = 20
 FEW = 0.1
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
+# What programs call a column that counts the rows.
+INDEX_NAMES = re.compile(r"index|id|row|nr\.?|no\.?|#|unnamed: ?[0-9]+", re.IGNORECASE)
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 
@@ -52,7 +54,10 @@ ROLES = {True: "stand before decimals", False: "group thousands"}
 SIGNS = "%‰$€£¥"
 SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
 WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
-DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
+DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+(?: ?[AaPp]\.?[Mm]\.?)?)?$")
+# 2024/5/31, 7:05 and 1:05 PM, which are not ISO 8601.
+YEAR_FIRST = re.compile(r"([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})(?![0-9])")
+CLOCK = re.compile(r"[ T]+([0-9]{1,2}):([0-9]{2}[0-9:.]*) ?(?:([AaPp])\.?[Mm]\.?)?$")
 
 
 def tidied(cell: str) -> str:
@@ -120,11 +125,28 @@ def level_names(column: str, levels: Sequence[str]) -> list[str]:
 # Dates ----------------------------------------------------------------------------------------------------------------
 
 
+def _iso(text: str) -> str:
+    """Return a date as ISO 8601 writes it; other texts as they are.
+
+    Examples
+    --------
+    >>> _iso("2024/5/31 1:05 PM"), _iso("2024-05-31T07:05:00.123456")
+    ('2024-05-31T13:05', '2024-05-31T07:05:00.123456')
+    """
+    text = YEAR_FIRST.sub(lambda found: "{}-{:0>2}-{:0>2}".format(*found.groups()), text, count=1)
+    clock = CLOCK.search(text)
+    if clock is None:
+        return text
+    hour, half = int(clock[1]), (clock[3] or "").lower()
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    return f"{text[: clock.start()]}T{hour:02}:{clock[2]}"
+
+
 def as_dates(texts: Sequence[str]) -> NDArray[Any]:
     """Return texts as dates in UTC, not a time where they are none."""
     import pandas as pd
 
-    cells = pd.Series(texts, dtype="string")
+    cells = pd.Series([*map(_iso, texts)], dtype="string")
     cells = cells.where(cells.str.match(r"[0-9]{4}(?:-|[01][0-9][0-3][0-9]$|[01][0-9][0-3][0-9]T)"))
     dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     found: NDArray[Any] = dates.dt.tz_localize(None).to_numpy()
@@ -303,7 +325,8 @@ class Columns:
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
-        self.empty = dict.fromkeys(used)
+        self._empty = dict.fromkeys(used)
+        self._counting = [name for name in used if name in table.unnamed or INDEX_NAMES.fullmatch(name)]
         self.remarks: list[str] = []
 
     def look(self, frame: Any) -> None:
@@ -313,17 +336,25 @@ class Columns:
                 self.seen[name] = Column(name, self._n_seen)
             if kind.kind == "b" and self._n_seen == 0:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
-        self.empty = {name: None for name in self.empty if not frame[name].notna().any()}
+        self._empty = {name: None for name in self._empty if not frame[name].notna().any()}
+        places = np.arange(self._n_seen, self._n_seen + len(frame))
+        counting = [(name, frame[name].to_numpy()) for name in self._counting if is_numeric(frame[name])]
+        self._counting = [name for name, own in counting if any(np.array_equal(own, places + n) for n in (0, 1))]
         for name, one in self.seen.items():
             one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
 
-    def leave_out(self, names: Sequence[str]) -> None:
-        """Use columns no more that hold nothing, and say so."""
-        for name in names:
-            self.used.remove(name)
-            self.seen.pop(name, None)
-            self.remarks.append(f"column {name!r} is empty in every row and was left out")
+    def leave_out(self, optional: Iterable[str], wanted: Collection[str] = ()) -> None:
+        """Use those of some columns no more that hold nothing, or count the rows and are not wanted; say so."""
+        names = set(optional) if self._n_seen else set()
+        told = dict.fromkeys(self._empty, "is empty in every row and")
+        unwanted = [name for name in self._counting if name not in wanted]
+        told |= dict.fromkeys(unwanted, "only counts the rows (name it to keep it) and")
+        for name, why in told.items():
+            if name in names:
+                self.used.remove(name)
+                self.seen.pop(name, None)
+                self.remarks.append(f"column {name!r} {why} was left out")
 
     def settle(self) -> None:
         """Decide what every column is; raise TableError where some cannot be used."""
@@ -387,11 +418,11 @@ class Columns:
     def read(self, pieces: Sequence[tuple[int, Any]], optional: Sequence[str] = ()) -> list[Array]:
         """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are.
 
-        Columns that are optional, and empty, are left out.
+        Columns that are optional, and empty or count the rows, are left out.
         """
         for _, frame in pieces:
             self.look(frame)
-        self.leave_out([name for name in self.empty if name in optional])
+        self.leave_out(optional)
         self.settle()
         return [self.numbers(frame, first) for first, frame in pieces]
 

@@ -232,8 +232,9 @@ class TextTable(Table):
             fields = [*fields, ""]
         empty = bool(body) and not any(row[-1] for row in body if len(row) == len(fields))
         closed = len(fields) > 1 and empty and not (self.headed and fields[-1])
-        self.given, self.width = fields[:-1] if closed else fields, len(fields)
-        self.names, renamed = sound_names(self.given)
+        self.width = len(fields)
+        self.names, renamed = sound_names(fields[:-1] if closed else fields)
+        self.unnamed = {name for name, given in zip(self.names, fields, strict=False) if not given.strip()}
         encoded = ENCODED.get(self.encoding)
         self.remarks += [f"the file is not UTF-8; it was read as {encoded}"] if encoded else []
         self.remarks += [*said, *renamed]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -66,6 +66,8 @@ class Rows:
         How many of these rows have a gap in a column, for columns that have any.
     remarks, doubts : list of str
         How the file was read, and what of it gives reason for doubt.
+
+    Columns that are empty, or that are called an index and count the rows, are left out; the latter unless `wanted`.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Rows:
         missing: Missing = "refuse",
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
+        wanted: Collection[str] = (),
     ) -> None:
         if missing not in ("refuse", "drop"):
             raise ValueError(f"missing={missing!r} is not known: choose 'refuse' or 'drop'.")
@@ -91,7 +94,7 @@ class Rows:
         self.rows_per_block = self._fitting_rows()
         self._read_already: Iterator[Any] | None = None
         self._n_rows = 0
-        self.fits = self._survey(may_leave_out=levels is None)
+        self.fits = self._survey(columns if levels is None else (), wanted)
         self.levels = self._columns.levels
         self.names = tuple(self._columns.names[: len(self._columns.names) - len(targets)])
         if texts := [name for name in targets if name in self.levels]:
@@ -138,7 +141,7 @@ class Rows:
         self._left_out: list[Any] = []  # their numbers
         self._noticed: list[str] = []
 
-    def _survey(self, may_leave_out: bool) -> bool:
+    def _survey(self, optional: Iterable[str], wanted: Collection[str]) -> bool:
         """Read all rows that fit into memory, all others too where some column is not of numbers; return if all fit."""
         used = self._columns.used
         whole = BYTES_PER_NUMBER * len(used) * (self.table.n_rows or 0)
@@ -159,8 +162,7 @@ class Rows:
                 raise ValueError(f"{self.table.path} {said}: save it to a file first, or raise the bound on memory.")
             if size > self.memory:
                 head.clear()
-        if may_leave_out and self._n_rows:
-            self._columns.leave_out([name for name in self._columns.empty if name not in self.targets])
+        self._columns.leave_out(optional, wanted)
         self._columns.settle()
         self._read_already = _emptied(head, ()) if size <= self.memory else None
         return size <= self.memory
@@ -415,7 +417,7 @@ def open_rows(
     target : str, int or a list of these
         Column to explain, by name or by number (from 0; −1 is the last).
     columns : list of str or int, optional
-        Columns to explain it with; all others by default.
+        Columns to explain it with; by default all others but an index that counts the rows.
     memory : int or str, default="1 GB"
         Bound on the memory for blocks, in bytes or as text such as "500 MB".
     missing : {"refuse", "drop"}, default="refuse"
@@ -453,4 +455,5 @@ def open_rows(
         chosen = [name for name in table.names if name not in set(targets)]
     else:
         chosen = [table.column(one) for one in columns]
-    return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical)
+    wanted = () if columns is None else chosen
+    return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical, wanted=wanted)
