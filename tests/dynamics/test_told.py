@@ -46,6 +46,15 @@ def test_plain_readings_are_not_talked_of(column):
     assert told(column) == []
 
 
+def test_a_state_that_never_changes_is_told_of_once():
+    t, rng = np.linspace(0, 10, 60), RNG(0)
+    x = np.column_stack([np.cos(2 * t), -np.sin(2 * t), np.zeros(60)]) + 0.01 * rng.normal(size=(60, 3))
+    x[:, 2] = 4
+    with pytest.warns(AmbiguityWarning, match="p is 4 in every row"):
+        model = Discovery(Polynomials(2)).fit(x, t, feature_names=["x", "v", "p"])
+    assert len(model.warnings_) == 1
+
+
 def test_inputs_that_switch_unseen_or_never_change():
     t = np.concatenate([np.arange(20.0), np.arange(40.0, 60.0)])
     series = Series(t, np.cos(t)[:, None], np.column_stack([t > 30, np.ones(40)]).astype(float))

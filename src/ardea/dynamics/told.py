@@ -137,6 +137,19 @@ class Joint:
 # What is to be warned of
 
 
+def said_of_constants(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states that never change, which explains all doubts about equations."""
+    every = np.vstack([one.x for one in series])
+    ends = zip(names, np.nanmin(every, axis=0), np.nanmax(every, axis=0), strict=False)
+    return [
+        f"{name} is {low:g} in every row: it is at rest (a fixed point), or no state. Every term with it repeats one "
+        "without it, so that no equation is settled. Leave it out (on the command line --states names the others) "
+        "(python -m ardea.explain ambiguity)."
+        for name, low, high in ends
+        if low == high
+    ]
+
+
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     """Return what is to be warned of: values that look like no readings, coarse rounding, states that switch."""
     out = []

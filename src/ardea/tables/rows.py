@@ -451,9 +451,6 @@ def open_rows(
     table = open_table(path, header=header, decimal=decimal, na=na)
     given: Any = target if isinstance(target, list | tuple) else [target]
     targets = [table.target(one) for one in given]
-    if columns is None:
-        chosen = [name for name in table.names if name not in set(targets)]
-    else:
-        chosen = [table.column(one) for one in columns]
-    wanted = () if columns is None else chosen
-    return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical, wanted=wanted)
+    named = [table.column(one) for one in columns or ()]
+    chosen = named if columns is not None else [name for name in table.names if name not in set(targets)]
+    return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical, wanted=named)
