@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -189,3 +192,24 @@ def test_a_model_of_changes_that_misses_the_levels_says_so(tmp_path, capsys):
     said = run(capsys, "fit", path, "--target", "y", "--rows", "series").err
     assert "With --rows series the terms explain" in said
     assert "leave --rows out" in said
+
+
+def test_predictions_are_printed_for_people_and_what_was_read_is_no_warning(stores, tmp_path, capsys):
+    path = written(stores, tmp_path / "sales.csv", sep=";", decimal=",")
+    run(capsys, "fit", path, "--target", "y", "--out", tmp_path / "run")
+    coefficients = pd.read_csv(tmp_path / "run" / "coefficients.csv", index_col="term").loc["intercept"]
+    assert coefficients["low 95%"] < coefficients["coef"] < coefficients["high 95%"]
+    assert coefficients["high 95%"] - coefficients["coef"] == pytest.approx(2 * coefficients["std"], rel=0.05)
+    said = run(capsys, "predict", tmp_path / "run" / "model.ardea", path)
+    assert max(map(len, ",".join(said.out.splitlines()[1:]).split(","))) <= 8
+    assert said.err.startswith("How sales.csv was read:\n  columns are separated by semicolons\n")
+    assert "warning" not in said.err
+
+
+def test_the_list_of_warnings_says_what_they_are_and_can_be_cut():
+    command = [sys.executable, "-m", "ardea.explain"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "ambiguity          The data do not settle an equation.\n" in told
+    for names in ([], ["misfit", "ambiguity"]):
+        shell = f"{shlex.join([*command, *names])} | head -n 1 > {os.devnull}"
+        assert subprocess.run(shell, shell=True, capture_output=True, text=True, check=True).stderr == ""

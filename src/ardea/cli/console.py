@@ -9,8 +9,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 FAILED, INTERRUPTED = 1, 130
@@ -87,6 +88,17 @@ def print_warnings(notes: list[str]) -> None:
     """Write kept warnings on standard error, one line each."""
     for note in notes:
         print(f"{painted('warning:', YELLOW, sys.stderr)} {visible(' '.join(note.split()))}", file=sys.stderr)
+
+
+def how_read(path: Path, remarks: Sequence[str]) -> list[str]:
+    """Return the lines that say how a file was read; none where nothing is to be said."""
+    return [f"How {path.name} was read:", *(f"  {visible(one)}" for one in remarks)] if remarks else []
+
+
+def print_remarks(path: Path, remarks: Sequence[str]) -> None:
+    """Write on standard error how a file was read."""
+    for line in how_read(path, remarks):
+        print(line, file=sys.stderr)
 
 
 def print_json(value: Any) -> None:

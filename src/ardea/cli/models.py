@@ -19,9 +19,11 @@ from ardea.cli.console import (
     BOLD,
     Failure,
     as_options,
+    how_read,
     kept_warnings,
     painted,
     print_json,
+    print_remarks,
     print_warnings,
     visible,
     working,
@@ -33,7 +35,7 @@ from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.equation import WEAK, Equation
-from ardea.names import counted, rounded
+from ardea.names import counted
 from ardea.saving import load
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
@@ -96,8 +98,7 @@ def run(options: argparse.Namespace) -> None:
         print_json({**header_record(options), **record, "warnings": notes, "files": list(map(str, files))})
         return
     title, *rest = (_motion_text if options.command == "discover" else _regression_text)(found, source, options)
-    read = [f"How {options.data.name} was read:", *(f"  {one}" for one in source.remarks)] if source.remarks else []
-    print(painted(title, BOLD), *map(visible, [*rest, *read]), sep="\n")
+    print(painted(title, BOLD), *map(visible, [*rest, *how_read(options.data, source.remarks)]), sep="\n")
     print_warnings(notes)
     for file in files:
         print(visible(f"wrote {file}"))
@@ -115,7 +116,8 @@ def report(options: argparse.Namespace) -> None:
     source: Any = found.source
     notes[:] = notes if source is None else [*source.doubts, *in_words_of_file(notes, source)]
     print(f"wrote {write_page(found, options.out, options, notes, title=options.title)}")
-    print_warnings([*(source.remarks if source is not None else ()), *notes])
+    print_remarks(options.data, [] if source is None else source.remarks)
+    print_warnings(notes)
 
 
 def _fitted_for_report(options: argparse.Namespace) -> Found:
@@ -304,7 +306,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         y = found.data[1]
         explained = [f"R² = {r_squared(found.model, *found.data)[0]:.4f}, on the rows that were fitted"]
         varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
-        spread = f"; {equation.name} itself varies by {rounded(varies, varies / 100)}"
+        spread = f"; {equation.name} itself varies by {varies:.4g}"
     rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")
     terms = ["", "No column explains it: the constant alone is the best model."]
     if equation.terms:
@@ -315,7 +317,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         "",
         equation.formula(),
         *explained,
-        f"noise σ = {rounded(equation.noise, equation.noise / 100)}{spread}",
+        f"noise σ = {equation.noise:.4g}{spread}",
         *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
         *([chosen_how(found.model)] if equation.terms else []),
     ]
@@ -404,7 +406,7 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     model.print(options.level, file=text)
     size = f"{counted(model.complexity, 'term')} in {counted(len(found.equations), 'equation')}"
     chosen = f"chosen from {counted(len(model.get_feature_names()), 'candidate')} for each"
-    noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
+    noise = shortened([f"{one.name} {one.noise:.4g}" for one in found.equations], 8)
     grown = f" ({GROWING[model.noise_kind_]}; here at the mean)" if model.noise_kind_ in GROWING else ""
     return [
         f"{options.data}: {series.described()}",

@@ -322,7 +322,7 @@ def _strength_told(model: Any) -> str:
             "Sets of terms from several starts were compared by a criterion (EBIC2) that weighs misfit against the "
             "number of terms and of candidates. A difference of 6 or more is clear: odds above 20 to 1."
         )
-    name, columns = model.method.strength, model.n_features_in_
+    name = model.method.strength
     if name is None:
         return "Plain ARD keeps about 32 % of the columns that explain nothing; SparseARD keeps few of them."
     strength = getattr(model, name)
@@ -330,13 +330,14 @@ def _strength_told(model: Any) -> str:
         return f"At {name} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
     if beyond := beyond_ceiling(model):
         return f"{beyond}."
-    equation = model.equations_[0]
-    columns -= equation.kept.flat.kept.size
-    chance = percent(float(f"{equation.kept.rate:.2g}"))
-    kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
+    kept, rate = model.equations_[0].kept, model.equations_[0].kept.rate
+    if kept.flat.kept.size == model.n_features_in_:
+        return "All columns were told to be kept: none had to be chosen."
+    columns, chance = round(model.false_terms / rate), percent(float(f"{rate:.2g}"))  # of those that vary
     if columns == 1:
         return f"If the column did not matter, it would be kept with a chance of {chance}."
-    return f"If none of the {columns} columns mattered, {kept}."
+    many = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
+    return f"If none of the {columns} columns mattered, {many}."
 
 
 def _short(value: Any) -> str:
