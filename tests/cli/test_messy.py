@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -213,3 +215,25 @@ def test_the_list_of_warnings_says_what_they_are_and_can_be_cut():
     for names in ([], ["misfit", "ambiguity"]):
         shell = f"{shlex.join([*command, *names])} | head -n 1 > {os.devnull}"
         assert subprocess.run(shell, shell=True, capture_output=True, text=True, check=True).stderr == ""
+
+
+def program_on(page):
+    text = page.read_text(encoding="utf-8").partition("In Python, with the same data")[2]
+    return html.unescape(text.partition("<code>")[2].partition("</code>")[0])
+
+
+def test_the_program_in_a_report_runs_as_it_stands(stores, heater, tmp_path, capsys, monkeypatch):
+    """It reads the file as the command did, and finds the same."""
+    monkeypatch.chdir(tmp_path)
+    total = ";".join(f"{one:.2f}".replace(".", ",") for one in [*stores.sum(), 0]) + "\n"
+    frame = stores.assign(site=np.where(stores.index % 3, "north", "south"))
+    Path("sales.csv").write_text(frame.to_csv(index=False, sep=";", decimal=",") + total.replace("0,00", "all"))
+    options = ["--drop-lines", "62", "--interactions", "--out", "run"]
+    said = run(capsys, "fit", "sales.csv", "--target", "y", *options).out
+    exec(program_on(tmp_path / "run" / "report.html"), {})
+    assert capsys.readouterr().out.splitlines()[0] in said
+    written(heater, tmp_path / "heater.csv")
+    options = ["--time", "t", "--inputs", "heater", "--degree", "1", "--out", "moving"]
+    formula = record(capsys, "discover", "heater.csv", *options)["equations"][0]["formula"]
+    exec(program_on(tmp_path / "moving" / "report.html"), {})
+    assert capsys.readouterr().out.splitlines()[0] == formula

@@ -29,7 +29,7 @@ from ardea.cli.console import (
     working,
 )
 from ardea.cli.outputs import write_outputs, write_page
-from ardea.cli.program import command_with, line_numbers
+from ardea.cli.program import command_with, table_notes, text_settings, written
 from ardea.cli.regressions import arrays, estimator
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
@@ -60,8 +60,6 @@ OF_ROWS, SAID = (
 )
 # How noise grows with the state, in words.
 GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
-# What a model notes of a table, to read others like it.
-NOTHING_NOTED = {"target": "", "header": True, "columns": 0, "decimal": None, "na": [], "levels": {}, "products": {}}
 # Different cells that a command takes as empty, each by an option (a convention: a line).
 MOST_TOKENS = 5
 
@@ -157,24 +155,6 @@ def _loaded(options: argparse.Namespace) -> Found:
 def table_of(options: argparse.Namespace, model: Any = None) -> Table:
     """Open a table as the options say that it is written, or as they said of the one that a model was fitted to."""
     return open_table(options.data, **text_settings(options, model))
-
-
-def text_settings(options: argparse.Namespace, model: Any = None) -> dict[str, Any]:
-    """Return how the options say that a table is written, else how they did when a model was fitted."""
-    before = table_notes(model)
-    told = {"header": options.header, "decimal": options.decimal or before["decimal"], "sheet": options.sheet}
-    dropped = line_numbers(options.drop_lines) if options.drop_lines else ()
-    return {**told, "na": tuple(options.na or before["na"]), "drop_lines": dropped}
-
-
-def table_notes(model: Any) -> dict[str, Any]:
-    """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
-    return NOTHING_NOTED | getattr(model, "table_", {})
-
-
-def written(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what a model notes of how a table is written."""
-    return {**NOTHING_NOTED, "decimal": options.decimal, "na": list(options.na or [])}
 
 
 def columns_of(names: Sequence[str], notes: dict[str, Any]) -> list[str]:

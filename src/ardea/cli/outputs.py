@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ardea.cli.program import command_line
+from ardea.cli.program import command_line, table_notes, text_settings
 from ardea.equation import Equation
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
+from ardea.tables.rows import Rows
+from ardea.tables.series import Choice, Series
 from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:
@@ -38,7 +40,37 @@ def write_page(found: Found, page: Path, options: argparse.Namespace, notes: Seq
     """Write one page about what was found."""
     read = [] if found.source is None else found.source.remarks
     details = {"data": found.data, "targets": found.targets, "source": options.data, "notes": notes, "read": read}
+    details["reading"] = _reading(found, options)
     return write_report(found.model, page, level=options.level, command=command_line(options), **details, **more)
+
+
+def _reading(found: Found, options: argparse.Namespace) -> str | None:
+    """Return lines of Python that read the data; None where more than data were given to `fit`, such as groups."""
+    told = {
+        name: value for name, value in text_settings(options, found.model).items() if value not in (None, (), "auto")
+    }
+    path, settings = str(options.data), "".join(f", {name}={value!r}" for name, value in told.items())
+    if isinstance(found.source, Rows) and not (options.groups or options.rows == "series"):
+        rows, notes = found.source, table_notes(found.model)
+        products = "".join(
+            f"\nX[{name!r}] = {' * '.join(f'X[{one!r}]' for one in factors)}"
+            for name, factors in notes["products"].items()
+        )
+        chosen = f"{list(rows.targets)}, {rows.columns}, missing='drop', levels={notes['levels']}"
+        return (
+            "from ardea.tables.reading import open_table\nfrom ardea.tables.rows import Rows\n\n"
+            f"rows = Rows(open_table({path!r}{settings}), {chosen})\n"
+            f"X, y = rows.arrays()\nX = pd.DataFrame(X, columns=rows.names){products}"
+        )
+    if isinstance(found.source, Series) and not options.time_unit:
+        step = "" if options.step is None and not options.map else f"\nt = {options.step or 1.0}"
+        choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
+        return (
+            "from pathlib import Path\nfrom ardea.tables.series import Choice, read_series\n\n"
+            f"series = read_series(Path({path!r}), {choice}{settings})\n"
+            f"x, t, u, space = series.x, series.t, series.u, series.space{step}"
+        )
+    return None
 
 
 def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:

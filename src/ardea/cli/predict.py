@@ -11,8 +11,9 @@ import numpy as np
 from scipy import stats
 
 from ardea.cli.console import Failure, kept_warnings, print_json, print_remarks, print_warnings
-from ardea.cli.models import columns_of, header_record, table_notes, text_settings
+from ardea.cli.models import columns_of, header_record
 from ardea.cli.outputs import as_csv
+from ardea.cli.program import table_notes, text_settings
 from ardea.core.problem import Array
 from ardea.dynamics.series import input_curve
 from ardea.names import counted

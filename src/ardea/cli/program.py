@@ -29,6 +29,8 @@ METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
 CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+# What a model notes of a table, to read others like it.
+NOTHING_NOTED = {"target": "", "header": True, "columns": 0, "decimal": None, "na": [], "levels": {}, "products": {}}
 # Lines left out, at most (a convention: no one leaves out more by their numbers).
 MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
@@ -170,8 +172,8 @@ REGRESSION: Options = [
     option("--missing", MISSING, choices=("drop", "refuse"), default="drop"),
     option("--method", "which estimator (default: sparse)", choices=METHODS, default="sparse"),
     option("--false-terms N", FALSE_TERMS, positive),
-    option("--strength S", "alpha, lam or tau itself, instead", positive),
-    flag("--search", "try 15 strengths and choose by --criterion"),
+    option("--strength S", "alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms", positive),
+    flag("--search", "try 15 models, from many terms to few, and choose by --criterion"),
     option("--criterion NAME", CHOSEN_BY, choices=CRITERIA, default="evidence"),
     flag("--no-intercept", "the model passes through zero"),
     flag("--interactions", "also products of two columns"),
@@ -287,7 +289,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
         ],
     ),
     "rates": (
-        "what a strength means: expected false and missed terms",
+        "how many false and missed terms are to be expected",
         "rates.run",
         [
             option("--columns D", "columns to choose from (default: 100)", whole(1), default=100),
@@ -363,6 +365,24 @@ def command_line(options: argparse.Namespace) -> str:
             dashed = str(one).startswith("-")  # would be taken for an option
             parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
     return shlex.join(parts)
+
+
+def text_settings(options: argparse.Namespace, model: Any = None) -> dict[str, Any]:
+    """Return how the options say that a table is written, else how they did when a model was fitted."""
+    before = table_notes(model)
+    told = {"header": options.header, "decimal": options.decimal or before["decimal"], "sheet": options.sheet}
+    dropped = line_numbers(options.drop_lines) if options.drop_lines else ()
+    return {**told, "na": tuple(options.na or before["na"]), "drop_lines": dropped}
+
+
+def table_notes(model: Any) -> dict[str, Any]:
+    """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
+    return NOTHING_NOTED | getattr(model, "table_", {})
+
+
+def written(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what a model notes of how a table is written."""
+    return {**NOTHING_NOTED, "decimal": options.decimal, "na": list(options.na or [])}
 
 
 def complete(_: argparse.Namespace) -> None:

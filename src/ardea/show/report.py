@@ -47,6 +47,8 @@ N_PHASE_DRAWS, LONGEST_RUN = 20, 400
 MOST_NUMBERS = 10**7
 # Points: a wider drawing would have letters too small to read on a phone (measured on 400 pixels), so it can be moved.
 FITS_A_PHONE = 400.0
+# Pixels of a screen for a point of a drawing: a quarter more than on paper, which fills the page (looked at).
+PIXELS = 1.25 * 4 / 3
 OF_TERMS = "What every term adds, the most useful first. Names lead to the table of terms."
 OF_RIVALS = "The chosen model of every equation (at 0) and its rivals. Names lead to the table of rivals."
 # Packages that numbers may depend on.
@@ -99,6 +101,7 @@ def report_page(
     command: str | None = None,
     notes: Sequence[str] = (),
     read: Sequence[str] = (),
+    reading: str | None = None,
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -122,6 +125,8 @@ def report_page(
         Warnings of reading and fitting, to be shown with what the page finds itself.
     read : list of str
         How the data were read.
+    reading : str, optional
+        Lines of Python that read the data, as the names that the program on the page uses.
 
     Returns
     -------
@@ -144,7 +149,7 @@ def report_page(
         figures=figures,
         remarks=_remarks(model, data) + warned,
         fingerprint=[*_of_file(source), *_of_arrays(data)],
-        program=_program(model, level, data),
+        program=_program(model, level, data, reading),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
         **given,
     )
@@ -217,6 +222,8 @@ class ShowsFit(ShowsTerms):
 
     def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
         """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        named = getattr(y, "columns", [getattr(y, "name", None)])  # of a frame, or of a series
+        details.setdefault("targets", None if None in list(named) else [str(name) for name in named])
         return write_report(self, path, data=None if X is None else (X, y), **details)
 
 
@@ -363,8 +370,11 @@ def _drawn(drawings: Iterator[Drawing]) -> tuple[list[dict[str, Any]], list[str]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         drawn = [(svg(draw, name, caption), caption) for name, caption, draw in drawings]
-    wide = [float([*re.findall(r' width="([0-9.]+)pt"', one), 0][0]) > FITS_A_PHONE for one, _ in drawn]
-    figures = [{"svg": one, "caption": told, "wide": far} for (one, told), far in zip(drawn, wide, strict=True)]
+    widths = [float([*re.findall(r' width="([0-9.]+)pt"', one), 0][0]) for one, _ in drawn]
+    figures = [
+        {"svg": one, "caption": told, "wide": points > FITS_A_PHONE, "width": round(PIXELS * points)}
+        for (one, told), points in zip(drawn, widths, strict=True)
+    ]
     return figures, unique(str(one.message) for one in warned)
 
 
@@ -397,7 +407,7 @@ def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: floa
     if any(one.rivals for one in equations):
         yield "pareto", OF_RIVALS, partial(plot_pareto, model)
     if hasattr(model, "searched_"):
-        kind = "Whitened residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
+        kind = "Residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
         caption = f"{kind}, in units of their noise, in order and against normal quantiles."
         yield "residuals", caption, partial(motion.plot_equation_residuals, model)
     smoothed = hasattr(model, "states_")
@@ -465,21 +475,24 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _program(model: Any, level: float, data: Any) -> str:
+def _program(model: Any, level: float, data: Any, reading: str | None) -> str:
     """Return a program that makes the model again and prints the formula and the numbers of the page."""
     arguments = "X, y"
     if hasattr(model, "simulate"):
         inputs = ", u=u" if data is not None and (*data, None)[2] is not None else ""
         space = ", space=space" if motion.is_field(model) else ""
-        arguments = f"x, t{inputs}{space}, feature_names={[one.name for one in model.equations_]}"
+        names = getattr(model.model_, "names", [one.name for one in model.equations_])  # and those of inputs
+        arguments = f"x, t{inputs}{space}, feature_names={list(map(str, names))}"
     settings = " ".join(model.__repr__(N_CHAR_MAX=10**6).split())
     called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
     modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
     homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
     imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
+    given = reading or f"# {arguments.partition(', feature')[0]}: the data that were given to fit"
     return f"""import numpy as np
 import pandas as pd
 {imports}
+{given}
 model = {settings}.fit({arguments})
 for equation in model.equations_:
     print(equation.formula())

@@ -103,6 +103,11 @@ class Rows:
             raise TableError(table.path, [f"no column is left to explain {', '.join(targets)} with"])
 
     @property
+    def columns(self) -> list[str]:
+        """Return the columns of the file that X is made of."""
+        return [name for name in self._columns.used if name not in self.targets]
+
+    @property
     def remarks(self) -> list[str]:
         """Return how the file was read."""
         n = self.n_left_out
