@@ -141,10 +141,10 @@ def test_columns_that_hardly_hold_anything_are_left_out_by_the_command_that_is_o
     note.loc[7, "note"] = "restart"
     (tried,) = offered(capsys, "discover", written(note, tmp_path / "note.csv"), "--time", "t", "--degree", "1")
     assert "--states x" in tried
-    rare = heater.assign(rare=np.where(heater.index == 3, 1.5, np.nan))
-    (tried,) = offered(
-        capsys, "discover", written(rare, tmp_path / "rare.csv"), "--time", "t", "--degree", "1", "--inputs", "heater"
-    )
+    rare = written(heater.assign(rare=np.where(heater.index == 3, 1.5, np.nan)), tmp_path / "rare.csv")
+    options = ["--time", "t", "--degree", "1", "--inputs", "heater"]
+    assert "column 'rare' has one value only and was left out" in record(capsys, "discover", rare, *options)["remarks"]
+    (tried,) = offered(capsys, "discover", rare, *options, "--states", "x,rare")
     assert "--states x --inputs heater" in tried
     empty = written(heater.assign(p=np.nan), tmp_path / "empty.csv")
     found = record(capsys, "discover", empty, "--time", "t", "--degree", "1", "--inputs", "heater")
@@ -237,3 +237,41 @@ def test_the_program_in_a_report_runs_as_it_stands(stores, heater, tmp_path, cap
     formula = record(capsys, "discover", "heater.csv", *options)["equations"][0]["formula"]
     exec(program_on(tmp_path / "moving" / "report.html"), {})
     assert capsys.readouterr().out.splitlines()[0] == formula
+
+
+def test_an_export_with_titles_units_and_an_identifier(stores, tmp_path, capsys):
+    """Titles that fill up their row with separators, a row of units, 1.234,5 kPa, identifiers from 1001 on."""
+    frame = stores.assign(y=[f"{one:.2f} kPa".replace(".", ",") for one in stores.y])
+    frame.insert(0, "id", range(1001, 1061))
+    frame["site"] = np.where(stores.index % 3, "north", np.where(stores.index % 2, "North", "west"))
+    head, body = frame.to_csv(index=False, sep=";", decimal=",").split("\n", 1)
+    path = tmp_path / "export.csv"
+    path.write_bytes(f"Sales 2024;;;;;\nof 31.12.;;;;;\n{head}\n;€;m²;;;\n{body}".encode("cp1252"))
+    found = record(capsys, "fit", path, "--target", "y")
+    assert terms(found) == ["a", "b"]
+    for said in (
+        "the table begins below 'Sales 2024, of 31.12.'",
+        "the second row, €, m², was read as units",
+        "the unit kPa in column 'y' was left out (120,58 kPa)",
+        "column 'id' only counts the rows (name it to keep it) and was left out",
+        "texts of column 'site' differ in case alone: North, north",
+    ):
+        assert said in found["remarks"]
+    assert sum("commas" in one for one in found["remarks"]) == 1
+
+
+def test_dates_of_one_day_need_no_order_of_day_and_month(heater, tmp_path, capsys):
+    when = pd.date_range("2024-03-09 10:00", periods=100, freq="5min").strftime("%m/%d/%Y %I:%M %p")
+    path = written(heater.assign(t=when), tmp_path / "day.csv")
+    found = record(capsys, "discover", path, "--time", "t", "--degree", "1", "--inputs", "heater")
+    assert found["equations"][0]["terms"][0]["coef"] == pytest.approx(-0.5 * 0.2 / 5, rel=0.02)
+
+
+def test_times_that_stand_twice_are_left_out_by_the_command_that_is_offered(heater, tmp_path, capsys):
+    twice = pd.concat([heater[:61], heater[60:]]).drop(columns="heater").assign(offset=0.5)
+    path = written(twice, tmp_path / "twice.csv")
+    (tried,) = offered(capsys, "discover", path, "--time", "t", "--degree", "1")
+    assert "--drop-lines 63" in tried
+    found = record(capsys, *shlex.split(tried)[1:])
+    assert found["names"] == ["x"]
+    assert "column 'offset' has one value only and was left out" in found["remarks"]

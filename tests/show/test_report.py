@@ -322,7 +322,7 @@ def test_report_methods_write_files(tmp_path):
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 @pytest.mark.parametrize("width", [500, 1400])
 def test_in_a_browser(tmp_path, width):
-    """Chromium shows the page without a complaint: nothing runs off or is loaded, letters can be read, links lead on."""
+    """Chromium shows the page without complaint: nothing runs off or is loaded, letters are readable, links lead on."""
     data = sparse_data(seed=1)
     search = ARDSearch(ARDvi(), strengths=[1, 2, 4, 8, 16]).fit(data.X, data.y)
     probe = """<script>

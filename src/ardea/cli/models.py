@@ -187,7 +187,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        if not error.columns:
+        if not error.columns and not error.lines:
             raise
         raise Failure(f"{error}\n  {_advice(error, options)}") from error
 
@@ -195,6 +195,9 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
 def _advice(error: TableError, options: argparse.Namespace) -> str:
     """Return what would help."""
     target = getattr(options, "target", None)
+    if error.lines:
+        lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
+        return f"Or leave them out: {command_with(options, drop_lines=','.join(lines))}"
     if 0 < len(error.tokens) <= MOST_TOKENS:
         tried = command_with(options, na=[*(options.na or []), *error.tokens])
         return f"Correct these lines, or take such cells as empty: {tried}"

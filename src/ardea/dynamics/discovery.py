@@ -36,7 +36,7 @@ from ardea.dynamics.search import (
     regressor_supports,
 )
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
-from ardea.dynamics.told import blown_up, ends_off, said_of_constants, said_of_inputs, said_of_states
+from ardea.dynamics.told import blown_up, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import WEAK, Equation
@@ -372,8 +372,8 @@ class Discovery(Answers, BaseEstimator):
         )
         far += [] if self.discrete_time else ends_off(series, all_names)
         said = [*said_of_states(series, all_names), *said_of_inputs(series, all_names)]
-        constant = said_of_constants(series, all_names)
-        return found, model, clock, (constant, None) if constant else (said, far)
+        spoiled = said_of_spoiled(series, all_names)
+        return found, model, clock, ([*spoiled, *said], None) if spoiled else (said, far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""

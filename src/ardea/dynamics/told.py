@@ -137,33 +137,38 @@ class Joint:
 # What is to be warned of
 
 
-def said_of_constants(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of states that never change, which explains all doubts about equations."""
-    every = np.vstack([one.x for one in series])
-    ends = zip(names, np.nanmin(every, axis=0), np.nanmax(every, axis=0), strict=False)
-    return [
-        f"{name} is {low:g} in every row: it is at rest (a fixed point), or no state. Every term with it repeats one "
-        "without it, so that no equation is settled. Leave it out (on the command line --states names the others) "
-        "(python -m ardea.explain ambiguity)."
-        for name, low, high in ends
-        if low == high
-    ]
+def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states that never change, switch, or hold what looks like no reading.
 
-
-def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of: values that look like no readings, coarse rounding, states that switch."""
+    All doubts about equations may come from them.
+    """
     out = []
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
         values = np.unique(np.concatenate(columns))
-        if len(values) == 2 and sum(map(len, columns)) > 2 * len(values):
+        if len(values) == 1:
+            out.append(
+                f"{name} is {values[0]:g} in every row: it is at rest (a fixed point), or no state. Every term with it "
+                "repeats one without it, so that no equation is settled. Leave it out (on the command line --states "
+                "names the others) (python -m ardea.explain ambiguity)."
+            )
+        elif len(values) == 2 and sum(map(len, columns)) > 2 * len(values):
             out.append(
                 f"{name} has only the values {values[0]:g} and {values[1]:g}: a switch is an input, not a state. Give "
                 "it as u (--inputs on the command line) (python -m ardea.explain ambiguity)."
             )
         elif no_reading := _no_reading(name, columns, values):
             out.append(no_reading)
-        elif (unit := _coarse(columns, values)) is not None:
+    return out
+
+
+def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of readings that are rounded coarsely."""
+    out = []
+    for state, name in enumerate(names[: series[0].x.shape[1]]):
+        columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
+        values = np.unique(np.concatenate(columns))
+        if (unit := _coarse(columns, values)) is not None:
             out.append(
                 f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
                 "then no noise that averages out. Take finer readings, or see whether every second row gives the same "

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
@@ -56,7 +57,7 @@ WHOLE = np.array([2.0**15, 2.0**15 - 1, 2.0**16 - 1, 2.0**31, 2.0**31 - 1, 999.2
 BEYOND = 1e20
 # A column without a value between these shares of its range in its first rows is looked at closely: others have no code
 # (derived: all values but a code fill at most 1/(1 + FAR_OUT) of the range).
-EDGE, FIRST_ROWS = 0.2, 16
+EDGE, FIRST_ROWS = 0.2, 64
 # Share of a value within which it is the sum of the others, and of the range of a column for their mean: totals of
 # rounded numbers (a convention). Fewest rows, since 3 = 1 + 2; tables of more numbers are not added up for means.
 ROUNDED, FEWEST_ROWS, MOST_NUMBERS = 1e-3, 5, 10**6
@@ -410,21 +411,28 @@ def readings_advice(rows: CheckedRows, names: Sequence[str], targets: Sequence[s
 def _on_codes(columns: Array, low: Array, high: Array, names: Sequence[str]) -> Iterator[str]:
     edge, first = EDGE * (high - low), columns[:FIRST_ROWS]
     inside = ((first > low + edge) & (first < high - edge)).any(axis=0)
-    for j in np.flatnonzero((high > low) & (~inside | np.isin(-low, NINES))):
+    for j in np.flatnonzero(~_two_valued(columns, low, high) & (~inside | np.isin(-low, NINES))):
         codes = codes_of(columns[:, j], lambda value, rows: rows > 1 or is_usual(value))
         if codes is not None:
             yield codes.told(names[int(j)], "leave these rows out")
 
 
+def _two_valued(columns: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+    """Return the columns whose first rows have only the least and the greatest value, as those of indicators do."""
+    first = columns[:FIRST_ROWS]
+    return np.asarray(((first == low) | (first == high)).all(axis=0))
+
+
 def _on_ends(X: Array, Y: Array, low: Array, high: Array) -> str:
     """Return what is said of a first or last row that is the sum or the mean of the others in most columns."""
     m, total = len(X), np.concatenate([X.sum(axis=0), Y.sum(axis=0)])
+    values = ~_two_valued(np.hstack([X[:FIRST_ROWS], Y[:FIRST_ROWS]]), low, high)
     for row in (m - 1, 0):
         own = np.concatenate([X[row], Y[row]])
-        many = 2 * np.sum((own == low) | (own == high)) > own.size > 1  # as a total is, unless signs are mixed
+        at_end = values & ((own == low) | (own == high))  # as a total is, unless signs are mixed
         if own.size > 2 and np.all(np.abs(m * own - total) <= ROUNDED * m * (high - low)):
             return _told_of_row(row, m, "the means of the others in all columns, and is no reading")
-        if many and (said := _beyond(np.column_stack([X, Y]), row, total)):
+        if 2 * at_end.sum() > values.sum() > 1 and (said := _beyond(np.column_stack([X, Y]), row, total)):
             return _told_of_row(row, m, said)
     return ""
 

@@ -126,18 +126,16 @@ def report_page(
     read : list of str
         How the data were read.
     reading : str, optional
-        Lines of Python that read the data, as the names that the program on the page uses.
+        Lines of Python that read the data.
 
     Returns
     -------
     str
     """
-    equations = fits.equations_of(model, targets)
-    moving = hasattr(model, "simulate")
+    equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
     drawings = (_of_motion if moving else _of_rows)(model, equations, data, level)
-    names = listed([one.name for one in equations])
-    figures, warned = _drawn(drawings)
-    given = {"model": model, "moving": moving, "read": read, "command": command}
+    names, (figures, warned) = listed([one.name for one in equations]), _drawn(drawings)
+    given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
@@ -146,7 +144,6 @@ def report_page(
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        figures=figures,
         remarks=_remarks(model, data) + warned,
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         program=_program(model, level, data, reading),

@@ -51,8 +51,8 @@ READ_WITH = {
     ",": {"whole", "dots", "plain", "decimal", "either"},
 }
 ROLES = {True: "stand before decimals", False: "group thousands"}
-SIGNS = "%‰$€£¥"
-SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
+# Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
+SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
 WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
 DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+(?: ?[AaPp]\.?[Mm]\.?)?)?$")
 # 2024/5/31, 7:05 and 1:05 PM, which are not ISO 8601.
@@ -70,6 +70,18 @@ def notation_of(cell: str) -> str:
     """Return how a number is written, by its name in `NOTATIONS`; nothing where a cell holds no number."""
     found = NOTATION.fullmatch(tidied(cell))
     return str(found.lastgroup) if found else ""
+
+
+def sign_of(cell: str) -> str:
+    """Return the sign or the unit of a number.
+
+    Examples
+    --------
+    >>> sign_of("$1,200"), sign_of("101.3 kPa")
+    ('$', 'kPa')
+    """
+    found = SIGNED.fullmatch(cell)
+    return (found[1] or found[2]) if found else ""
 
 
 def decided(notations: Iterable[str]) -> str | None:
@@ -218,7 +230,7 @@ class Column:
         self._largest_whole = max(self._largest_whole, *whole, 0.0)
         for cell, count in zip(cells, np.bincount(codes[codes >= 0], minlength=len(cells)), strict=True):
             if kinds[cell] == "signed":
-                sign = next(letter for letter in cell if letter in SIGNS)
+                sign = sign_of(cell)
                 self._bare[sign, notation_of(cell.replace(sign, ""))] += int(count)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
@@ -238,7 +250,8 @@ class Column:
         (self.sign,) = signs
         self.kinds = Counter({"": self.kinds[""]}) + Counter({kind: n for (_, kind), n in self._bare.items()})
         self.tokens = {token: None for token in self.tokens if not SIGNED.fullmatch(token)}
-        return [f"the sign {self.sign} in column {self.name!r} was left out ({self.signed})"]
+        what = "unit" if self.sign.isalpha() else "sign"
+        return [f"the {what} {self.sign} in column {self.name!r} was left out ({self.signed})"]
 
     @property
     def n_texts(self) -> int:
@@ -259,7 +272,7 @@ class Column:
         if 2 * self.kinds["signed"] > cells:
             unclear = any(kind in ("dots", "either") for _, kind in self._bare)
             doubt = ", or say with --decimal what stands before decimals" if unclear else ""
-            return f"numbers with a sign, such as {self.signed!r}: remove the sign{doubt}"
+            return f"numbers with a sign or a unit, such as {self.signed!r}: write the numbers alone{doubt}"
         if self.dates and texts == cells:
             return "dates, not numbers"
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
@@ -291,7 +304,7 @@ class Column:
 
     def _said(self, of_file: str | None) -> list[str]:
         remarks, found, where = [], self.kinds.keys(), f"in column {self.name!r}"
-        if found & {"decimal", "thousands", "either"}:
+        if found & {"decimal", "thousands", "either"} and not (of_file == self.mark == ","):  # which is said once
             doubt = found & {"decimal", "thousands", "either", "point"} == {"either"} and not of_file
             other = f"; if not, give --decimal {'.' if self.mark == ',' else ','}" if doubt else ""
             remarks.append(f"commas {where} {ROLES[self.mark == ',']}{other}")
@@ -325,8 +338,8 @@ class Columns:
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
-        self._empty = dict.fromkeys(used)
-        self._counting = [name for name in used if name in table.unnamed or INDEX_NAMES.fullmatch(name)]
+        self._empty, self._same = dict.fromkeys(used), list[str]()
+        self._counting = dict.fromkeys(name for name in used if name in table.unnamed or INDEX_NAMES.fullmatch(name))
         self.remarks: list[str] = []
 
     def look(self, frame: Any) -> None:
@@ -338,17 +351,19 @@ class Columns:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
         self._empty = {name: None for name in self._empty if not frame[name].notna().any()}
         places = np.arange(self._n_seen, self._n_seen + len(frame))
-        counting = [(name, frame[name].to_numpy()) for name in self._counting if is_numeric(frame[name])]
-        self._counting = [name for name, own in counting if any(np.array_equal(own, places + n) for n in (0, 1))]
+        starts = {name: set((frame[name] - places).unique()) for name in self._counting if is_numeric(frame[name])}
+        starts = {name: own | (self._counting[name] or set()) for name, own in starts.items()}
+        self._counting = {name: own for name, own in starts.items() if len(own) == 1}  # one more in every row
         for name, one in self.seen.items():
             one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
 
     def leave_out(self, optional: Iterable[str], wanted: Collection[str] = ()) -> None:
-        """Use those of some columns no more that hold nothing, or count the rows and are not wanted; say so."""
+        """Use those of some columns no more that tell nothing, or count the rows and are not wanted; say so."""
         names = set(optional) if self._n_seen else set()
         told = dict.fromkeys(self._empty, "is empty in every row and")
         unwanted = [name for name in self._counting if name not in wanted]
+        told |= dict.fromkeys(self._same, "has one value only and")
         told |= dict.fromkeys(unwanted, "only counts the rows (name it to keep it) and")
         for name, why in told.items():
             if name in names:
@@ -384,6 +399,9 @@ class Columns:
         texts, names = self.levels[name], self.names_of(name)
         encoded = f"holds {len(texts)} texts: encoded as {shortened(names)}, against {texts[0]!r}" if names else ""
         self.remarks.append(f"column {name!r} {encoded or 'is the same in every row and was left out'}")
+        alike = Counter(text.casefold() for text in texts)
+        twins = [text for text in texts if alike[text.casefold()] > 1]
+        self.remarks += [f"texts of column {name!r} differ in case alone: {shortened(twins)}"] if twins else []
 
     def names_of(self, column: str) -> list[str]:
         """Return the names of the columns of numbers that one column gives."""
@@ -418,11 +436,14 @@ class Columns:
     def read(self, pieces: Sequence[tuple[int, Any]], optional: Sequence[str] = ()) -> list[Array]:
         """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are.
 
-        Columns that are optional, and empty or count the rows, are left out.
+        Columns that are optional, and empty, count the rows or never change, are left out.
         """
         for _, frame in pieces:
             self.look(frame)
-        self.leave_out(optional)
+        numeric = [name for name in optional if name not in self.seen]
+        ends = {name: {end for _, one in pieces for end in (one[name].min(), one[name].max())} for name in numeric}
+        self._same = [name for name in numeric if len(ends[name]) == 1]
+        self.leave_out(optional if len(self._same) < len(optional) else ())
         self.settle()
         return [self.numbers(frame, first) for first, frame in pieces]
 

@@ -168,7 +168,7 @@ class TextTable(Table):
         before = _lines_above(rows)
         fields, n_rows, said = self._heading(rows[before:], comments, header)
         if before:
-            said = [f"the table begins below {shortened([' '.join(row) for row in rows[:before]], 2)!r}", *said]
+            said = [f"the table begins below {shortened([' '.join(row).strip() for row in rows[:before]], 2)!r}", *said]
         n_rows += before
         body = rows[n_rows:]
         self._name(fields, body, said)
@@ -210,7 +210,7 @@ class TextTable(Table):
         if not self.headed:
             return [f"x{j}" for j in range(len(first))], 0, remarks
         units = bool(body) and self._is_units(body[0], body[1:])
-        remarks += [f"the second row, {shortened(body[0])}, was read as units"] if units else []
+        remarks += [f"the second row, {shortened([*filter(None, body[0])])}, was read as units"] if units else []
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
@@ -443,11 +443,12 @@ def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]
 def _lines_above(rows: list[list[str]]) -> int:
     """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
 
-    Names may lack one cell; numbers follow them.
+    Empty cells at the end of a row without a number count for nothing. Names may lack one cell; numbers follow them.
     """
-    width = Counter(map(len, rows)).most_common(1)[0][0]
-    for number, (row, below) in enumerate(pairwise(rows)):
-        if len(row) >= width or (len(row) == width - 1 and any(map(notation_of, below))):
+    lengths = [len(row) if any(map(notation_of, row)) else len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
+    width = Counter(lengths).most_common(1)[0][0]
+    for number, (length, below) in enumerate(zip(lengths, rows[1:], strict=False)):
+        if length >= width or (length == width - 1 and any(map(notation_of, below))):
             return number
     return 0
 

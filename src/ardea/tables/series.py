@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array
 from ardea.names import counted
 from ardea.tables.columns import (
+    FEW,
     Columns,
     as_dates,
     as_numbers,
@@ -150,16 +151,16 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
 
 
 def _require_order(table: Table, times: NDArray[Any], name: str) -> None:
-    """Refuse times that do not ascend, with the first line that is out of order."""
-    late = np.flatnonzero(~(np.diff(times) > np.zeros(1, dtype=np.diff(times[:1]).dtype)))
+    """Refuse times that do not ascend, with the first line that is out of order, and all such lines if they are few."""
+    latest = np.maximum.accumulate(times)
+    late = np.flatnonzero(~(times[1:] > latest[:-1])) + 1
     if late.size:
-        row = int(late[0]) + 1
-        trouble = (
-            f"{times[row]} does not come after {times[row - 1]}{f', nor do {late.size - 1} others' * (late.size > 1)}"
-        )
-        (place,) = table.placed([(row, name, trouble)])
+        row, others = int(late[0]), f", nor do {late.size - 1} others" * (late.size > 1)
+        (place,) = table.placed([(row, name, f"{times[row]} does not come after {latest[row - 1]}{others}")])
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
-        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."])
+        few = late.tolist() if late.size <= max(1, FEW * times.size) else []
+        lines = [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few]
+        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=lines)
 
 
 def _grouped(
@@ -247,7 +248,14 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
     spread = [np.array([*(place[text] for text in own), -1])[codes] for codes, own in cells]
     orders = {order: np.append(dates, np.datetime64("NaT")) for order, dates in dates_by_order(texts).items()}
     rising = [order for order, dates in orders.items() if all(_rise(dates[rows]) for rows in spread)]
-    if len(orders) > 1 and len(rising) != 1:
+    steps = [[np.diff(dates[rows]) for rows in spread] for dates in orders.values()]
+    same = all(
+        np.array_equal(one, other)
+        for first in steps[:1]
+        for own in steps
+        for one, other in zip(first, own, strict=True)
+    )
+    if len(orders) > 1 and len(rising) != 1 and not (rising and same):
         first, second = (f"{order} ({str(dates[0])[:10]})" for order, dates in orders.items())
         raise ValueError(
             f"{table.path}, column {name!r}: {texts[0]} may be {first} or {second}, and no other date decides. Write "

@@ -53,6 +53,7 @@ class TableError(ValueError):
 
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
     that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
+    `lines` are those that are in the way of all others.
     """
 
     def __init__(
@@ -63,11 +64,12 @@ class TableError(ValueError):
         others: Iterable[str] = (),
         tokens: Iterable[str] = (),
         runs: Iterable[str] = (),
+        lines: Iterable[int] = (),
     ) -> None:
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
-        self.runs = tuple(runs)
+        self.runs, self.lines = tuple(runs), tuple(lines)
 
 
 class Table(ABC):
