@@ -78,12 +78,23 @@ def test_a_row_of_totals_is_told_with_its_line_and_left_out(stores, tmp_path, ca
     path = written(whole, tmp_path / "sales.csv")
     said = run(capsys, "fit", path, "--target", "y", "--out", tmp_path / "run").err
     assert "Line 62, the last of 61, holds the sums of the others in 4 of 4 columns" in said
-    assert ("'Total' in line 62" in said) == (name == "Total")
+    assert ("Line 62 is called 'Total' in column 'store'" in said) == (name == "Total")
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert page.count("holds the sums of the others") == 1
     assert "nothing in the fit gives reason for doubt" not in page
     found = record(capsys, "fit", path, "--target", "y", "--drop-lines", "62")
     assert (terms(found), found["rows"], found["warnings"]) == (["a", "b"], 60, [])
+
+
+def test_rows_of_means_and_deviations_are_told_by_their_names(stores, tmp_path, capsys):
+    below = pd.DataFrame([stores.mean(), stores.std()]).round(2)
+    whole = pd.concat([stores, below], ignore_index=True)
+    whole.insert(0, "who", [*(f"S{i}" for i in range(60)), "Mean", "SD"])
+    path = written(whole, tmp_path / "below.csv")
+    said = record(capsys, "fit", path, "--target", "y", "--drop", "who")["warnings"][0]
+    assert said.startswith("Line 62 is called 'Mean' in column 'who'")
+    found = record(capsys, "fit", path, "--target", "y", "--drop", "who", *said.rstrip(".").split()[-2:])
+    assert (found["rows"], found["warnings"]) == (60, [])
 
 
 def test_lines_are_counted_as_an_editor_does(stores, tmp_path, capsys):
@@ -275,3 +286,22 @@ def test_times_that_stand_twice_are_left_out_by_the_command_that_is_offered(heat
     found = record(capsys, *shlex.split(tried)[1:])
     assert found["names"] == ["x"]
     assert "column 'offset' has one value only and was left out" in found["remarks"]
+
+
+def test_times_of_a_day_and_times_that_descend(heater, tmp_path, capsys):
+    of_day = (pd.Timestamp("2024") + pd.to_timedelta(heater.t, unit="s")).dt.strftime("%H:%M:%S.%f")
+    options = ["--time", "t", "--degree", "1", "--inputs", "heater"]
+    forward = record(capsys, "discover", written(heater, tmp_path / "t.csv"), *options)["equations"]
+    for frame, said in ((heater.assign(t=of_day), "times of one day"), (heater[::-1], "rows were turned around")):
+        found = record(capsys, "discover", written(frame, tmp_path / "t.csv"), *options)
+        assert any(said in one for one in found["remarks"])
+        assert found["equations"][0]["formula"] == forward[0]["formula"]
+
+
+def test_a_table_that_lies_on_its_side_and_a_target_of_words(stores, tmp_path, capsys):
+    stores.T.to_csv(tmp_path / "side.csv", header=False)
+    assert main(["fit", str(tmp_path / "side.csv"), "--target", "y"]) == 1
+    assert "Line 4 begins with it: if its rows are columns, transpose the table." in capsys.readouterr().err
+    path = written(stores.assign(y=np.where(stores.y > 120, "high", "low")), tmp_path / "words.csv")
+    assert main(["fit", path, "--target", "y"]) == 1
+    assert "for two kinds of rows these may be 0 and 1" in capsys.readouterr().err

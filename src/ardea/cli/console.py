@@ -29,6 +29,7 @@ AS_OPTIONS = {
     "leave rows= out": "leave --rows out",
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
     " on the command line)": ")",
+    "(plot_residuals())": "(--out DIR draws them)",
 }
 # Control characters but the line break: a name or a cell with one could take over the terminal.
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

@@ -35,7 +35,7 @@ from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.equation import WEAK, Equation
-from ardea.names import counted
+from ardea.names import counted, sized
 from ardea.saving import load
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
@@ -204,7 +204,7 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     if error.tokens:
         return "Correct these lines."
     if target in error.columns:
-        return f"The target {target!r} must hold numbers."
+        return f"The target {target!r} must hold numbers; for two kinds of rows these may be 0 and 1."
     if target is not None:
         return f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
     return _advice_on_series(error, options)
@@ -289,7 +289,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         y = found.data[1]
         explained = [f"R² = {r_squared(found.model, *found.data)[0]:.4f}, on the rows that were fitted"]
         varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
-        spread = f"; {equation.name} itself varies by {varies:.4g}"
+        spread = f"; {equation.name} itself varies by {sized(varies)}"
     rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")
     terms = ["", "No column explains it: the constant alone is the best model."]
     if equation.terms:
@@ -300,7 +300,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         "",
         equation.formula(),
         *explained,
-        f"noise σ = {equation.noise:.4g}{spread}",
+        f"noise σ = {sized(equation.noise)}{spread}",
         *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
         *([chosen_how(found.model)] if equation.terms else []),
     ]
@@ -389,7 +389,7 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     model.print(options.level, file=text)
     size = f"{counted(model.complexity, 'term')} in {counted(len(found.equations), 'equation')}"
     chosen = f"chosen from {counted(len(model.get_feature_names()), 'candidate')} for each"
-    noise = shortened([f"{one.name} {one.noise:.4g}" for one in found.equations], 8)
+    noise = shortened([f"{one.name} {sized(one.noise)}" for one in found.equations], 8)
     grown = f" ({GROWING[model.noise_kind_]}; here at the mean)" if model.noise_kind_ in GROWING else ""
     return [
         f"{options.data}: {series.described()}",

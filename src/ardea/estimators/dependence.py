@@ -39,7 +39,7 @@ from ardea.estimators.residuals import (
 )
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
-from ardea.names import printable
+from ardea.names import counted, printable
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
 
 RowKind = Literal["independent", "series", "groups", "unequal"]
@@ -338,9 +338,10 @@ def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
     more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
     harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."
+    carrying = counted(round(max(sizes.carried, 1.0)), "row carries", "rows carry")
     return (
         f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
-        f"{sizes.inflation:.2g} times the mean, and about {max(sizes.carried, 1.0):.0f} rows carry it. {harm} "
+        f"{sizes.inflation:.2g} times the mean, and about {carrying} it. {harm} "
         f"{do} logarithms of what varies over orders of magnitude; look at the largest residuals (plot_residuals()), "
         "and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
     )

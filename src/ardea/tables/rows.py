@@ -41,7 +41,13 @@ MOST_CELLS = 10**6
 # conventions.
 GAP, MOST_GAPS = 1.5, 0.1
 # What stands before sums and means of the other rows (a convention: English and German).
-TOTALS = re.compile("((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|summe|gesamt|mittelwert|durchschnitt", re.I)
+TOTALS = re.compile(
+    r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
+    "|summe|gesamt|mittelwert|durchschnitt",
+    re.IGNORECASE,
+)
+# So many rows, or few among all, may be called so: where more are, it is a category (a convention).
+MOST_TOTALS = 3
 Missing = Literal["refuse", "drop"]
 
 
@@ -126,18 +132,25 @@ class Rows:
         return [*self._totals(), *([half] if 2 * self.n_left_out > self.n_read else [])]
 
     def _totals(self) -> list[str]:
-        """Tell of lines that bear a name for sums or means in a column of texts."""
-        told = []
-        for name in [name for name, texts in self.levels.items() if any(map(TOTALS.fullmatch, texts))]:
-            place = self.table.names.index(name)
-            found = [(line, row[place]) for line, row in self.table.numbered_rows() if TOTALS.fullmatch(row[place])]
-            lines = ",".join(str(line) for line, _ in found[:MOST_PROBLEMS])
-            told += [
-                f"Column {name!r} holds {text!r} in line {line}: if that is no row like the others, leave it out with "
-                f"--drop-lines {lines}."
-                for line, text in found[:1]
-            ]
-        return told
+        """Tell of the few rows in use that bear a name for sums or means in a column of texts, used or not."""
+        table, left_out = self.table, self._is_left_out
+        numbers = {*self._columns.used}.difference(self.levels)
+        texts = [(j, name) for j, name in enumerate(table.names) if name not in numbers]
+        if not texts or table.once or self.n_read * table.width > MOST_CELLS:
+            return []
+        found = [
+            (line, name, row[j])
+            for number, (line, row) in enumerate(table.numbered_rows())
+            for j, name in texts
+            if j < len(row) and number < len(left_out) and not left_out[number] and TOTALS.fullmatch(row[j])
+        ]
+        if not 0 < len(found) <= max(MOST_TOTALS, FEW * self.n_read):
+            return []
+        lines, (line, name, text) = ",".join(dict.fromkeys(str(one[0]) for one in found)), found[0]
+        return [
+            f"Line {line} is called {text!r} in column {name!r}: if that is no row like the others, leave it out with "
+            f"--drop-lines {lines}."
+        ]
 
     def _forget(self) -> None:
         """Forget what was counted when the rows were last read."""

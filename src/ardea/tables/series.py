@@ -35,6 +35,7 @@ A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 EVEN = 1e-3
 # The end of a time that names its zone.
 ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
+OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
@@ -130,6 +131,12 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     split = sum(len(columns.names_of(name)) for name in states)
     times, said = ([None] * len(pieces), []) if time is None else times_of(table, pieces, time)
     if time is not None and label is None and whole:
+        if _rise(times[0][::-1]):
+            numbers, times, said = (
+                [numbers[0][::-1]],
+                [times[0][::-1]],
+                [*said, "times descend: rows were turned around"],
+            )
         _require_order(table, times[0], time)
     if label is not None:
         numbers, times, left_out = _grouped(pieces[0][1][label], table, numbers[0], times[0], split)
@@ -223,14 +230,16 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
     if bad:
         more = f"and {len(bad) - MOST_SHOWN} more of column {name!r}"
         raise TableError(table.path, [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])])
+    if found[0].dtype.kind == "m":
+        return found, [f"column {name!r} was read as times of one day ({columns[0].iloc[0]})"]
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
     return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
 
 
 def _no_time(cell: str) -> str:
     """Return why a cell is no time, with what to do."""
-    if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?", cell):
-        return f"{cell!r} is a time of day without its date: write {A_DATE}, or a number of seconds"
+    if OF_DAY.fullmatch(cell):
+        return f"{cell!r} is a time of day, and others are none: write {A_DATE}, or a number of seconds"
     if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
         return f"{cell!r} has a unit: write the number alone"
     if re.fullmatch(r"[-+]?\d*,\d+", cell):
@@ -267,8 +276,8 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
     return [], ""
 
 
-def _rise(dates: NDArray[Any]) -> bool:
-    return bool(np.all(np.diff(dates) > np.timedelta64(0)))
+def _rise(times: NDArray[Any]) -> bool:
+    return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
 
 
 def _as_times(column: Any, table: Table) -> NDArray[Any]:
@@ -282,6 +291,8 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
         dates = compact_dates(numbers)
         return numbers if dates is None else dates
     codes, texts = texts_of(column, table.empty)
+    if texts and all(map(OF_DAY.fullmatch, texts)):
+        return np.array([*map(_of_day, texts), "NaT"], dtype="m8[us]")[codes]
     dates = as_dates([*texts, ""])[codes]
     zoned = [bool(ZONED.fullmatch(text)) for text in texts]
     if any(zoned) and not all(zoned) and not np.isnat(dates).any():
@@ -293,6 +304,19 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
     return (
         dates if np.isnat(dates).sum() <= len(dates) / 2 else as_numbers(column, table.decimal or ".", table.empty)[0]
     )
+
+
+def _of_day(text: str) -> np.timedelta64:
+    """Return a time of day as what has passed of it.
+
+    Examples
+    --------
+    >>> _of_day("7:05:00.5") - _of_day("07:05")
+    np.timedelta64(500000,'us')
+    """
+    hours, minutes, *seconds = text.split(":")
+    since = 60 * (60 * int(hours) + int(minutes)) + float(seconds[0] if seconds else 0)
+    return np.timedelta64(round(1e6 * since), "us")
 
 
 def names_time(name: str) -> bool:

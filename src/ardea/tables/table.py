@@ -123,9 +123,12 @@ class Table(ABC):
         try:
             return self.column(entry)
         except ValueError as error:
-            if not self.other_sheets:
-                raise
-            raise ValueError(f"{error} Other sheets (--sheet) are {', '.join(self.other_sheets)}.") from error
+            line = next((line for line, row in islice(self.numbered_rows(), MOST_COMPARED) if row[0] == entry), None)
+            told = (
+                [] if line is None else [f"Line {line} begins with it: if its rows are columns, transpose the table."]
+            )
+            told += [f"Other sheets (--sheet) are {', '.join(self.other_sheets)}."] if self.other_sheets else []
+            raise ValueError(" ".join([str(error), *told])) from error
 
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows of a text as they are written, each with the number of its first line; of others none."""
