@@ -875,7 +875,7 @@ def test_few_wrong_cells_do_not_cost_a_column(tmp_path, capsys):
         path.write_text("\n".join(["a,y", *(f"{sign.format(i % 7)},{i}" for i in range(50))]), encoding="utf-8")
         assert "was left out" in record(capsys, "fit", path, "--target", "y")["remarks"][0]
     path.write_text("\n".join(["a,y", *(f"{i}{'%€'[i % 2]},{i}" for i in range(50))]), encoding="utf-8")
-    assert "such as '0%': remove the sign" in fails(capsys, "fit", path, "--target", "y")
+    assert "such as '0%': write the numbers alone" in fails(capsys, "fit", path, "--target", "y")
 
 
 def test_a_sign_is_read_where_it_leaves_no_doubt(tmp_path, capsys):
@@ -888,7 +888,7 @@ def test_a_sign_is_read_where_it_leaves_no_doubt(tmp_path, capsys):
     assert [term["name"] for term in decided["equations"][0]["terms"]] == ["price"]
     assert decided["equations"][0]["terms"][0]["coef"] == pytest.approx(1, abs=1e-6)
     path.write_text("\n".join(["y;price", *(row.rpartition(";")[0] for row in rows)]), encoding="utf-8")
-    assert "remove the sign, or say with --decimal" in fails(capsys, "fit", path, "--target", "y")
+    assert "write the numbers alone, or say with --decimal" in fails(capsys, "fit", path, "--target", "y")
     told = record(capsys, "fit", path, "--target", "y", "--decimal", ",")
     assert told["equations"][0]["terms"][0]["coef"] == pytest.approx(1, abs=1e-6)
 
