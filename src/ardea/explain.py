@@ -6,6 +6,7 @@ a checkout they are read where they stand.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import textwrap
@@ -60,8 +61,21 @@ def _plain(text: str) -> str:
     return "\n\n".join(textwrap.fill(one, WIDTH, subsequent_indent=indent) for one, indent in pairs)
 
 
+def overview() -> str:
+    """Return all short names, each with the first sentence of its page."""
+    texts = {name: explanation(name).partition("What happened. ")[2] for name in pages()}
+    firsts = {name: re.split(r"(?<=[.])\s", " ".join(text.split()), maxsplit=1)[0] for name, text in texts.items()}
+    width = max(map(len, firsts)) + 2
+    lines = [
+        textwrap.fill(f"{name:{width}}{told}", WIDTH, subsequent_indent=width * " ") for name, told in firsts.items()
+    ]
+    return "\n".join(["python -m ardea.explain NAME prints what a warning means and what to do:", "", *lines])
+
+
 if __name__ == "__main__":
     try:
-        print(*[explanation(name) for name in sys.argv[1:]] or pages(), sep="\n\n")
+        print("\n\n".join(explanation(name) for name in sys.argv[1:]) or overview(), flush=True)
     except ValueError as error:
         sys.exit(str(error))
+    except BrokenPipeError:  # the reader has gone (`| head`); Python would complain once more when it closes the stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

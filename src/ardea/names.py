@@ -183,6 +183,17 @@ def rounded(value: float, error: float) -> str:
     return f"{round(value, places):.{max(places, 0)}f}"
 
 
+def sized(value: float) -> str:
+    """Return a size without an error, such as that of noise, to four digits.
+
+    Examples
+    --------
+    >>> sized(0.532617), sized(11213.4)
+    ('0.5326', '11210')
+    """
+    return f"{float(f'{value:.4g}'):g}"
+
+
 def latex_number(text: str) -> str:
     r"""Return a number that was written as text in LaTeX: powers of ten as such.
 

@@ -450,7 +450,7 @@ def test_two_states_that_are_the_same_cannot_be_told_apart():
         ({"x": np.ones((50, 2)), "t": np.zeros(50)}, "ascend"),
         ({"x": [], "t": 0.1}, "empty list"),
         ({"x": np.full((50, 2), np.inf), "t": 0.1}, "infinities"),
-        ({"x": np.full((50, 2), np.nan), "t": 0.1}, "no row without NaN"),
+        ({"x": np.full((50, 2), np.nan), "t": 0.1}, "nothing but NaN"),
         ({"x": np.array([["a"]]), "t": 0.1}, "numbers"),
         ({"x": np.ones((50, 2, 2)), "t": 0.1}, "space"),
         ({"x": np.ones((50, 2)), "t": 0.1, "feature_names": ["a"]}, "feature_names"),

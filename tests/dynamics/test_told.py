@@ -6,13 +6,14 @@ import pytest
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials
 from ardea.dynamics.series import Series
-from ardea.dynamics.told import ends_off, said_of_inputs, said_of_states
+from ardea.dynamics.told import ends_off, said_of_inputs, said_of_spoiled, said_of_states
 
 RNG = np.random.default_rng
 
 
 def told(column, name="x"):
-    return said_of_states([Series(np.arange(float(len(column))), np.array(column, float)[:, None], NONE)], [name])
+    series = [Series(np.arange(float(len(column))), np.array(column, float)[:, None], NONE)]
+    return [*said_of_spoiled(series, [name]), *said_of_states(series, [name])]
 
 
 NONE = np.empty((0, 0))
@@ -26,6 +27,7 @@ SMOOTH = np.cos(np.linspace(0, 9, 60))
         (np.where(np.arange(60) == 30, 1e6, SMOOTH), "x is 1e+06 in 1 row"),
         (np.arange(60) // 10 % 2, "only the values 0 and 1"),
         (np.round(20 * np.exp(-np.arange(60) / 40)), "rounded to 1"),
+        (np.full(60, 3.0), "x is 3 in every row"),
     ],
 )
 def test_what_is_no_reading_is_told(column, words):
@@ -39,7 +41,6 @@ def test_what_is_no_reading_is_told(column, words):
         SMOOTH,
         10.0 ** np.arange(12),  # its last value is far from the rest, as it must be
         np.round(SMOOTH, 1),  # coarse, but it moves from row to row
-        np.full(60, 3.0),
     ],
 )
 def test_plain_readings_are_not_talked_of(column):
@@ -48,8 +49,21 @@ def test_plain_readings_are_not_talked_of(column):
 
 def test_copies_of_a_state_are_told():
     x = np.column_stack([SMOOTH, np.sin(np.linspace(0, 9, 60)), SMOOTH])
-    (said,) = said_of_states([Series(np.arange(60.0), x, NONE)], ["x", "v", "x again"])
+    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x again"])
     assert said.startswith("x and x again are the same in every row")
+
+
+def test_what_spoils_a_state_is_told_of_once():
+    t, rng = np.linspace(0, 10, 60), RNG(0)
+    x = np.column_stack([np.cos(2 * t), -np.sin(2 * t), np.zeros(60)]) + 0.01 * rng.normal(size=(60, 3))
+    x[:, 2] = 4
+    with pytest.warns(AmbiguityWarning, match="p is 4 in every row"):
+        model = Discovery(Polynomials(2)).fit(x, t, feature_names=["x", "v", "p"])
+    assert len(model.warnings_) == 1
+    x[[5, 30], 0] = -999
+    with pytest.warns(AmbiguityWarning, match="x is -999 in 2 rows"):
+        model = Discovery(Polynomials(1)).fit(x[:, :2], t, feature_names=["x", "v"])
+    assert len(model.warnings_) == 1
 
 
 def test_inputs_that_switch_unseen_or_never_change():

@@ -226,3 +226,16 @@ def test_more_false_terms_than_any_method_lets_through_are_told_of(kind):
         assert ("% chance" in chosen_how(model)) != beyond
     np.testing.assert_array_equal(models[1].coef_, models[2].coef_)
     assert "if none of the 9 columns mattered, 2.9 of them would be kept" in chosen_how(models[2])
+
+
+def test_the_chance_of_a_column_times_the_columns_is_what_was_asked_for():
+    """A constant column is no candidate, and those that are kept anyway are none either."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    y = X[:, 0] + rng.normal(size=50)
+    X[:, 2] = 4
+    assert "none of the 2 columns mattered, 0.3 of them would be kept on average: each has a 15 %" in chosen_how(
+        SparseARD().fit(X, y)
+    )
+    assert "with a chance of 30 %" in chosen_how(SparseARD().fit(X[:, 1:], y))
+    assert "told to be kept" in chosen_how(SparseARD(always_keep=[0, 1]).fit(X[:, :2], y))

@@ -347,3 +347,17 @@ def test_errors_that_return_after_a_week_are_found():
     assert model.error_correlation_.size >= 7
     assert model.error_correlation_[6] == pytest.approx(0.9, abs=0.1)
     assert model.support_[:2].all()
+
+
+def test_a_model_of_changes_that_misses_the_levels_says_so():
+    """A curve that no column follows: with its square among the columns nothing is left to say."""
+    for seed in range(4):
+        rng, t = np.random.default_rng(seed), np.linspace(0, 1, 100)
+        X = np.column_stack([t, rng.normal(size=100)])
+        y = 10 * (t - 0.3) ** 2 + 0.3 * X[:, 1] + 0.1 * rng.normal(size=100)
+        with pytest.warns(DependentRowsWarning, match="further off than its mean"):
+            model = SparseARD(rows="series").fit(X, y)
+        assert model.score(X, y) < 0
+        whole = SparseARD(rows="series").fit(np.column_stack([X, t**2]), y)
+        assert whole.score(np.column_stack([X, t**2]), y) > 0.9
+        assert not any("further off" in one for one in whole.warnings_)

@@ -308,6 +308,10 @@ def test_report_methods_write_files(tmp_path):
     found = Discovery(Polynomials(1)).fit(x, t)
     assert found.report(tmp_path / "b.html").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "b.html"]
+    table = pd.DataFrame(data.X).add_prefix("c")
+    for target in (pd.Series(data.y, name="price"), pd.DataFrame({"price": data.y})):
+        page = SparseARD().fit(table, target).report(tmp_path / "a.html", table, target).read_text(encoding="utf-8")
+        assert "price: a model with few terms" in page
     with pytest.raises(OSError, match="nowhere"):
         model.report(tmp_path / "nowhere" / "a.html")
     stranger = LinearRegression().fit(data.X, data.y)
@@ -318,7 +322,7 @@ def test_report_methods_write_files(tmp_path):
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 @pytest.mark.parametrize("width", [500, 1400])
 def test_in_a_browser(tmp_path, width):
-    """Chromium shows the page without a complaint: nothing runs off, letters stay readable, links lead on."""
+    """Chromium shows the page without complaint: nothing runs off or is loaded, letters are readable, links lead on."""
     data = sparse_data(seed=1)
     search = ARDSearch(ARDvi(), strengths=[1, 2, 4, 8, 16]).fit(data.X, data.y)
     probe = """<script>
@@ -327,7 +331,10 @@ def test_in_a_browser(tmp_path, width):
       lost: links.filter((one) => document.querySelector(one) === null), links: links.length,
       scales: [...document.querySelectorAll("figure svg")].map(
         (one) => one.getBoundingClientRect().width / one.viewBox.baseVal.width) };
-    document.title = "RESULT" + JSON.stringify(result);
+    addEventListener("load", () => {
+      result.asked_for = performance.getEntriesByType("resource").map((one) => one.name);
+      document.title = "RESULT" + JSON.stringify(result);
+    });
     </script></body>"""
     path = tmp_path / "page.html"
     page = report_page(search, data=(data.X, data.y)).replace("style-src", "script-src 'unsafe-inline'; style-src", 1)
@@ -338,7 +345,8 @@ def test_in_a_browser(tmp_path, width):
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     result = json.loads(Tree(f"<i>{re.search('<title>RESULT(.*?)</title>', done.stdout, re.DOTALL)[1]}</i>").text[0])
-    assert "CONSOLE" not in done.stderr
+    assert "CONSOLE" not in done.stderr  # where it would also say what the page's policy has kept from loading
+    assert result["asked_for"] == []
     assert result["wide"] <= result["view"]
     assert len(result["scales"]) > 4
     # Letters of 10 points in a drawing are then at least 9 pixels tall; natural size is 4/3 pixels a point.

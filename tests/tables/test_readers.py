@@ -23,7 +23,7 @@ from ardea import ARD, ARDSearch, ARDvi, SparseARD
 from ardea.tables.reading import open_table
 from ardea.tables.rows import open_rows
 from ardea.tables.series import Choice, read_series
-from ardea.tables.table import TableError, bytes_of
+from ardea.tables.table import TableError, bytes_of, joined_names
 
 ROWS = 500
 
@@ -381,7 +381,7 @@ def test_gaps_in_time_end_a_series(tmp_path):
     [
         (["2024-03-31T10:00+01:00", "2024-03-31T10:30"], "names its time zone and 2024-03-31T10:30 does not"),
         (["0.0 s", "0.1 s"], "has a unit"),
-        (["12:00", "12:30"], "time of day without its date"),
+        (["12:00", "noon"], "time of day, and others are none"),
     ],
 )
 def test_times_that_cannot_be_told_say_why(tmp_path, cells, message):
@@ -461,7 +461,8 @@ def test_decimal_commas_are_found(tmp_path, separator, header, gap):
 
 def cells_of(path, **settings):
     """Return all cells of a table of numbers, gaps as NaN."""
-    return read_series(path, Choice(), **settings).x
+    every = [joined_names(open_table(path, **settings).names)]
+    return read_series(path, Choice(states=every), **settings).x
 
 
 def test_decimals_can_be_told(tmp_path):
@@ -598,7 +599,7 @@ def test_names_that_cannot_stay(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'a,a,,"x\x1b[31m","Temp\n(K)",y\n1,2,3,4,5,6\n')
     table = open_table(path)
-    assert table.names == ["a", "a.2", "x2", "x\\x1b[31m", "Temp (K)", "y"]
+    assert table.names == ["a.1", "a.2", "x2", "x\\x1b[31m", "Temp (K)", "y"]
     assert table.remarks
     np.testing.assert_array_equal(cells_of(path), [[1, 2, 3, 4, 5, 6]])
 
@@ -827,12 +828,34 @@ def test_a_file_of_separators_alone(tmp_path):
     assert open_table(text_file(tmp_path, ";\n;\n;\n"), header="yes").names == ["x0"]
 
 
-def test_a_name_of_two_columns_is_no_target(tmp_path):
+def test_a_name_of_two_columns_means_neither(tmp_path):
     path = text_file(tmp_path, "a,y,y\n1,2,3\n4,5,7\n")
-    with pytest.raises(ValueError, match=r"columns 1 and 2 \(counted from 0\) are both named 'y'"):
-        open_rows(path, "y")
-    assert open_rows(path, 2).names == ("a", "y")
-    assert open_rows(path, "a").names == ("y", "y.2")
+    for wrong in ({"target": "y"}, {"target": "a", "columns": ["y"]}):
+        with pytest.raises(ValueError, match=r"no column 'y'. Did you mean 'y.1' or 'y.2'\?"):
+            open_rows(path, **wrong)
+    assert open_rows(path, 2).names == ("a", "y.1")
+    assert open_rows(path, "a").names == ("y.1", "y.2")
+    assert "column 2 (counted from 0) is named 'y.2' in place of 'y'" in open_table(path).remarks
+
+
+def test_dates_as_people_write_them(tmp_path):
+    """With slashes, the year first or last, one digit or two, halves of the day, or parts of a second."""
+    written = [
+        ["2024/04/03", "2024/04/04", "2024/04/15"],
+        ["2024/4/3", "2024/4/4", "2024/4/15"],
+        ["03/04/2024", "04/04/2024", "15/04/2024"],
+        ["4/3/2024", "4/4/2024", "4/15/2024"],
+        ["2024-04-03T00:00:00.000000", "2024-04-04T00:00:00.000000", "2024-04-15T00:00:00.000000"],
+        ["4/3/2024 12:00 AM", "4/4/2024 12:00 AM", "4/15/2024 12:00 AM"],
+    ]
+    for dates in written:
+        path = text_file(tmp_path, "when,x\n" + "".join(f"{one},{i}\n" for i, one in enumerate(dates)))
+        series = read_series(path, Choice("when"))
+        np.testing.assert_array_equal(series.t, np.array(["2024-04-03", "2024-04-04", "2024-04-15"], "M8[us]"))
+        with pytest.raises(ValueError, match="column 'when' holds dates, not numbers"):
+            open_rows(path, "x", categorical=[])
+    path = text_file(tmp_path, "when,x\n2024/04/03 7:05,1\n2024/04/03 1:05:00.5 PM,2\n")
+    assert np.diff(read_series(path, Choice("when")).t)[0] == np.timedelta64(21_600_500, "ms")
 
 
 def test_what_was_inferred_is_said(tmp_path):

@@ -9,8 +9,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 FAILED, INTERRUPTED = 1, 130
@@ -25,7 +26,10 @@ AS_OPTIONS = {
     "always_keep": "--keep",
     **{f"rows='{kind}'": f"--rows {kind}" for kind in ("series", "groups", "unequal")},
     "with groups=": "with --groups COLUMN",
+    "leave rows= out": "leave --rows out",
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
+    " on the command line)": ")",
+    "(plot_residuals())": "(--out DIR draws them)",
 }
 # Control characters but the line break: a name or a cell with one could take over the terminal.
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -85,6 +89,17 @@ def print_warnings(notes: list[str]) -> None:
     """Write kept warnings on standard error, one line each."""
     for note in notes:
         print(f"{painted('warning:', YELLOW, sys.stderr)} {visible(' '.join(note.split()))}", file=sys.stderr)
+
+
+def how_read(path: Path, remarks: Sequence[str]) -> list[str]:
+    """Return the lines that say how a file was read; none where nothing is to be said."""
+    return [f"How {path.name} was read:", *(f"  {visible(one)}" for one in remarks)] if remarks else []
+
+
+def print_remarks(path: Path, remarks: Sequence[str]) -> None:
+    """Write on standard error how a file was read."""
+    for line in how_read(path, remarks):
+        print(line, file=sys.stderr)
 
 
 def print_json(value: Any) -> None:

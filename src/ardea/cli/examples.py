@@ -7,7 +7,7 @@ examples:
   ardea fit houses.csv --target price              few terms, with intervals
   ardea predict run/model.ardea new.csv            predictions of a saved model
   ardea discover pendulum.csv --time t             equations of motion from a time series
-  ardea rates --false-terms 1 --columns 250        what a strength means
+  ardea rates --false-terms 1 --columns 250        how many terms are false, or missed
   ardea fit houses.csv --target price --out run    model, table, figure and report in run/
 
 exit codes: 0 done, 1 something is wrong with the data or the model, 2 wrong use, 130 interrupted.
@@ -30,7 +30,7 @@ examples:
   ardea fit houses.csv --target price --drop id,date --false-terms 0.1
   ardea fit lab.csv --target yield --drop 'Date,"Residence time, s"'   quotes keep commas
   ardea fit lab.csv --target yield --categorical operator --na missing
-  ardea fit houses.csv --target price --search --criterion ebic     try many strengths
+  ardea fit houses.csv --target price --search --criterion ebic     let a criterion choose among 15 models
   ardea fit houses.csv --target price --keep area --no-intercept
   ardea fit lab.csv --target yield --degree 2 --interactions        squares and products of two columns, too
   ardea fit weather.csv --target ozone --rows series                one row after another in time

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import comb
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ardea import __version__
-from ardea.cli.console import BOLD, Failure, kept_warnings, painted, print_json, print_warnings, visible, working
-from ardea.cli.program import command_line, command_with
+from ardea.cli.console import (
+    BOLD,
+    Failure,
+    as_options,
+    how_read,
+    kept_warnings,
+    painted,
+    print_json,
+    print_remarks,
+    print_warnings,
+    visible,
+    working,
+)
+from ardea.cli.outputs import write_outputs, write_page
+from ardea.cli.program import command_with, table_notes, text_settings, written
 from ardea.cli.regressions import arrays, estimator
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.equation import WEAK, Equation
-from ardea.names import counted, rounded
-from ardea.saving import load, save
-from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
+from ardea.names import counted, sized
+from ardea.saving import load
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
@@ -34,23 +46,22 @@ from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, names_time, read_series
 from ardea.tables.table import SHOWN_NAMES, Table, TableError, joined_names, listed, shortened
-from ardea.tables.writing import write_whole
 
 # Candidates named in a line (a convention), and the degree of the polynomials where none was told.
 MOST_TRIED, USUAL_DEGREE = 12, 3
 # A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
 FEW_ROWS = 50
-# Different cells that a command takes as empty, each by an option (a convention: a line).
-MOST_TOKENS = 5
 # d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
 GRAM_COPIES = 4
-FIGURE_FORMATS, OF_ROWS = ("png", "svg"), ("effective_rows", "error_correlation")
-# A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Attributes of a regression that its record holds, and of a discovery.
+OF_ROWS, SAID = (
+    ("effective_rows", "error_correlation"),
+    ("form", "rows_used", "misfit", "noise_kind", "process_noise"),
+)
 # How noise grows with the state, in words.
 GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
-# Attributes of a discovery that its record holds.
-SAID = ("form", "rows_used", "misfit", "noise_kind", "process_noise")
+# Different cells that a command takes as empty, each by an option (a convention: a line).
+MOST_TOKENS = 5
 
 
 @dataclass(frozen=True)
@@ -78,15 +89,14 @@ def run(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         found = discovered(options) if options.command == "discover" else fitted(options)
     source: Any = found.source
-    notes[:0] = source.doubts
-    files = write_outputs(found, options, notes)
+    notes[:] = [*source.doubts, *in_words_of_file(notes, source)]
+    files = [] if options.out is None else write_outputs(found, options, notes)
     if options.json:
         record = (_motion_record if options.command == "discover" else _regression_record)(found, source, options)
         print_json({**header_record(options), **record, "warnings": notes, "files": list(map(str, files))})
         return
     title, *rest = (_motion_text if options.command == "discover" else _regression_text)(found, source, options)
-    read = [f"How {options.data.name} was read:", *(f"  {one}" for one in source.remarks)] if source.remarks else []
-    print(painted(title, BOLD), *map(visible, [*rest, *read]), sep="\n")
+    print(painted(title, BOLD), *map(visible, [*rest, *how_read(options.data, source.remarks)]), sep="\n")
     print_warnings(notes)
     for file in files:
         print(visible(f"wrote {file}"))
@@ -102,9 +112,10 @@ def report(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         found = _fitted_for_report(options) if is_data else _loaded(options)
     source: Any = found.source
-    notes[:0] = source.doubts if source is not None else []
-    print(f"wrote {_write_page(found, options.out, options, notes, title=options.title)}")
-    print_warnings([*(source.remarks if source is not None else ()), *notes])
+    notes[:] = notes if source is None else [*source.doubts, *in_words_of_file(notes, source)]
+    print(f"wrote {write_page(found, options.out, options, notes, title=options.title)}")
+    print_remarks(options.data, [] if source is None else source.remarks)
+    print_warnings(notes)
 
 
 def _fitted_for_report(options: argparse.Namespace) -> Found:
@@ -129,7 +140,7 @@ def _loaded(options: argparse.Namespace) -> Found:
         return Found(model, series, (series.x, series.t, series.u))
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
-    table = table_of(options)
+    table = table_of(options, model)
     target, notes = table.target(options.target), table_notes(model)
     columns = columns_of(model.equations_[0].vocabulary.names, notes)
     rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=notes["levels"])
@@ -141,20 +152,9 @@ def _loaded(options: argparse.Namespace) -> Found:
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def table_of(options: argparse.Namespace) -> Table:
-    """Open a table as the options say that it is written."""
-    return open_table(options.data, **text_settings(options))
-
-
-def text_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return how the options say that a table is written."""
-    told = {"header": options.header, "decimal": options.decimal, "na": tuple(options.na or ())}
-    return {**told, "sheet": options.sheet}
-
-
-def table_notes(model: Any) -> dict[str, Any]:
-    """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
-    return {"header": True, "columns": 0, "target": None, "levels": {}, "products": {}} | getattr(model, "table_", {})
+def table_of(options: argparse.Namespace, model: Any = None) -> Table:
+    """Open a table as the options say that it is written, or as they said of the one that a model was fitted to."""
+    return open_table(options.data, **text_settings(options, model))
 
 
 def columns_of(names: Sequence[str], notes: dict[str, Any]) -> list[str]:
@@ -164,31 +164,68 @@ def columns_of(names: Sequence[str], notes: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(encoded.get(name, name) for name in factors))
 
 
+# What is said of them ------------------------------------------------------------------------------------------------
+
+
+def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
+    """Return messages with options for parameters, and with lines of a file for rows of X where these came from one."""
+    return [_in_lines(as_options(one), source) if isinstance(source, Rows) else as_options(one) for one in told]
+
+
+def _in_lines(text: str, rows: Rows) -> str:
+    found = re.match(r"Row (\d+)", text)
+    line = None if found is None else rows.line_of(int(found[1]))
+    if found is None or line is None:
+        return text
+    left_out = f"Leave it out with --drop-lines {line}"
+    return text.replace(found[0], f"Line {line}", 1).replace("Leave it out of X and y", left_out)
+
+
 @contextmanager
 def helped(options: argparse.Namespace) -> Iterator[None]:
     """Add to what is wrong with a table the command that would work."""
     try:
         yield
     except TableError as error:
-        if not error.columns:
+        if not error.columns and not error.lines:
             raise
-        target = getattr(options, "target", None)
-        if 0 < len(error.tokens) <= MOST_TOKENS:
-            tried = command_with(options, na=[*(options.na or []), *error.tokens])
-            advice = f"Correct these lines, or take such cells as empty: {tried}"
-        elif error.tokens:
-            advice = "Correct these lines."
-        elif target in error.columns:
-            advice = f"The target {target!r} must hold numbers."
-        elif target is None:
-            states = [name for name in error.others if name not in (getattr(options, "inputs", None) or [])]
-            advice = f"Try: {command_with(options, states=[joined_names(states) or 'A,B'])}"
-            if error.runs and getattr(options, "series", None) is None:
-                apart = command_with(options, series=error.runs[0])
-                advice = f"If {error.runs[0]!r} tells several runs apart: {apart}\n  Else: {advice.partition(' ')[2]}"
-        else:
-            advice = f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
-        raise Failure(f"{error}\n  {advice}") from error
+        raise Failure(f"{error}\n  {_advice(error, options)}") from error
+
+
+def _advice(error: TableError, options: argparse.Namespace) -> str:
+    """Return what would help."""
+    target = getattr(options, "target", None)
+    if error.lines:
+        lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
+        return f"Or leave them out: {command_with(options, drop_lines=','.join(lines))}"
+    if 0 < len(error.tokens) <= MOST_TOKENS:
+        tried = command_with(options, na=[*(options.na or []), *error.tokens])
+        return f"Correct these lines, or take such cells as empty: {tried}"
+    if error.tokens:
+        return "Correct these lines."
+    if target in error.columns:
+        return f"The target {target!r} must hold numbers; for two kinds of rows these may be 0 and 1."
+    if target is not None:
+        return f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+    return _advice_on_series(error, options)
+
+
+def _advice_on_series(error: TableError, options: argparse.Namespace) -> str:
+    """Return commands that leave columns out, take them for inputs, or for what tells runs apart."""
+    named = table_of(options).columns(options.inputs) if options.inputs else []
+    states = [name for name in error.others if name not in named]
+    if not states:
+        return "No other column is left: give one of numbers."
+    inputs = [name for name in named if name not in error.columns]
+    without = {"states": [joined_names(states)], "inputs": [joined_names(inputs)] if inputs else None}
+    others = without if len(error.columns) > 1 else {}  # which cannot be used either
+    said = []
+    if error.runs and options.series is None and error.runs[0] not in named:
+        name = error.runs[0]
+        acting = {**others, "inputs": [joined_names([*inputs, name])]}
+        said = [f"If {name!r} tells several runs apart: {command_with(options, **{**others, 'series': name})}"]
+        said += [f"If it acts from outside: {command_with(options, **acting)}"]
+    return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_with(options, **without)}"])
 
 
 # Regressions ----------------------------------------------------------------------------------------------------------
@@ -221,7 +258,8 @@ def fitted(options: argparse.Namespace) -> Found:
     groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")
     model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
     seen = {"target": target, "header": table.headed, "columns": len(table.names)}
-    model.table_ = {**seen, "levels": rows.levels, "products": products}
+    model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products}
+    model.warnings_ = in_words_of_file(model.warnings_, rows)
     return Found(model, rows, data, [target])
 
 
@@ -237,7 +275,9 @@ def _rows(options: argparse.Namespace) -> Rows:
     told: list[str] | None = None if options.categorical is None else []
     if options.categorical not in (None, ["none"]):
         told = [name for name in table.columns(options.categorical) if name in columns]
-    return Rows(table, [target], columns, memory=options.memory, missing=options.missing, categorical=told)
+    named = [*table.columns(options.columns), *(options.keep or []), *(told or [])]
+    settings = {"missing": options.missing, "categorical": told, "wanted": named}
+    return Rows(table, [target], columns, memory=options.memory, **settings)
 
 
 def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
@@ -249,7 +289,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         y = found.data[1]
         explained = [f"R² = {r_squared(found.model, *found.data)[0]:.4f}, on the rows that were fitted"]
         varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
-        spread = f"; {equation.name} itself varies by {rounded(varies, varies / 100)}"
+        spread = f"; {equation.name} itself varies by {sized(varies)}"
     rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")
     terms = ["", "No column explains it: the constant alone is the best model."]
     if equation.terms:
@@ -260,7 +300,7 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
         "",
         equation.formula(),
         *explained,
-        f"noise σ = {rounded(equation.noise, equation.noise / 100)}{spread}",
+        f"noise σ = {sized(equation.noise)}{spread}",
         *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
         *([chosen_how(found.model)] if equation.terms else []),
     ]
@@ -311,6 +351,7 @@ def discovered(options: argparse.Namespace) -> Found:
     )
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
     model.fit(series.x, series.t, **settings)
+    model.table_ = {**written(options), "levels": series.levels}
     return Found(model, series, (series.x, series.t, series.u))
 
 
@@ -325,6 +366,8 @@ def series_of(options: argparse.Namespace) -> Series:
     choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
     with helped(options):
         series = read_series(options.data, choice, memory=options.memory, **text_settings(options))
+        if series.space is None:
+            series.require_samples(options.data)
     return series if series.t is not None else replace(series, t=options.step or 1.0)
 
 
@@ -346,7 +389,7 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
     model.print(options.level, file=text)
     size = f"{counted(model.complexity, 'term')} in {counted(len(found.equations), 'equation')}"
     chosen = f"chosen from {counted(len(model.get_feature_names()), 'candidate')} for each"
-    noise = shortened([f"{one.name} {one.noise:.2g}" for one in found.equations], 8)
+    noise = shortened([f"{one.name} {sized(one.noise)}" for one in found.equations], 8)
     grown = f" ({GROWING[model.noise_kind_]}; here at the mean)" if model.noise_kind_ in GROWING else ""
     return [
         f"{options.data}: {series.described()}",
@@ -425,64 +468,7 @@ def _equation_record(found: Equation, level: float) -> dict[str, Any]:
         "left": found.left.text,
         "formula": found.formula(),
         "intercept": found.intercept,
+        "intercept_std": found.intercept_std,
         "noise_std": found.noise,
         "terms": [dict(zip(("name", "coef", "std", "low", "high"), row, strict=True)) for row in rows],
     }
-
-
-def write_outputs(found: Found, options: argparse.Namespace, notes: Sequence[str]) -> list[Path]:
-    """Write all files of a fit or a discovery and return their places; none where none are asked for."""
-    folder: Path | None = options.out
-    if folder is None:
-        return []
-    folder.mkdir(parents=True, exist_ok=True)
-    save(found.model, folder / "model.ardea")
-    table = write_whole(folder / "coefficients.csv", _coefficients_csv(found.equations, options.level))
-    figures = _figures(found, folder, options.level)
-    return [folder / "model.ardea", table, *figures, _write_page(found, folder / "report.html", options, notes)]
-
-
-def _write_page(found: Found, page: Path, options: argparse.Namespace, notes: Sequence[str], **more: Any) -> Path:
-    read = [] if found.source is None else found.source.remarks
-    details = {"data": found.data, "targets": found.targets, "source": options.data, "notes": notes, "read": read}
-    return write_report(found.model, page, level=options.level, command=command_line(options), **details, **more)
-
-
-def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:
-    """Return all terms as CSV, with all digits."""
-    rows: list[tuple[Any, ...]] = []
-    for found in equations:
-        constant = [] if found.intercept is None else [("intercept", found.intercept, None, None, None)]
-        rows += [(found.left.text, *row) for row in (*constant, *zip(*found.table(level).values(), strict=True))]
-    percent = f"{100 * level:g}%"
-    return as_csv(rows, ["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
-
-
-def as_csv(columns: Any, titles: Sequence[str] | None = None) -> str:
-    """Return columns as CSV with all digits; empty fields where there is no number.
-
-    Texts that a spreadsheet would take for formulas (they begin with = + - @) get a quote before them.
-    """
-    import pandas as pd
-
-    frame = pd.DataFrame(columns, columns=titles).rename(columns=_harmless)
-    return str(frame.map(_harmless).to_csv(index=False, lineterminator="\n"))
-
-
-def _harmless(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
-
-
-def _figures(found: Found, folder: Path, level: float) -> list[Path]:
-    """Draw the coefficients and what led to them."""
-    model = found.model
-    drawings: dict[str, Callable[[], Any]] = {
-        "coefficients": lambda: plot_coefficients(model, level=level, targets=found.targets)
-    }
-    if hasattr(model, "path_"):
-        drawings["path"] = lambda: plot_path(model)
-    return [
-        write_whole(folder / f"{name}.{kind}", figure_bytes(draw, kind))
-        for name, draw in drawings.items()
-        for kind in FIGURE_FORMATS
-    ]

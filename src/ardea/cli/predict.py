@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ardea.cli.console import Failure, kept_warnings, print_json, print_warnings
-from ardea.cli.models import as_csv, columns_of, header_record, table_notes, text_settings
+from ardea.cli.console import Failure, kept_warnings, print_json, print_remarks, print_warnings
+from ardea.cli.models import columns_of, header_record
+from ardea.cli.outputs import as_csv
+from ardea.cli.program import table_notes, text_settings
 from ardea.core.problem import Array
 from ardea.dynamics.series import input_curve
 from ardea.names import counted
@@ -25,6 +27,8 @@ from ardea.tables.writing import write_whole
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
+# Digits of printed numbers (a convention: more than an error bar needs).
+PRINTED_DIGITS = 6
 # Steps of a curve where none is told (a convention: enough to draw it).
 CURVE = 100
 
@@ -37,9 +41,9 @@ def run(options: argparse.Namespace) -> None:
     if hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds equations of motion: run them with ardea simulate {options.model}.")
     tables = _files_of(options.data)
-    parts, told = zip(*(_predicted_file(model, file, options) for file in tables), strict=True)
+    parts, read, told = zip(*(_predicted_file(model, file, options) for file in tables), strict=True)
     columns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-    notes = [note for own in told for note in own]
+    remarks, notes = ([one for own in each for one in own] for each in (read, told))
     first = next(iter(columns.values()))
     if empty := int(np.isnan(first).sum()):
         notes.append(
@@ -49,12 +53,13 @@ def run(options: argparse.Namespace) -> None:
         rows = [len(one[name]) for one in parts for name in [*columns][:1]]
         columns = {"file": np.repeat([file.name for file in tables], rows), **columns}
     if not options.json:
-        print_or_write(as_csv(columns), options.out)
+        print_or_write(columns, options.out)
+        print_remarks(options.data, remarks)
         print_warnings(notes)
         return
     files = [] if options.out is None else [str(write_whole(options.out, as_csv(columns)))]
     head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
-    print_json({**head, "predictions": columns, "warnings": notes, "files": files})
+    print_json({**head, "predictions": columns, "remarks": remarks, "warnings": notes, "files": files})
 
 
 def _files_of(place: Path) -> list[Path]:
@@ -67,28 +72,38 @@ def _files_of(place: Path) -> list[Path]:
     return found
 
 
-def _predicted_file(model: Any, file: Path, options: argparse.Namespace) -> tuple[dict[str, Array], list[str]]:
-    """Return the predictions for one table, and what is to be said of it: with its name, where there are several."""
-    table = open_table(file, **text_settings(options))
+def _predicted_file(
+    model: Any, file: Path, options: argparse.Namespace
+) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Return the predictions for one table, how it was read, and warnings: with its name, where there are several."""
+    table = open_table(file, **text_settings(options, model))
     with kept_warnings() as notes:
-        columns, remarks = predicted(model, table, options.level)
+        columns, remarks, doubts = predicted(model, table, options.level)
     which = "" if file == options.data else f"{file.name}: "
-    return columns, [which + note for note in (*table.remarks, *remarks, *notes)]
+    return columns, [which + one for one in (*table.remarks, *remarks)], [which + note for note in (*doubts, *notes)]
 
 
-def print_or_write(text: str, path: Path | None) -> None:
-    """Print a table, or write it and say so."""
+def print_or_write(columns: dict[str, Any], path: Path | None) -> None:
+    """Print a table, with all digits of times only, or write it with all digits and say so."""
     if path is None:
-        print(text, end="")
+        print(as_csv({name: _shown(values) if name != "t" else values for name, values in columns.items()}), end="")
     else:
-        print(f"wrote {write_whole(path, text)}")
+        print(f"wrote {write_whole(path, as_csv(columns))}")
 
 
-def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array], list[str]]:
-    """Return prediction, standard deviation and ends of the interval of every row, NaN where cells are empty."""
+def _shown(values: Any) -> Any:
+    """Return numbers with the digits that are printed."""
+    return [float(f"{one:.{PRINTED_DIGITS}g}") for one in values] if values.dtype.kind == "f" else values
+
+
+def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Return prediction, standard deviation and ends of the interval of every row, NaN where cells are empty.
+
+    And how the table was read, and what of it gives reason for doubt.
+    """
     names = list(model.equations_[0].vocabulary.names)
     kept = sorted({j for one in model.equations_ for j in one.support})
-    values, remarks = _values(model, table, [names[j] for j in kept])
+    values, remarks, doubts = _values(model, table, [names[j] for j in kept])
     # Columns that were dropped have coefficients of zero: nothing depends on what stands there.
     X = np.zeros((len(values), len(names)))
     X[:, kept] = values
@@ -99,9 +114,9 @@ def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array],
     half = float(stats.norm.ppf(0.5 + level / 2)) * std
     percent = f"{100 * level:g}%"
     parts = {"prediction": mean, "std": std, f"low {percent}": mean - half, f"high {percent}": mean + half}
-    if mean.ndim == 1:
-        return parts, remarks
-    return {f"{name} y{t}": one[:, t] for name, one in parts.items() for t in range(mean.shape[1])}, remarks
+    if mean.ndim > 1:
+        parts = {f"{name} y{t}": one[:, t] for name, one in parts.items() for t in range(mean.shape[1])}
+    return parts, remarks, doubts
 
 
 def _mean_and_std(model: Any, X: Array, names: list[str]) -> tuple[Array, Array]:
@@ -116,20 +131,20 @@ def _mean_and_std(model: Any, X: Array, names: list[str]) -> tuple[Array, Array]
     return mean, std
 
 
-def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]]:
-    """Return the columns that a model has kept, encoded as they were when it was fitted."""
+def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str], list[str]]:
+    """Return the columns that a model has kept, encoded as they were when it was fitted; remarks and doubts."""
     notes = table_notes(model)
     used = columns_of(kept, notes)
     remarks = _matched(table, used, notes)
     frames = [*table.frames(ROWS, used or table.names[:1])]
     first = np.cumsum([0, *map(len, frames)]).tolist()
     if not kept or not frames:
-        return np.empty((first[-1], len(kept))), remarks
+        return np.empty((first[-1], len(kept))), remarks, []
     columns = Columns(table, used, categorical=(), levels=notes["levels"])
     values = np.vstack(columns.read([*zip(first, frames, strict=False)]))
     known = dict(zip(columns.names, values.T, strict=True))
     known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
-    return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks, *columns.unknown_texts()]
+    return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.unknown_texts()
 
 
 def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str]:
@@ -192,7 +207,7 @@ def simulate(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         states = np.asarray(model.simulate(options.start, t, u))
     times = model.dates(t[: len(states)])
-    print_or_write(as_csv({"t": times, **dict(zip(names, states.T, strict=True))}), options.out)
+    print_or_write({"t": times, **dict(zip(names, states.T, strict=True))}, options.out)
     print_warnings(notes)
 
 
@@ -232,12 +247,15 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
         raise Failure(f"The equations have inputs ({', '.join(names)}): give {file}.")
     if not names:
         return None
-    table = open_table(options.inputs, **text_settings(options))
-    others = [name for name in table.names if name not in names]
+    table = open_table(options.inputs, **text_settings(options, model))
+    notes = table_notes(model)
+    used = columns_of(names, notes)
+    others = [name for name in table.names if name not in used]
     time = options.time or next(filter(names_time, others), None)
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
-    series = read_series(options.inputs, Choice(time, [joined_names(names)]), **text_settings(options))
+    settings = {**text_settings(options, model), "levels": notes["levels"]}
+    series = read_series(options.inputs, Choice(time, [joined_names(used)]), **settings)
     if model.discrete_time:
         return series.x
     known = np.asarray(model.elapsed(series.t), dtype=float)

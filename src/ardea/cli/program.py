@@ -29,6 +29,10 @@ METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
 CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+# What a model notes of a table, to read others like it.
+NOTHING_NOTED = {"target": "", "header": True, "columns": 0, "decimal": None, "na": [], "levels": {}, "products": {}}
+# Lines left out, at most (a convention: no one leaves out more by their numbers).
+MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
 NOT_REPEATED = ("--json", "--memory")
 
@@ -96,6 +100,23 @@ noises = reader(
 )
 
 
+def line_numbers(text: str) -> set[int]:
+    """Return the lines that a list such as 3-5,62 means.
+
+    Examples
+    --------
+    >>> sorted(line_numbers("3-5,62"))
+    [3, 4, 5, 62]
+    """
+    ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
+    if sum(one[-1] - one[0] for one in ends) > MOST_LINES or min(map(min, ends)) < 1:
+        raise ValueError
+    return {number for one in ends for number in range(one[0], one[-1] + 1)}
+
+
+lines = reader(str, lambda text: bool(line_numbers(text)), "a list of lines, counted from 1, such as 62 or 3-5,62")
+
+
 def _moment(text: str) -> float | datetime:
     try:
         return float(text)
@@ -151,8 +172,8 @@ REGRESSION: Options = [
     option("--missing", MISSING, choices=("drop", "refuse"), default="drop"),
     option("--method", "which estimator (default: sparse)", choices=METHODS, default="sparse"),
     option("--false-terms N", FALSE_TERMS, positive),
-    option("--strength S", "alpha, lam or tau itself, instead", positive),
-    flag("--search", "try 15 strengths and choose by --criterion"),
+    option("--strength S", "alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms", positive),
+    flag("--search", "try 15 models, from many terms to few, and choose by --criterion"),
     option("--criterion NAME", CHOSEN_BY, choices=CRITERIA, default="evidence"),
     flag("--no-intercept", "the model passes through zero"),
     flag("--interactions", "also products of two columns"),
@@ -190,6 +211,7 @@ TEXT: Options = [
     option("--header", "whether it begins with names", choices=("auto", "yes", "no"), default="auto"),
     option("--decimal , or .", "what stands before decimals", choices=(",", ".")),
     option("--na TEXT", "what stands in empty cells, besides NA, nan, -, … (none: not these)", action="append"),
+    option("--drop-lines N,N-M,…", "lines of the file to leave out, such as one of totals", lines),
     option("--sheet NAME", "of an Excel file: its name, or its number from 0 (the first)"),
     option("--memory SIZE", "larger tables are read in parts (1 GB)", default="1 GB"),
 ]
@@ -267,7 +289,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
         ],
     ),
     "rates": (
-        "what a strength means: expected false and missed terms",
+        "how many false and missed terms are to be expected",
         "rates.run",
         [
             option("--columns D", "columns to choose from (default: 100)", whole(1), default=100),
@@ -343,6 +365,24 @@ def command_line(options: argparse.Namespace) -> str:
             dashed = str(one).startswith("-")  # would be taken for an option
             parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
     return shlex.join(parts)
+
+
+def text_settings(options: argparse.Namespace, model: Any = None) -> dict[str, Any]:
+    """Return how the options say that a table is written, else how they did when a model was fitted."""
+    before = table_notes(model)
+    told = {"header": options.header, "decimal": options.decimal or before["decimal"], "sheet": options.sheet}
+    dropped = line_numbers(options.drop_lines) if options.drop_lines else ()
+    return {**told, "na": tuple(options.na or before["na"]), "drop_lines": dropped}
+
+
+def table_notes(model: Any) -> dict[str, Any]:
+    """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
+    return NOTHING_NOTED | getattr(model, "table_", {})
+
+
+def written(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what a model notes of how a table is written."""
+    return {**NOTHING_NOTED, "decimal": options.decimal, "na": list(options.na or [])}
 
 
 def complete(_: argparse.Namespace) -> None:

@@ -36,7 +36,7 @@ from ardea.dynamics.search import (
     regressor_supports,
 )
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
-from ardea.dynamics.told import BEATEN, blown_up, ends_off, said_of_inputs, said_of_states
+from ardea.dynamics.told import BEATEN, blown_up, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import WEAK, Equation
@@ -46,7 +46,7 @@ from ardea.methods.task import ard_supports
 from ardea.names import listed, printable
 
 # What is to be said of the data: always, and where models tie.
-Told = tuple[list[str], list[str]]
+Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may come from (None: all from the first)
 # Candidates of all equations together up to which the trajectory form takes all of them: their information then takes
 # about half a second. Of more it begins with those that the weak form leaves open and adds what the scores of all speak
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
@@ -253,7 +253,9 @@ class Discovery(Answers, BaseEstimator):
         """Take over what was found, and warn."""
         (gaps, far), equations = told, found.equations(model.lefts, model.vocabulary)
         open_still, misfits = self._said(found, equations)
-        open_still = [*gaps, *open_still, *(far if open_still or misfits else [])]
+        if far is None:
+            open_still, misfits = [], []
+        open_still = [*gaps, *open_still, *(far if far and (open_still or misfits) else [])]
         joint = found.joint(equations) if isinstance(found, FoundStates) else None
         self._adopt(model, equations, clock, [], joint)
         self.searched_ = found
@@ -370,7 +372,8 @@ class Discovery(Answers, BaseEstimator):
         )
         far += [] if self.discrete_time else ends_off(series, all_names)
         said = [*said_of_states(series, all_names), *said_of_inputs(series, all_names)]
-        return found, model, clock, (said, far)
+        spoiled = said_of_spoiled(series, all_names)
+        return found, model, clock, ([*spoiled, *said], None) if spoiled else (said, far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""

@@ -197,7 +197,7 @@ def _checked(x: Array, t: Any, x_dot: Any, u: Any, where: str) -> Series:
     if np.any(np.isinf(x)):
         raise ValueError(f"x{where} holds infinities: remove those rows, or set them to NaN to leave a gap.")
     if not np.any(np.isfinite(x)):
-        raise ValueError(f"x{where} has no row without NaN.")
+        raise ValueError(f"x{where} holds nothing but NaN: leave it out.")
     slopes = None if x_dot is None else _rows(x_dot, "x_dot")
     inputs = np.empty((m, 0)) if u is None else _rows(u, "u")
     for name, other in (("x_dot", slopes), ("u", inputs)):

@@ -20,11 +20,9 @@ from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import Linearised
 from ardea.equation import CLOSE, Equation
-from ardea.names import counted, listed
+from ardea.estimators.advice import codes_of
+from ardea.names import listed
 
-# A value is far out that is this many times the range of all others away from them, and repeated or between others in
-# time: data that grow by any factor do not do that (a convention).
-FAR_OUT = 5.0
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
 # A state is at rest from where its samples stay within so many deviations of their noise of the mean of so many last
@@ -132,8 +130,11 @@ class Joint:
 # What is to be warned of
 
 
-def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of: copies, values that are no readings, coarse rounding, states that switch."""
+def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states that are copies, never change, switch, or hold what looks like no reading.
+
+    All doubts about equations may come from them.
+    """
     out = [
         f"{names[i]} and {names[j]} are the same in every row: no data tell which of them acts. Leave one out "
         "(python -m ardea.explain ambiguity)."
@@ -143,14 +144,29 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
         values = np.unique(np.concatenate(columns))
-        if len(values) == 2 and sum(map(len, columns)) > 2 * len(values):
+        if len(values) == 1:
+            out.append(
+                f"{name} is {values[0]:g} in every row: it is at rest (a fixed point), or no state. Every term with it "
+                "repeats one without it, so that no equation is settled. Leave it out (on the command line --states "
+                "names the others) (python -m ardea.explain ambiguity)."
+            )
+        elif len(values) == 2 and sum(map(len, columns)) > 2 * len(values):
             out.append(
                 f"{name} has only the values {values[0]:g} and {values[1]:g}: a switch is an input, not a state. Give "
                 "it as u (--inputs on the command line) (python -m ardea.explain ambiguity)."
             )
         elif no_reading := _no_reading(name, columns, values):
             out.append(no_reading)
-        elif (unit := _coarse(columns, values)) is not None:
+    return out
+
+
+def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of readings that are rounded coarsely."""
+    out = []
+    for state, name in enumerate(names[: series[0].x.shape[1]]):
+        columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
+        values = np.unique(np.concatenate(columns))
+        if (unit := _coarse(columns, values)) is not None:
             out.append(
                 f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
                 "then no noise that averages out. Take finer readings, or see whether every second row gives the same "
@@ -160,22 +176,15 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
 
 
 def _no_reading(name: str, columns: Sequence[Array], values: Array) -> str:
-    """Return what is said of a value far from all others, if there is one."""
-    for far, rest in ((values[0], values[1:]), (values[-1], values[:-1])):
-        if len(rest) < 2 or not np.min(np.abs(rest - far)) > FAR_OUT * np.ptp(rest):
-            continue
-        found = [np.flatnonzero(column == far) for column in columns]
-        number = sum(map(len, found))
-        between = any(
-            np.any((rows > 0) & (rows < len(column) - 1)) for rows, column in zip(found, columns, strict=True)
-        )
-        if between or number > 1:
-            return (
-                f"{name} is {far:g} in {counted(number, 'row')}, far from all its other values, {rest[0]:.4g} to "
-                f"{rest[-1]:.4g}. If that stands for a missing reading, set it to NaN (--na {far:g} on the command "
-                "line) (python -m ardea.explain ambiguity)."
-            )
-    return ""
+    """Return what is said of values far from all others: repeated, or between others in time."""
+    if len(values) < 3 or np.max(np.diff(values)) < np.ptp(values) / 2:  # then none is far from the others
+        return ""
+
+    def is_sure(value: float, rows: int) -> bool:
+        return rows > 1 or any(value in column[1:-1] for column in columns)
+
+    codes = codes_of(np.concatenate(columns), is_sure)
+    return "" if codes is None else f"{codes.told(name, 'set it to NaN')} (python -m ardea.explain ambiguity)."
 
 
 def _coarse(columns: Sequence[Array], values: Array) -> float | None:

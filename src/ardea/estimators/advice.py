@@ -10,6 +10,7 @@ projected out) and r_ij their correlations:
 - alternatives: a dropped column j with |r_ij| > .95 to a kept one, such that j in place of i raises
   m ln RSS (or RSS/σ², σ² known) by less than 6.
 
+Rows are looked at as they were given: values far from all others of their column, and rows that are sums of the others.
 A prediction is looked at before it is made: values beyond the range of the rows fitted by more than its width.
 """
 
@@ -17,11 +18,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
@@ -30,6 +32,9 @@ from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
 from ardea.equation import CLOSE
 from ardea.names import counted
+
+if TYPE_CHECKING:
+    from ardea.estimators.inputs import CheckedRows
 
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
 FEW_DEGREES = 5
@@ -40,6 +45,22 @@ NEAR_DUPLICATE, ALTERNATIVE = 0.999, 0.95
 MOST_TERMS = 100
 # Pairs and columns named in one message: a convention.
 NAMED, MOST_NAMED = 3, 5
+# A value is far out that is this many times the range of all others away from them (a convention), if it is repeated or
+# the usual code of a program: data that grow by any factor do not do that.
+FAR_OUT = 5.0
+# Different codes of one column: a convention (97, 98 and 99 of questionnaires).
+MOST_CODES = 3
+# What instruments and programs write for what is missing: nines, the last whole numbers of 2 and 4 bytes (an unsigned
+# one, too), and what is beyond any unit, as 1e30 is. A negative one among numbers that are not needs not be far.
+NINES = np.array([10.0**n - 1 for n in range(2, 10)])
+WHOLE = np.array([2.0**15, 2.0**15 - 1, 2.0**16 - 1, 2.0**31, 2.0**31 - 1, 999.25])
+BEYOND = 1e20
+# A column without a value between these shares of its range in its first rows is looked at closely: others have no code
+# (derived: all values but a code fill at most 1/(1 + FAR_OUT) of the range).
+EDGE, FIRST_ROWS = 0.2, 64
+# Share of a value within which it is the sum of the others, and of the range of a column for their mean: totals of
+# rounded numbers (a convention). Fewest rows, since 3 = 1 + 2; tables of more numbers are not added up for means.
+ROUNDED, FEWEST_ROWS, MOST_NUMBERS = 1e-3, 5, 10**6
 
 
 class CollapseWarning(ConvergenceWarning):
@@ -80,6 +101,10 @@ class DuplicateColumnsWarning(AdviceWarning):
 
 class AlternativesWarning(AdviceWarning):
     """A dropped column would explain the data as well as a kept one (docs/warnings/alternatives)."""
+
+
+class SuspectDataWarning(AdviceWarning):
+    """A column holds codes for missing values, or a row the sums of the others (docs/warnings/suspect_data)."""
 
 
 class ExtrapolationWarning(AdviceWarning):
@@ -303,40 +328,140 @@ def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str
     )
 
 
-# Data that cannot be fitted
+# Values and rows that look like no readings
 
 
-def not_numbers(what: str, data: Any) -> str | None:
-    """Name the columns of a data frame that hold text or dates."""
-    if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
-        return None
-    kinds = enumerate(zip(data.columns, data.dtypes, strict=True))
-    strange = [str(name) for j, (name, kind) in kinds if not _is_numeric(_column(data, j), kind)]
-    if not strange:
-        return None
-    columns = "columns=" * hasattr(data, "iloc")
-    return (
-        f"Not numbers: column{'s' * (len(strange) > 1)} {listed(strange)} of {what}. Turn text and dates into numbers "
-        f"first, or drop them ({what}.drop({columns}[…]))."
-    )
+class Codes(NamedTuple):
+    """Values of a column that are far from all others, each with its number of rows, and the range of the others."""
+
+    values: list[tuple[float, int]]
+    low: float
+    high: float
+
+    def told(self, name: str, do: str) -> str:
+        """Return what is said of them, and what to do."""
+        said = " and ".join(f"{value:g} in {counted(rows, 'row')}" for value, rows in self.values)
+        options = " ".join(f"--na {value:g}" if value >= 0 else f"--na={value:g}" for value, _ in self.values)
+        what = "that stands" if len(self.values) == 1 else "these stand"
+        return (
+            f"{name} is {said}, far from all its other values, {self.low:.4g} to {self.high:.4g}. If {what} for a "
+            f"missing reading, {do} ({options} on the command line)"
+        )
+
+
+def codes_of(column: Array, is_sure: Callable[[float, int], bool]) -> Codes | None:
+    """Return the values of a column that look like codes for what is missing; None where none does.
+
+    `is_sure` tells by a value and its number of rows whether it is one, if it is far from all others.
+
+    Examples
+    --------
+    >>> codes_of(np.array([12.5, -999.0, 14.0, 13.1, -999.0]), lambda value, rows: rows > 1).values
+    [(-999.0, 2)]
+    """
+    found, rest = list[tuple[float, int]](), column
+    while len(found) < MOST_CODES:
+        far = [(value, int(np.sum(rest == value))) for value in _far(rest).tolist()]
+        if not far or not all(is_sure(*one) for one in far):
+            break
+        found += far
+        rest = rest[~np.isin(rest, [value for value, _ in far])]
+    return Codes(sorted(found), float(rest.min()), float(rest.max())) if found else None
+
+
+def _far(column: Array) -> Array:
+    """Return the few values at one end of a column that are far from all others."""
+    low, high = column.min(), column.max()
+    for far in (column < (low + high) / 2, column > (low + high) / 2):
+        own, rest = column[far], column[~far]
+        if not own.size or not rest.size or np.ptp(rest) == 0:
+            continue
+        distance = max(rest.min() - own.max(), own.min() - rest.max())
+        if distance > FAR_OUT * np.ptp(rest) and (values := np.unique(own)).size <= MOST_CODES:
+            return values
+    others = column[column != low]
+    alone = low < 0 and is_usual(low) and others.size > 0 and others.min() >= 0 and np.ptp(others) > 0
+    return np.array([low] if alone else [])
+
+
+def is_usual(value: float) -> bool:
+    """Whether a value is one that programs write for what is missing."""
+    return bool(abs(value) >= BEYOND or np.isin(abs(value), NINES) or np.isin(abs(value), WHOLE))
+
+
+def readings_advice(rows: CheckedRows, names: Sequence[str], targets: Sequence[str]) -> list[Advice]:
+    """Return what to tell of columns with codes for what is missing, and of a row of sums or means.
+
+    Of rows only the first and the last are looked at, where spreadsheets put totals. With S_j the sum of column j over
+    m rows, a row z is the sum of the others where 2z_j = S_j, and their mean where mz_j = S_j.
+    """
+    X, Y = rows.X, rows.Y
+    if not isinstance(X, np.ndarray) or rows.ranges is None:
+        return []
+    low, high = np.hstack([rows.ranges, [Y.min(axis=0), Y.max(axis=0)]])
+    split = X.shape[1]
+    told = [*_on_codes(X, low[:split], high[:split], names), *_on_codes(Y, low[split:], high[split:], targets)]
+    if len(told) > NAMED:
+        told = [*told[:NAMED], f"{len(told) - NAMED} more columns have such values"]
+    if not told and len(X) >= FEWEST_ROWS and len(X) * low.size <= MOST_NUMBERS:
+        told = [_on_ends(X, Y, low, high)]
+    return [(f"{one} (python -m ardea.explain suspect_data).", SuspectDataWarning) for one in told if one]
+
+
+def _on_codes(columns: Array, low: Array, high: Array, names: Sequence[str]) -> Iterator[str]:
+    edge, first = EDGE * (high - low), columns[:FIRST_ROWS]
+    inside = ((first > low + edge) & (first < high - edge)).any(axis=0)
+    for j in np.flatnonzero(~_two_valued(columns, low, high) & (~inside | np.isin(-low, NINES))):
+        codes = codes_of(columns[:, j], lambda value, rows: rows > 1 or is_usual(value))
+        if codes is not None:
+            yield codes.told(names[int(j)], "leave these rows out")
+
+
+def _two_valued(columns: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+    """Return the columns whose first rows have only the least and the greatest value, as those of indicators do."""
+    first = columns[:FIRST_ROWS]
+    return np.asarray(((first == low) | (first == high)).all(axis=0))
+
+
+def _on_ends(X: Array, Y: Array, low: Array, high: Array) -> str:
+    """Return what is said of a first or last row that is the sum or the mean of the others in most columns."""
+    m, total = len(X), np.concatenate([X.sum(axis=0), Y.sum(axis=0)])
+    values = ~_two_valued(np.hstack([X[:FIRST_ROWS], Y[:FIRST_ROWS]]), low, high)
+    for row in (m - 1, 0):
+        own = np.concatenate([X[row], Y[row]])
+        at_end = values & ((own == low) | (own == high))  # as a total is, unless signs are mixed
+        if own.size > 2 and np.all(np.abs(m * own - total) <= ROUNDED * m * (high - low)):
+            return _told_of_row(row, m, "the means of the others in all columns, and is no reading")
+        if 2 * at_end.sum() > values.sum() > 1 and (said := _beyond(np.column_stack([X, Y]), row, total)):
+            return _told_of_row(row, m, said)
+    return ""
+
+
+def _beyond(table: Array, row: int, total: Array) -> str:
+    """Return in how many columns of more than two values a row is the sum of the others, or far from them."""
+    own, rest = table[row], np.delete(table, row, axis=0)
+    low, high = rest.min(axis=0), rest.max(axis=0)
+    values = ~np.all((rest == low) | (rest == high), axis=0)
+    added = values & (np.abs(2 * own - total) <= ROUNDED * np.abs(own)) & (own != 0)
+    far = values & (np.maximum(low - own, own - high) > FAR_OUT * (high - low))
+    n, sums, beyond = int(values.sum()), int(added.sum()), int((added | far).sum())
+    if beyond < 2 or 2 * beyond <= n:
+        return ""
+    if 2 * sums > beyond:
+        return f"the sums of the others in {sums} of {n} columns: it is no reading, and decides the fit"
+    return f"values far from those of all other rows in {beyond} of {n} columns, and decides the fit"
+
+
+def _told_of_row(row: int, m: int, what: str) -> str:
+    return f"Row {row}, the {'first' if row == 0 else 'last'} of {m}, holds {what}. Leave it out of X and y"
+
+
+# Words
 
 
 def listed(names: Sequence[str]) -> str:
     """Return the first of some names for a message."""
     return ", ".join(repr(name) for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-
-
-def _column(data: Any, j: int) -> Any:
-    """Return a column of a pandas or polars frame by its place."""
-    return data.iloc[:, j] if hasattr(data, "iloc") else data[:, j]
-
-
-def _is_numeric(column: Any, kind: Any) -> bool:
-    if hasattr(kind, "is_numeric"):  # polars
-        return bool(kind.is_numeric() or str(kind) == "Boolean")
-    if getattr(kind, "kind", "O") in "biuf":
-        return True
-    return as_numbers(column) is not None and getattr(kind, "kind", "O") == "O"
 
 
 def as_numbers(data: Any) -> Array | None:
@@ -350,38 +475,3 @@ def as_numbers(data: Any) -> Array | None:
         return np.asarray(data.astype(object).where(data.notna(), np.nan), dtype=np.float64)
     except (TypeError, ValueError):
         return None
-
-
-def words(what: str, data: Any) -> str | None:
-    """Say where the first text is that is not a number."""
-    for place, cell in np.ndenumerate(np.asarray(data, dtype=object)):
-        if isinstance(cell, str) and as_numbers(cell) is None:
-            return (
-                f"{what} holds text: {str(cell)!r} in row {place[0]}. Turn it into numbers first; for two kinds of "
-                "rows these may be 0 and 1."
-            )
-    return None
-
-
-def not_finite(what: str, data: Any) -> str | None:
-    """Say where the first NaN or infinity is, and in how many rows there are any."""
-    if np.iscomplexobj(data):
-        return None
-    values = as_numbers(data)
-    if values is None or values.ndim not in (1, 2) or values.size == 0:
-        return None
-    unsound = ~np.isfinite(values.reshape(len(values), -1))
-    if not unsound.any():
-        return None
-    row, column = np.argwhere(unsound)[0]
-    names = getattr(data, "columns", None)
-    name = "" if values.ndim == 1 else f", column {str(names[column]) if names is not None else int(column)!r}"
-    kind = "NaN" if np.isnan(values.reshape(len(values), -1)[row, column]) else "infinity"
-    count = int(unsound.any(axis=1).sum())
-    rows = "in this row only" if count == 1 else f"{count} rows have such cells"
-    package = type(data).__module__.partition(".")[0]
-    how = {"pandas": ".dropna()", "polars": ".drop_nans().drop_nulls()"}.get(package)
-    return (
-        f"Input {what} contains NaN or infinity: {kind} in row {row}{name}; {rows}. Leave those rows out of X and of "
-        f"y{f' (with {how} on the table that holds both)' if how else ''}, or fill the cells."
-    )

@@ -26,7 +26,14 @@ from ardea.core.implicit import Operator
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, kept_terms
-from ardea.estimators.advice import Advice, ExtrapolationWarning, extrapolation_advice, fit_advice, warn_caller
+from ardea.estimators.advice import (
+    Advice,
+    ExtrapolationWarning,
+    extrapolation_advice,
+    fit_advice,
+    readings_advice,
+    warn_caller,
+)
 from ardea.estimators.dependence import ROW_KINDS, RowKind, independent_rows, rows_advice
 from ardea.estimators.inputs import (
     CheckedRows,
@@ -252,6 +259,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         """Take the fits to some rows for this model's own: warnings, then attributes."""
         self.warnings_, traces, effective = [], [], []
         equations = self._equations(problems, coordinates, fits)
+        self._say(readings_advice(rows.given, self._names(), [one.name for one in equations]))
         for t, (problem, fit, equation) in enumerate(zip(problems, fits, equations, strict=True)):
             number, told = rows_advice(rows, self.rows, problem, fit, equation, t)
             self._tell(problem, fit, coordinates, told, "" if self._one_target else f"Target {t}: ")
@@ -306,16 +314,16 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
             limits={"max_iter": self.max_iter, "tol": self.tol},
             names=self._names(),
         )
-        for text, category in [*told, *also]:
-            self.warnings_.append(where + text)
-            warn_caller(where + text, category)
+        self._say([*told, *also], where)
         if self.verbose:
             k = fit.posterior.active.size + coordinates.flat.kept.size
-            print(
-                f"{where or type(self).__name__ + ': '}{counted(fit.n_iter, 'step')}, {counted(k, 'term')}, kkt_gap "
-                f"{fit.kkt_gap:.1e}, "
-                f"{fit.status.value}"
-            )
+            done = f"{counted(fit.n_iter, 'step')}, {counted(k, 'term')}, kkt_gap {fit.kkt_gap:.1e}, {fit.status.value}"
+            print(f"{where or type(self).__name__ + ': '}{done}")
+
+    def _say(self, told: list[Advice], where: str = "") -> None:
+        for text, category in told:
+            self.warnings_.append(where + text)
+            warn_caller(where + text, category)
 
     # Answers
 

@@ -39,7 +39,7 @@ from ardea.estimators.residuals import (
 )
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
-from ardea.names import printable
+from ardea.names import counted, printable
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
 
 RowKind = Literal["independent", "series", "groups", "unequal"]
@@ -161,7 +161,7 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
-    given = rows if rows.whitened is None else rows.whitened.original
+    given = rows.given
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
     total = float(m if given.weight is None else given.weight.sum())
     sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
@@ -172,6 +172,7 @@ def rows_advice(
     if before is None or after is None:
         return total, []
     harms, few = _harms(before), _few_groups(before) if kind == "groups" else []
+    few += _worse_than_mean(given, equation, target) if kind == "series" else []
     effective = total / max([1.0, *(harm.inflation for harm in harms.values())])
     for of, harm in (harms if rows is given else _harms(after)).items():
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
@@ -282,6 +283,28 @@ def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) ->
     )
 
 
+def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
+    """Return what to tell of terms that explain changes, while the levels of y are further off than their mean.
+
+    If errors hardly forget those before, as those of a random walk or of a trend that is missing, the constant is told
+    by the first rows alone.
+    """
+    support, y = np.asarray(equation.kept.support, dtype=np.intp), rows.Y[:, target]
+    if not support.size or equation.intercept is None:
+        return []
+    errors = y - dense(rows.X[:, support]) @ equation.coefficients - equation.intercept
+    explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), np.finfo(float).tiny)
+    if explained >= 0:
+        return []
+    text = (
+        "With rows='series' the terms explain how y changes from row to row, but predictions of y itself are further "
+        f"off than its mean (R² = {explained:.2f} on the rows fitted). A trend, a season or another slow column is "
+        "probably missing: add one, and do not predict with this model. If the rows are not in the order of time, "
+        "leave rows= out (python -m ardea.explain dependent_rows)."
+    )
+    return [(text, DependentRowsWarning)]
+
+
 def _few_groups(sample: Sample) -> list[Advice]:
     """Return what to tell of columns that are constant within few groups."""
     if sample.groups is None:
@@ -315,9 +338,10 @@ def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
     more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
     harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."
+    carrying = counted(round(max(sizes.carried, 1.0)), "row carries", "rows carry")
     return (
         f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
-        f"{sizes.inflation:.2g} times the mean, and about {max(sizes.carried, 1.0):.0f} rows carry it. {harm} "
+        f"{sizes.inflation:.2g} times the mean, and about {carrying} it. {harm} "
         f"{do} logarithms of what varies over orders of magnitude; look at the largest residuals (plot_residuals()), "
         "and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
     )

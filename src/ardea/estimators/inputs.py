@@ -29,7 +29,8 @@ from ardea.core.compression import (
 )
 from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
-from ardea.estimators.advice import as_numbers, listed, not_finite, not_numbers, words
+from ardea.estimators.advice import as_numbers, listed
+from ardea.estimators.refusals import not_finite, not_numbers, words
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
 from ardea.names import counted, default_names
@@ -69,6 +70,11 @@ class CheckedRows:
         """Take rows that were checked when they were compressed."""
         nothing = np.empty((0, rows.n_targets))
         return cls(rows, nothing, None, rows.ranges, rows.one_target, names=rows.names)
+
+    @property
+    def given(self) -> CheckedRows:
+        """The rows before they were made independent."""
+        return self if self.whitened is None else self.whitened.original
 
     @property
     def n_columns(self) -> int:

@@ -58,6 +58,8 @@ class Table:
     target: str
     header: bool
     columns: int
+    decimal: str | None
+    na: list[str]  # cells that hold nothing, besides the usual ones
     levels: list[list[str]]  # a column of categories, and these
     products: list[list[str]]  # a product of columns, and these
 

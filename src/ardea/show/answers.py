@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.equation import WEAK, Equation, IntervalKind, KeptTerms, python_function
-from ardea.names import printable, rounded
+from ardea.names import printable, rounded, sized
 from ardea.rates import NO_PRUNING_RATE
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class Answers:
             lefts = [one.name for one in self.equations_ for _ in one.support]
             table = {"target": lefts} | table
         kept = sum(len(one.support) for one in self.equations_)
-        sigma = ", ".join(f"{one.noise:.4g}" for one in self.equations_[:5])
+        sigma = ", ".join(sized(one.noise) for one in self.equations_[:5])
         count = f"{kept} of {len(self.equations_) * self.n_features_in_} terms kept"
         said = f"{type(self).__name__}: {count}, noise σ = {sigma}; {INTERVALS[kind]}"
         return Summary(table, ".\n".join(filter(None, [said, self._weak(kind), beyond_ceiling(self)])))

@@ -48,7 +48,7 @@ def plot_equation_residuals(model: Any, axes: Any = None) -> Any:
     places = canvas.panels(axes, len(shown), 2, width=3.5, height=2.5)
     for (left, right), (names, residual) in zip(places, shown, strict=True):
         of = f"{', '.join(map(canvas.as_label, names[:3]))}{', …' * (len(names) > 3)}: "
-        draw_scatter(left, np.arange(residual.size), residual, of, xlabel="row", ylabel="whitened residual")
+        draw_scatter(left, np.arange(residual.size), residual, of, xlabel="row", ylabel="residual / its noise")
         draw_quantiles(right, residual)
     return places
 

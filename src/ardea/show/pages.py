@@ -13,7 +13,7 @@ from scipy import stats
 
 from ardea.core.problem import Array
 from ardea.equation import CLOSE, WEAK, Equation
-from ardea.names import counted, printable, rounded
+from ardea.names import counted, printable, rounded, sized
 from ardea.show.answers import OFTEN_SMALLER
 from ardea.show.canvas import figure_bytes
 from ardea.show.fits import autocorrelation
@@ -179,6 +179,7 @@ def _environment() -> Environment:
         "cut": lambda name: name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…",
         "kept": lambda names, support: listed([names[j] for j in np.flatnonzero(support)]),
         "largest": np.max,
+        "sized": sized,
     }
     return environment
 

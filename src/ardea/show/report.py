@@ -47,6 +47,8 @@ N_PHASE_DRAWS, LONGEST_RUN = 20, 400
 MOST_NUMBERS = 10**7
 # Points: a wider drawing would have letters too small to read on a phone (measured on 400 pixels), so it can be moved.
 FITS_A_PHONE = 400.0
+# Pixels of a screen for a point of a drawing: a quarter more than on paper, which fills the page (looked at).
+PIXELS = 1.25 * 4 / 3
 OF_TERMS = "What every term adds, the most useful first. Names lead to the table of terms."
 OF_RIVALS = "The chosen model of every equation (at 0) and its rivals. Names lead to the table of rivals."
 # Packages that numbers may depend on.
@@ -99,6 +101,7 @@ def report_page(
     command: str | None = None,
     notes: Sequence[str] = (),
     read: Sequence[str] = (),
+    reading: str | None = None,
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -122,17 +125,17 @@ def report_page(
         Warnings of reading and fitting, to be shown with what the page finds itself.
     read : list of str
         How the data were read.
+    reading : str, optional
+        Lines of Python that read the data.
 
     Returns
     -------
     str
     """
-    equations = fits.equations_of(model, targets)
-    moving = hasattr(model, "simulate")
+    equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
     drawings = (_of_motion if moving else _of_rows)(model, equations, data, level)
-    names = listed([one.name for one in equations])
-    figures, warned = _drawn(drawings)
-    given = {"model": model, "moving": moving, "read": read, "command": command}
+    names, (figures, warned) = listed([one.name for one in equations]), _drawn(drawings)
+    given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
@@ -141,10 +144,9 @@ def report_page(
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        figures=figures,
         remarks=_remarks(model, data) + warned,
         fingerprint=[*_of_file(source), *_of_arrays(data)],
-        program=_program(model, level, data),
+        program=_program(model, level, data, reading),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
         **given,
     )
@@ -217,6 +219,8 @@ class ShowsFit(ShowsTerms):
 
     def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
         """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
+        named = getattr(y, "columns", [getattr(y, "name", None)])  # of a frame, or of a series
+        details.setdefault("targets", None if None in list(named) else [str(name) for name in named])
         return write_report(self, path, data=None if X is None else (X, y), **details)
 
 
@@ -322,7 +326,7 @@ def _strength_told(model: Any) -> str:
             "Sets of terms from several starts were compared by a criterion (EBIC2) that weighs misfit against the "
             "number of terms and of candidates. A difference of 6 or more is clear: odds above 20 to 1."
         )
-    name, columns = model.method.strength, model.n_features_in_
+    name = model.method.strength
     if name is None:
         return "Plain ARD keeps about 32 % of the columns that explain nothing; SparseARD keeps few of them."
     strength = getattr(model, name)
@@ -330,13 +334,14 @@ def _strength_told(model: Any) -> str:
         return f"At {name} = {f'{strength:g}' if np.ndim(strength) == 0 else 'one for each column'}."
     if beyond := beyond_ceiling(model):
         return f"{beyond}."
-    equation = model.equations_[0]
-    columns -= equation.kept.flat.kept.size
-    chance = percent(float(f"{equation.kept.rate:.2g}"))
-    kept = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
+    kept, rate = model.equations_[0].kept, model.equations_[0].kept.rate
+    if kept.flat.kept.size == model.n_features_in_:
+        return "All columns were told to be kept: none had to be chosen."
+    columns, chance = round(model.false_terms / rate), percent(float(f"{rate:.2g}"))  # of those that vary
     if columns == 1:
         return f"If the column did not matter, it would be kept with a chance of {chance}."
-    return f"If none of the {columns} columns mattered, {kept}."
+    many = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
+    return f"If none of the {columns} columns mattered, {many}."
 
 
 def _short(value: Any) -> str:
@@ -362,8 +367,11 @@ def _drawn(drawings: Iterator[Drawing]) -> tuple[list[dict[str, Any]], list[str]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         drawn = [(svg(draw, name, caption), caption) for name, caption, draw in drawings]
-    wide = [float([*re.findall(r' width="([0-9.]+)pt"', one), 0][0]) > FITS_A_PHONE for one, _ in drawn]
-    figures = [{"svg": one, "caption": told, "wide": far} for (one, told), far in zip(drawn, wide, strict=True)]
+    widths = [float([*re.findall(r' width="([0-9.]+)pt"', one), 0][0]) for one, _ in drawn]
+    figures = [
+        {"svg": one, "caption": told, "wide": points > FITS_A_PHONE, "width": round(PIXELS * points)}
+        for (one, told), points in zip(drawn, widths, strict=True)
+    ]
     return figures, unique(str(one.message) for one in warned)
 
 
@@ -396,7 +404,7 @@ def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: floa
     if any(one.rivals for one in equations):
         yield "pareto", OF_RIVALS, partial(plot_pareto, model)
     if hasattr(model, "searched_"):
-        kind = "Whitened residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
+        kind = "Residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
         caption = f"{kind}, in units of their noise, in order and against normal quantiles."
         yield "residuals", caption, partial(motion.plot_equation_residuals, model)
     smoothed = hasattr(model, "states_")
@@ -469,21 +477,24 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _program(model: Any, level: float, data: Any) -> str:
+def _program(model: Any, level: float, data: Any, reading: str | None) -> str:
     """Return a program that makes the model again and prints the formula and the numbers of the page."""
     arguments = "X, y"
     if hasattr(model, "simulate"):
         inputs = ", u=u" if data is not None and (*data, None)[2] is not None else ""
         space = ", space=space" if motion.is_field(model) else ""
-        arguments = f"x, t{inputs}{space}, feature_names={[one.name for one in model.equations_]}"
+        names = getattr(model.model_, "names", [one.name for one in model.equations_])  # and those of inputs
+        arguments = f"x, t{inputs}{space}, feature_names={list(map(str, names))}"
     settings = " ".join(model.__repr__(N_CHAR_MAX=10**6).split())
     called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
     modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
     homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
     imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
+    given = reading or f"# {arguments.partition(', feature')[0]}: the data that were given to fit"
     return f"""import numpy as np
 import pandas as pd
 {imports}
+{given}
 model = {settings}.fit({arguments})
 for equation in model.equations_:
     print(equation.formula())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,10 @@ from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shor
 MOST_LEVELS = 20
 # Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
 FEW = 0.1
+# Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
+FEWEST_IN_A_RUN = 5
+# What programs call a column that counts the rows.
+INDEX_NAMES = re.compile(r"index|id|row|nr\.?|no\.?|#|unnamed: ?[0-9]+", re.IGNORECASE)
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 
@@ -47,10 +51,13 @@ READ_WITH = {
     ",": {"whole", "dots", "plain", "decimal", "either"},
 }
 ROLES = {True: "stand before decimals", False: "group thousands"}
-SIGNS = "%‰$€£¥"
-SIGNED = re.compile(r"[$€£¥]\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*\s*[%‰$€£¥]")
+# Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
+SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
 WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
-DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[01]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+)?$")
+DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+(?: ?[AaPp]\.?[Mm]\.?)?)?$")
+# 2024/5/31, 7:05 and 1:05 PM, which are not ISO 8601.
+YEAR_FIRST = re.compile(r"([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})(?![0-9])")
+CLOCK = re.compile(r"[ T]+([0-9]{1,2}):([0-9]{2}[0-9:.]*) ?(?:([AaPp])\.?[Mm]\.?)?$")
 
 
 def tidied(cell: str) -> str:
@@ -63,6 +70,18 @@ def notation_of(cell: str) -> str:
     """Return how a number is written, by its name in `NOTATIONS`; nothing where a cell holds no number."""
     found = NOTATION.fullmatch(tidied(cell))
     return str(found.lastgroup) if found else ""
+
+
+def sign_of(cell: str) -> str:
+    """Return the sign or the unit of a number.
+
+    Examples
+    --------
+    >>> sign_of("$1,200"), sign_of("101.3 kPa")
+    ('$', 'kPa')
+    """
+    found = SIGNED.fullmatch(cell)
+    return (found[1] or found[2]) if found else ""
 
 
 def decided(notations: Iterable[str]) -> str | None:
@@ -118,11 +137,28 @@ def level_names(column: str, levels: Sequence[str]) -> list[str]:
 # Dates ----------------------------------------------------------------------------------------------------------------
 
 
+def _iso(text: str) -> str:
+    """Return a date as ISO 8601 writes it; other texts as they are.
+
+    Examples
+    --------
+    >>> _iso("2024/5/31 1:05 PM"), _iso("2024-05-31T07:05:00.123456")
+    ('2024-05-31T13:05', '2024-05-31T07:05:00.123456')
+    """
+    text = YEAR_FIRST.sub(lambda found: "{}-{:0>2}-{:0>2}".format(*found.groups()), text, count=1)
+    clock = CLOCK.search(text)
+    if clock is None:
+        return text
+    hour, half = int(clock[1]), (clock[3] or "").lower()
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    return f"{text[: clock.start()]}T{hour:02}:{clock[2]}"
+
+
 def as_dates(texts: Sequence[str]) -> NDArray[Any]:
     """Return texts as dates in UTC, not a time where they are none."""
     import pandas as pd
 
-    cells = pd.Series(texts, dtype="string")
+    cells = pd.Series([*map(_iso, texts)], dtype="string")
     cells = cells.where(cells.str.match(r"[0-9]{4}(?:-|[01][0-9][0-3][0-9]$|[01][0-9][0-3][0-9]T)"))
     dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     found: NDArray[Any] = dates.dt.tz_localize(None).to_numpy()
@@ -194,7 +230,7 @@ class Column:
         self._largest_whole = max(self._largest_whole, *whole, 0.0)
         for cell, count in zip(cells, np.bincount(codes[codes >= 0], minlength=len(cells)), strict=True):
             if kinds[cell] == "signed":
-                sign = next(letter for letter in cell if letter in SIGNS)
+                sign = sign_of(cell)
                 self._bare[sign, notation_of(cell.replace(sign, ""))] += int(count)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
@@ -214,7 +250,8 @@ class Column:
         (self.sign,) = signs
         self.kinds = Counter({"": self.kinds[""]}) + Counter({kind: n for (_, kind), n in self._bare.items()})
         self.tokens = {token: None for token in self.tokens if not SIGNED.fullmatch(token)}
-        return [f"the sign {self.sign} in column {self.name!r} was left out ({self.signed})"]
+        what = "unit" if self.sign.isalpha() else "sign"
+        return [f"the {what} {self.sign} in column {self.name!r} was left out ({self.signed})"]
 
     @property
     def n_texts(self) -> int:
@@ -235,10 +272,15 @@ class Column:
         if 2 * self.kinds["signed"] > cells:
             unclear = any(kind in ("dots", "either") for _, kind in self._bare)
             doubt = ", or say with --decimal what stands before decimals" if unclear else ""
-            return f"numbers with a sign, such as {self.signed!r}: remove the sign{doubt}"
+            return f"numbers with a sign or a unit, such as {self.signed!r}: write the numbers alone{doubt}"
         if self.dates and texts == cells:
             return "dates, not numbers"
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
+
+    def tells_runs(self, n_rows: int) -> bool:
+        """Whether every row has one of a few texts, so that they may tell runs apart."""
+        few = 1 < len(self.levels) <= min(self._most, n_rows / FEWEST_IN_A_RUN)
+        return few and self.kinds[""] == n_rows
 
     def settle_mark(self, told: str | None, of_file: str | None, separator: str | None) -> list[str]:
         """Decide what stands before decimals, and return what is not a matter of course about it.
@@ -262,7 +304,7 @@ class Column:
 
     def _said(self, of_file: str | None) -> list[str]:
         remarks, found, where = [], self.kinds.keys(), f"in column {self.name!r}"
-        if found & {"decimal", "thousands", "either"}:
+        if found & {"decimal", "thousands", "either"} and not (of_file == self.mark == ","):  # which is said once
             doubt = found & {"decimal", "thousands", "either", "point"} == {"either"} and not of_file
             other = f"; if not, give --decimal {'.' if self.mark == ',' else ','}" if doubt else ""
             remarks.append(f"commas {where} {ROLES[self.mark == ',']}{other}")
@@ -274,8 +316,9 @@ class Column:
 class Columns:
     """Columns of a table as numbers: texts of few kinds encoded, commas in numbers read as the whole column tells.
 
-    By default columns of at most 20 different texts are encoded, else those that `categorical` names; `levels` are the
-    texts of columns that were encoded before, of which others are gaps.
+    By default columns of at most 20 different texts are encoded, else those that `categorical` names, and those of
+    `if_text` that hold so few texts; `levels` are the texts of columns that were encoded before, of which others are
+    gaps.
     """
 
     def __init__(
@@ -284,16 +327,19 @@ class Columns:
         used: Sequence[str],
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
+        if_text: Sequence[str] = (),
     ) -> None:
         known = set(table.names)
         if missing := [name for name in (*used, *(categorical or ())) if name not in known]:
             raise unknown(missing[0], table.names, f"{table.path} has no column")
-        self._table, self.used, self._categorical = table, list(used), categorical
+        self._table, self.used, self._categorical = table, list(used), categorical or ()
+        self._if_text = set(used if categorical is None else if_text)
         self._unknown: Counter[tuple[str, str]] = Counter()
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
-        self.empty = dict.fromkeys(used)
+        self._empty, self._same = dict.fromkeys(used), list[str]()
+        self._counting = dict.fromkeys(name for name in used if name in table.unnamed or INDEX_NAMES.fullmatch(name))
         self.remarks: list[str] = []
 
     def look(self, frame: Any) -> None:
@@ -303,17 +349,27 @@ class Columns:
                 self.seen[name] = Column(name, self._n_seen)
             if kind.kind == "b" and self._n_seen == 0:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
-        self.empty = {name: None for name in self.empty if not frame[name].notna().any()}
+        self._empty = {name: None for name in self._empty if not frame[name].notna().any()}
+        places = np.arange(self._n_seen, self._n_seen + len(frame))
+        starts = {name: set((frame[name] - places).unique()) for name in self._counting if is_numeric(frame[name])}
+        starts = {name: own | (self._counting[name] or set()) for name, own in starts.items()}
+        self._counting = {name: own for name, own in starts.items() if len(own) == 1}  # one more in every row
         for name, one in self.seen.items():
             one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
 
-    def leave_out(self, names: Sequence[str]) -> None:
-        """Use columns no more that hold nothing, and say so."""
-        for name in names:
-            self.used.remove(name)
-            self.seen.pop(name, None)
-            self.remarks.append(f"column {name!r} is empty in every row and was left out")
+    def leave_out(self, optional: Iterable[str], wanted: Collection[str] = ()) -> None:
+        """Use those of some columns no more that tell nothing, or count the rows and are not wanted; say so."""
+        names = set(optional) if self._n_seen else set()
+        told = dict.fromkeys(self._empty, "is empty in every row and")
+        unwanted = [name for name in self._counting if name not in wanted]
+        told |= dict.fromkeys(self._same, "has one value only and")
+        told |= dict.fromkeys(unwanted, "only counts the rows (name it to keep it) and")
+        for name, why in told.items():
+            if name in names:
+                self.used.remove(name)
+                self.seen.pop(name, None)
+                self.remarks.append(f"column {name!r} {why} was left out")
 
     def settle(self) -> None:
         """Decide what every column is; raise TableError where some cannot be used."""
@@ -322,16 +378,16 @@ class Columns:
             if name in self.levels:
                 continue
             told = self._table.told_decimal or self._table.decimal
-            self.remarks += one.settle_sign(told) if name not in (self._categorical or ()) else []
+            self.remarks += one.settle_sign(told) if name not in self._categorical else []
             contents = one.contents
-            if name in self._categorical if self._categorical is not None else contents == "texts, not numbers":
+            if name in self._categorical or (name in self._if_text and contents == "texts, not numbers"):
                 self.levels[name] = sorted(one.levels)
                 self._remark_on_texts(name)
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
         if unusable:
             others = [name for name in self.used if name not in unusable]
-            runs = [name for name, told in unusable.items() if told.endswith("holds texts, not numbers")]
+            runs = [name for name in unusable if self.seen[name].tells_runs(self._n_seen)]
             raise TableError(self._table.path, [*unusable.values()], unusable, others, runs=runs)
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
         strict = {decided(one.kinds) for one in numbers} - {None}
@@ -343,6 +399,9 @@ class Columns:
         texts, names = self.levels[name], self.names_of(name)
         encoded = f"holds {len(texts)} texts: encoded as {shortened(names)}, against {texts[0]!r}" if names else ""
         self.remarks.append(f"column {name!r} {encoded or 'is the same in every row and was left out'}")
+        alike = Counter(text.casefold() for text in texts)
+        twins = [text for text in texts if alike[text.casefold()] > 1]
+        self.remarks += [f"texts of column {name!r} differ in case alone: {shortened(twins)}"] if twins else []
 
     def names_of(self, column: str) -> list[str]:
         """Return the names of the columns of numbers that one column gives."""
@@ -374,10 +433,17 @@ class Columns:
             raise self.wrong(problems)
         return np.column_stack(parts)
 
-    def read(self, pieces: Sequence[tuple[int, Any]]) -> list[Array]:
-        """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are."""
+    def read(self, pieces: Sequence[tuple[int, Any]], optional: Sequence[str] = ()) -> list[Array]:
+        """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are.
+
+        Columns that are optional, and empty, count the rows or never change, are left out.
+        """
         for _, frame in pieces:
             self.look(frame)
+        numeric = [name for name in optional if name not in self.seen]
+        ends = {name: {end for _, one in pieces for end in (one[name].min(), one[name].max())} for name in numeric}
+        self._same = [name for name in numeric if len(ends[name]) == 1]
+        self.leave_out(optional if len(self._same) < len(optional) else ())
         self.settle()
         return [self.numbers(frame, first) for first, frame in pieces]
 

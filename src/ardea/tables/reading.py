@@ -12,7 +12,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain, pairwise
 from pathlib import Path
@@ -61,6 +61,7 @@ def open_table(
     decimal: str | None = None,
     na: Sequence[str] = (),
     sheet: str | None = None,
+    drop_lines: Collection[int] = (),
 ) -> Table:
     r"""Open a table of any format and read its names.
 
@@ -76,6 +77,8 @@ def open_table(
         Cells that hold nothing, besides the usual ones (empty, NA, nan, null, -, ? and so on); "none" turns these off.
     sheet : str, optional
         Which sheet of a spreadsheet, by name or number from 0; the first by default.
+    drop_lines : collection of int
+        Lines of a text, or rows of a sheet, to leave out, such as one of totals; the first line is 1.
 
     Returns
     -------
@@ -95,9 +98,11 @@ def open_table(
     ending = ending_of(path)
     if sheet is not None and ending not in SPREADSHEETS:
         raise ValueError(f"{path} is no spreadsheet: leave out --sheet.")
-    if ending in (".npy", *ARRAYS):
-        return ArrayTable(path, read_arrays(path))
-    return ParquetTable(path) if ending in PARQUET else TextTable(path, ending, header, decimal, na, sheet)
+    if ending not in (".npy", *ARRAYS, *PARQUET):
+        return TextTable(path, ending, header, decimal, na, sheet, drop_lines)
+    if drop_lines:
+        raise ValueError(f"{path} is no text: --drop-lines is for CSV, other text, and Excel.")
+    return ParquetTable(path) if ending in PARQUET else ArrayTable(path, read_arrays(path))
 
 
 def ending_of(path: Path) -> str:
@@ -122,9 +127,17 @@ class TextTable(Table):
     """Text with one row a line, or a spreadsheet turned into it."""
 
     def __init__(
-        self, path: Path, ending: str, header: Header, decimal: str | None, na: Sequence[str], sheet: str | None
+        self,
+        path: Path,
+        ending: str,
+        header: Header,
+        decimal: str | None,
+        na: Sequence[str],
+        sheet: str | None,
+        drop_lines: Collection[int],
     ) -> None:
         super().__init__(path, [], (), na)
+        self._dropped = frozenset(drop_lines)
         self.sheet, self.once, self.told_decimal = sheet, not path.is_file(), decimal
         self._chunks: Iterator[bytes] | None = None
         chunks = self._stored()
@@ -145,7 +158,7 @@ class TextTable(Table):
         self.encoding = _encoding_of(head, path)
         self._old_ends = b"\n" not in head  # lines end as on old Macintoshes, or there is one
         text = codecs.getincrementaldecoder(self.encoding)().decode(head).lstrip("\ufeff")
-        comments, lines = _sampled(text, path)
+        comments, lines = _sampled(text, path, self._dropped)
         try:
             self.separator, ends, rows = _separated(lines)
         except csv.Error as error:
@@ -155,7 +168,7 @@ class TextTable(Table):
         before = _lines_above(rows)
         fields, n_rows, said = self._heading(rows[before:], comments, header)
         if before:
-            said = [f"the table begins below {shortened([' '.join(row) for row in rows[:before]], 2)!r}", *said]
+            said = [f"the table begins below {shortened([' '.join(row).strip() for row in rows[:before]], 2)!r}", *said]
         n_rows += before
         body = rows[n_rows:]
         self._name(fields, body, said)
@@ -197,7 +210,7 @@ class TextTable(Table):
         if not self.headed:
             return [f"x{j}" for j in range(len(first))], 0, remarks
         units = bool(body) and self._is_units(body[0], body[1:])
-        remarks += [f"the second row, {shortened(body[0])}, was read as units"] if units else []
+        remarks += [f"the second row, {shortened([*filter(None, body[0])])}, was read as units"] if units else []
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
@@ -219,8 +232,9 @@ class TextTable(Table):
             fields = [*fields, ""]
         empty = bool(body) and not any(row[-1] for row in body if len(row) == len(fields))
         closed = len(fields) > 1 and empty and not (self.headed and fields[-1])
-        self.given, self.width = fields[:-1] if closed else fields, len(fields)
-        self.names, renamed = sound_names(self.given)
+        self.width = len(fields)
+        self.names, renamed = sound_names(fields[:-1] if closed else fields)
+        self.unnamed = {name for name, given in zip(self.names, fields, strict=False) if not given.strip()}
         encoded = ENCODED.get(self.encoding)
         self.remarks += [f"the file is not UTF-8; it was read as {encoded}"] if encoded else []
         self.remarks += [*said, *renamed]
@@ -244,7 +258,7 @@ class TextTable(Table):
     def whole_lines(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield whole lines in UTF-8, without comments (lines that begin with #), names and units."""
         decoder = None if self.encoding == "utf-8" else codecs.getincrementaldecoder(self.encoding)()
-        carry, begun, skipped = b"", False, self.skipped
+        carry, begun, skipped, before = b"", False, self.skipped, 0
         for number, chunk in enumerate(chain(chunks, [b""])):  # an empty one at the end
             part = chunk if number else chunk.removeprefix(codecs.BOM_UTF8)
             part = part.replace(b"\r", b"\n") if self._old_ends else part
@@ -254,6 +268,10 @@ class TextTable(Table):
                 cut = text.find(b"\n", len(text[:cut].rstrip(b"\r\n"))) + 1
             lines, carry = text[:cut], text[cut:]
             _require_text(self.path, b"\0" in lines, len(carry))
+            if self._dropped:
+                numbered = enumerate(re.findall(rb"[^\n]*\n|[^\n]+", lines), before + 1)
+                before += lines.count(b"\n")
+                lines = b"".join(line for number, line in numbered if number not in self._dropped)
             if b"#" in lines and (lines.startswith(b"#") or b"\n#" in lines):
                 lines = re.sub(rb"(?m)^#[^\n]*\n?", b"", lines)
             if not begun:
@@ -319,6 +337,8 @@ class TextTable(Table):
 
             def lines() -> Iterator[str]:
                 for number, line in enumerate(text, 1):
+                    if number in self._dropped:
+                        continue
                     if not line.startswith("#") and (line.strip() or (self.width == 1 and len(places) > 1)):
                         places.append(number)
                         yield line
@@ -380,12 +400,14 @@ def _require_text(path: Path, binary: bool, longest: int) -> None:
         raise ValueError(f"{path}: a line is longer than {LONGEST_LINE} letters; this is no table.")
 
 
-def _sampled(text: str, path: Path) -> tuple[list[str], list[str]]:
-    """Return the comments before the first row, and the first lines that are neither comments nor blank."""
+def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str], list[str]]:
+    """Return the comments before the first row, and the first lines that are neither comments, blank nor dropped."""
     comments: list[str] = []
     lines: list[str] = []
     letters = 0
-    for line in io.StringIO(text, newline=None):
+    for number, line in enumerate(io.StringIO(text, newline=None), 1):
+        if number in dropped:
+            continue
         if len(lines) >= 2 and (letters > SAMPLE_LETTERS or len(lines) == SAMPLE_LINES or not line.endswith("\n")):
             break
         _require_text(path, "\0" in line, len(line))
@@ -421,11 +443,12 @@ def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]
 def _lines_above(rows: list[list[str]]) -> int:
     """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
 
-    Names may lack one cell; numbers follow them.
+    Empty cells at the end of a row without a number count for nothing. Names may lack one cell; numbers follow them.
     """
-    width = Counter(map(len, rows)).most_common(1)[0][0]
-    for number, (row, below) in enumerate(pairwise(rows)):
-        if len(row) >= width or (len(row) == width - 1 and any(map(notation_of, below))):
+    lengths = [len(row) if any(map(notation_of, row)) else len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
+    width = Counter(lengths).most_common(1)[0][0]
+    for number, (length, below) in enumerate(zip(lengths, rows[1:], strict=False)):
+        if length >= width or (length == width - 1 and any(map(notation_of, below))):
             return number
     return 0
 

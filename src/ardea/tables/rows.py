@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +40,14 @@ MOST_CELLS = 10**6
 # Steps of time so many times the median are gaps; where more than this share of the steps are, they are uneven instead:
 # conventions.
 GAP, MOST_GAPS = 1.5, 0.1
+# What stands before sums and means of the other rows (a convention: English and German).
+TOTALS = re.compile(
+    r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
+    "|summe|gesamt|mittelwert|durchschnitt",
+    re.IGNORECASE,
+)
+# So many rows, or few among all, may be called so: where more are, it is a category (a convention).
+MOST_TOTALS = 3
 Missing = Literal["refuse", "drop"]
 
 
@@ -62,6 +72,8 @@ class Rows:
         How many of these rows have a gap in a column, for columns that have any.
     remarks, doubts : list of str
         How the file was read, and what of it gives reason for doubt.
+
+    Columns that are empty, or that are called an index and count the rows, are left out; the latter unless `wanted`.
     """
 
     def __init__(
@@ -74,6 +86,7 @@ class Rows:
         missing: Missing = "refuse",
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
+        wanted: Collection[str] = (),
     ) -> None:
         if missing not in ("refuse", "drop"):
             raise ValueError(f"missing={missing!r} is not known: choose 'refuse' or 'drop'.")
@@ -87,13 +100,18 @@ class Rows:
         self.rows_per_block = self._fitting_rows()
         self._read_already: Iterator[Any] | None = None
         self._n_rows = 0
-        self.fits = self._survey(may_leave_out=levels is None)
+        self.fits = self._survey(columns if levels is None else (), wanted)
         self.levels = self._columns.levels
         self.names = tuple(self._columns.names[: len(self._columns.names) - len(targets)])
         if texts := [name for name in targets if name in self.levels]:
             raise TableError(table.path, [f"column {name!r} holds texts, not numbers" for name in texts], texts)
         if not self.names:
             raise TableError(table.path, [f"no column is left to explain {', '.join(targets)} with"])
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns of the file that X is made of."""
+        return [name for name in self._columns.used if name not in self.targets]
 
     @property
     def remarks(self) -> list[str]:
@@ -107,11 +125,31 @@ class Rows:
     @property
     def doubts(self) -> list[str]:
         """Return what of it gives reason for doubt."""
-        if 2 * self.n_left_out <= self.n_read:
-            return []
-        return [
+        half = (
             f"More than half of the rows were left out. Most empty cells are in {self._emptiest()}: leaving out such "
             "columns (--drop) keeps more rows."
+        )
+        return [*self._totals(), *([half] if 2 * self.n_left_out > self.n_read else [])]
+
+    def _totals(self) -> list[str]:
+        """Tell of the few rows in use that bear a name for sums or means in a column of texts, used or not."""
+        table, left_out = self.table, self._is_left_out
+        numbers = {*self._columns.used}.difference(self.levels)
+        texts = [(j, name) for j, name in enumerate(table.names) if name not in numbers]
+        if not texts or table.once or self.n_read * table.width > MOST_CELLS:
+            return []
+        found = [
+            (line, name, row[j])
+            for number, (line, row) in enumerate(table.numbered_rows())
+            for j, name in texts
+            if j < len(row) and number < len(left_out) and not left_out[number] and TOTALS.fullmatch(row[j])
+        ]
+        if not 0 < len(found) <= max(MOST_TOTALS, FEW * self.n_read):
+            return []
+        lines, (line, name, text) = ",".join(dict.fromkeys(str(one[0]) for one in found)), found[0]
+        return [
+            f"Line {line} is called {text!r} in column {name!r}: if that is no row like the others, leave it out with "
+            f"--drop-lines {lines}."
         ]
 
     def _forget(self) -> None:
@@ -121,7 +159,7 @@ class Rows:
         self._left_out: list[Any] = []  # their numbers
         self._noticed: list[str] = []
 
-    def _survey(self, may_leave_out: bool) -> bool:
+    def _survey(self, optional: Iterable[str], wanted: Collection[str]) -> bool:
         """Read all rows that fit into memory, all others too where some column is not of numbers; return if all fit."""
         used = self._columns.used
         whole = BYTES_PER_NUMBER * len(used) * (self.table.n_rows or 0)
@@ -142,8 +180,7 @@ class Rows:
                 raise ValueError(f"{self.table.path} {said}: save it to a file first, or raise the bound on memory.")
             if size > self.memory:
                 head.clear()
-        if may_leave_out and self._n_rows:
-            self._columns.leave_out([name for name in self._columns.empty if name not in self.targets])
+        self._columns.leave_out(optional, wanted)
         self._columns.settle()
         self._read_already = _emptied(head, ()) if size <= self.memory else None
         return size <= self.memory
@@ -278,6 +315,11 @@ class Rows:
         except ValueError:
             return None
 
+    def line_of(self, row: int) -> int | None:
+        """Return the line of the file that holds a row of `arrays`; None where a file has no lines."""
+        number = int(np.flatnonzero(~self._is_left_out)[row])
+        return next((line for line, _ in islice(self.table.numbered_rows(), number, None)), None)
+
     @property
     def _is_left_out(self) -> NDArray[np.bool_]:
         gap = np.zeros(self.n_read, dtype=bool)
@@ -393,7 +435,7 @@ def open_rows(
     target : str, int or a list of these
         Column to explain, by name or by number (from 0; −1 is the last).
     columns : list of str or int, optional
-        Columns to explain it with; all others by default.
+        Columns to explain it with; by default all others but an index that counts the rows.
     memory : int or str, default="1 GB"
         Bound on the memory for blocks, in bytes or as text such as "500 MB".
     missing : {"refuse", "drop"}, default="refuse"
@@ -427,8 +469,6 @@ def open_rows(
     table = open_table(path, header=header, decimal=decimal, na=na)
     given: Any = target if isinstance(target, list | tuple) else [target]
     targets = [table.target(one) for one in given]
-    if columns is None:
-        chosen = [name for name in table.names if name not in set(targets)]
-    else:
-        chosen = [table.column(one) for one in columns]
-    return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical)
+    named = [table.column(one) for one in columns or ()]
+    chosen = named if columns is not None else [name for name in table.names if name not in set(targets)]
+    return Rows(table, targets, chosen, memory=memory, missing=missing, categorical=categorical, wanted=named)

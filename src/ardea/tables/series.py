@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted
-from ardea.tables.columns import Columns, as_dates, as_numbers, compact_dates, dates_by_order, is_numeric, texts_of
+from ardea.tables.columns import (
+    FEW,
+    Columns,
+    as_dates,
+    as_numbers,
+    compact_dates,
+    dates_by_order,
+    is_numeric,
+    texts_of,
+)
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
 from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, shortened, unknown
@@ -26,6 +35,7 @@ A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 EVEN = 1e-3
 # The end of a time that names its zone.
 ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
+OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
@@ -51,6 +61,7 @@ class Series:
     u: Any  # inputs, or None
     names: list[str]  # of states (or fields), then of inputs
     space: tuple[Array, ...] | None = None  # coordinates of the axes of a field
+    levels: dict[str, list[str]] = field(default_factory=dict)  # the texts of inputs that were encoded
     remarks: list[str] = field(default_factory=list)  # how the file was read
     doubts: list[str] = field(default_factory=list)  # and what of it gives reason for doubt
 
@@ -59,6 +70,15 @@ class Series:
         """Number of inputs."""
         first = self.u[0] if isinstance(self.u, list) else self.u
         return 0 if first is None else int(first.shape[1])
+
+    def require_samples(self, path: Path) -> None:
+        """Refuse states that have no two samples, by name."""
+        n = len(self.names) - self.n_inputs
+        counts = sum(np.isfinite(one).sum(axis=0) for one in (self.x if isinstance(self.x, list) else [self.x]))
+        few = {name: int(count) for name, count in zip(self.names[:n], counts, strict=True) if count < 2}
+        if few:
+            told = [f"column {name!r} has {counted(found, 'sample')}: no state" for name, found in few.items()]
+            raise TableError(path, told, few, [name for name in self.names[:n] if name not in few])
 
     def described(self) -> str:
         """Return what was read, in one line."""
@@ -73,19 +93,26 @@ class Series:
         return text + (f" in {len(series)} series" if len(series) > 1 else "")
 
 
-def read_series(path: Path, choice: Choice, *, memory: int | str = DEFAULT_MEMORY, **settings: Any) -> Series:
-    """Read a time series or a field; `settings` are those of `open_table`."""
+def read_series(
+    path: Path,
+    choice: Choice,
+    *,
+    memory: int | str = DEFAULT_MEMORY,
+    levels: dict[str, list[str]] | None = None,
+    **settings: Any,
+) -> Series:
+    """Read a time series or a field; `levels` are texts as encoded before, `settings` those of `open_table`."""
     if ending_of(path) in ARRAYS:
         return _from_arrays(read_arrays(path), path, choice)
     if choice.space:
         raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
-    return _from_table(open_table(path, **settings), choice, bytes_of(memory))
+    return _from_table(open_table(path, **settings), choice, bytes_of(memory), levels)
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _from_table(table: Table, choice: Choice, memory: int) -> Series:
+def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, list[str]] | None) -> Series:
     inputs = table.columns(choice.inputs)
     time, label = (None if one is None else table.column(one) for one in (choice.time, choice.series))
     apart = dict.fromkeys([*(one for one in (time, label) if one is not None), *inputs])
@@ -95,14 +122,26 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
     pieces, whole = _pieces(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
-    columns = Columns(table, [*states, *inputs], categorical=())
-    numbers = columns.read([(first, frame[[*states, *inputs]]) for first, frame in pieces])
+    columns = Columns(table, [*states, *inputs], categorical=(), levels=levels, if_text=inputs)
+    used = [(first, frame[[*states, *inputs]]) for first, frame in pieces]
+    numbers = columns.read(used, optional=() if choice.states else states)
+    states = [name for name in states if name in columns.used]
+    if not states:
+        raise TableError(table.path, ["every column that could be a state is empty"])
+    split = sum(len(columns.names_of(name)) for name in states)
     times, said = ([None] * len(pieces), []) if time is None else times_of(table, pieces, time)
     if time is not None and label is None and whole:
+        if _rise(times[0][::-1]):
+            numbers, times, said = (
+                [numbers[0][::-1]],
+                [times[0][::-1]],
+                [*said, "times descend: rows were turned around"],
+            )
         _require_order(table, times[0], time)
     if label is not None:
-        numbers, times = _grouped(pieces[0][1][label], table, numbers[0], times[0])
-    x, u = ([block[:, part] for block in numbers] for part in (slice(len(states)), slice(len(states), None)))
+        numbers, times, left_out = _grouped(pieces[0][1][label], table, numbers[0], times[0], split)
+        said = [*said, *left_out]
+    x, u = ([block[:, part] for block in numbers] for part in (slice(split), slice(split, None)))
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells)"] if missing else []
     remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], [] if time else [*_clocks(states, numbers[0])]
@@ -111,30 +150,45 @@ def _from_table(table: Table, choice: Choice, memory: int) -> Series:
         x[0] if alone else x,
         None if time is None else times[0] if alone else times,
         None if not inputs else u[0] if alone else u,
-        [*states, *inputs],
+        columns.names,
+        levels=columns.levels,
         remarks=remarks,
         doubts=doubts,
     )
 
 
 def _require_order(table: Table, times: NDArray[Any], name: str) -> None:
-    """Refuse times that do not ascend, with the first line that is out of order."""
-    late = np.flatnonzero(~(np.diff(times) > np.zeros(1, dtype=np.diff(times[:1]).dtype)))
+    """Refuse times that do not ascend, with the first line that is out of order, and all such lines if they are few."""
+    latest = np.maximum.accumulate(times)
+    late = np.flatnonzero(~(times[1:] > latest[:-1])) + 1
     if late.size:
-        row = int(late[0]) + 1
-        trouble = (
-            f"{times[row]} does not come after {times[row - 1]}{f', nor do {late.size - 1} others' * (late.size > 1)}"
-        )
-        (place,) = table.placed([(row, name, trouble)])
+        row, others = int(late[0]), f", nor do {late.size - 1} others" * (late.size > 1)
+        (place,) = table.placed([(row, name, f"{times[row]} does not come after {latest[row - 1]}{others}")])
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
-        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."])
+        few = late.tolist() if late.size <= max(1, FEW * times.size) else []
+        lines = [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few]
+        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=lines)
 
 
-def _grouped(labels: Any, table: Table, numbers: Array, times: Any) -> tuple[list[Array], list[Any]]:
-    """Return the rows of every series, by the texts that tell them apart, in the order of their first rows."""
-    codes, _ = texts_of(labels, table.empty)
-    groups = [np.flatnonzero(codes == one) for one in dict.fromkeys(codes.tolist())]
-    return [numbers[rows] for rows in groups], [None if times is None else times[rows] for rows in groups]
+def _grouped(
+    labels: Any, table: Table, numbers: Array, times: Any, n_states: int
+) -> tuple[list[Array], list[Any], list[str]]:
+    """Return the rows of every series, by the texts that tell them apart, in the order of their first rows.
+
+    Series without a sample, and rows without a text, are left out; and told.
+    """
+    codes, texts = texts_of(labels, table.empty)
+    groups = {one: np.flatnonzero(codes == one) for one in dict.fromkeys(codes.tolist())}
+    seen = {one: rows for one, rows in groups.items() if one >= 0 and np.isfinite(numbers[rows, :n_states]).any()}
+    if not seen:
+        raise ValueError(f"{table.path}: column {labels.name!r} tells no series with a sample apart.")
+    silent = [texts[one] for one in groups if one >= 0 and one not in seen]
+    said = [f"series without a sample were left out: {shortened(silent)}"] if silent else []
+    if -1 in groups:
+        unnamed = counted(len(groups[-1]), "row")
+        said.append(f"{unnamed} without a text in column {labels.name!r} belong to no series and were left out")
+    rows_of = list(seen.values())
+    return [numbers[rows] for rows in rows_of], [None if times is None else times[rows] for rows in rows_of], said
 
 
 def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int, Any]], bool]:
@@ -176,14 +230,16 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
     if bad:
         more = f"and {len(bad) - MOST_SHOWN} more of column {name!r}"
         raise TableError(table.path, [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])])
+    if found[0].dtype.kind == "m":
+        return found, [f"column {name!r} was read as times of one day ({columns[0].iloc[0]})"]
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
     return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
 
 
 def _no_time(cell: str) -> str:
     """Return why a cell is no time, with what to do."""
-    if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?", cell):
-        return f"{cell!r} is a time of day without its date: write {A_DATE}, or a number of seconds"
+    if OF_DAY.fullmatch(cell):
+        return f"{cell!r} is a time of day, and others are none: write {A_DATE}, or a number of seconds"
     if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
         return f"{cell!r} has a unit: write the number alone"
     if re.fullmatch(r"[-+]?\d*,\d+", cell):
@@ -201,7 +257,14 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
     spread = [np.array([*(place[text] for text in own), -1])[codes] for codes, own in cells]
     orders = {order: np.append(dates, np.datetime64("NaT")) for order, dates in dates_by_order(texts).items()}
     rising = [order for order, dates in orders.items() if all(_rise(dates[rows]) for rows in spread)]
-    if len(orders) > 1 and len(rising) != 1:
+    steps = [[np.diff(dates[rows]) for rows in spread] for dates in orders.values()]
+    same = all(
+        np.array_equal(one, other)
+        for first in steps[:1]
+        for own in steps
+        for one, other in zip(first, own, strict=True)
+    )
+    if len(orders) > 1 and len(rising) != 1 and not (rising and same):
         first, second = (f"{order} ({str(dates[0])[:10]})" for order, dates in orders.items())
         raise ValueError(
             f"{table.path}, column {name!r}: {texts[0]} may be {first} or {second}, and no other date decides. Write "
@@ -213,8 +276,8 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
     return [], ""
 
 
-def _rise(dates: NDArray[Any]) -> bool:
-    return bool(np.all(np.diff(dates) > np.timedelta64(0)))
+def _rise(times: NDArray[Any]) -> bool:
+    return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
 
 
 def _as_times(column: Any, table: Table) -> NDArray[Any]:
@@ -228,6 +291,8 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
         dates = compact_dates(numbers)
         return numbers if dates is None else dates
     codes, texts = texts_of(column, table.empty)
+    if texts and all(map(OF_DAY.fullmatch, texts)):
+        return np.array([*map(_of_day, texts), "NaT"], dtype="m8[us]")[codes]
     dates = as_dates([*texts, ""])[codes]
     zoned = [bool(ZONED.fullmatch(text)) for text in texts]
     if any(zoned) and not all(zoned) and not np.isnat(dates).any():
@@ -239,6 +304,19 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
     return (
         dates if np.isnat(dates).sum() <= len(dates) / 2 else as_numbers(column, table.decimal or ".", table.empty)[0]
     )
+
+
+def _of_day(text: str) -> np.timedelta64:
+    """Return a time of day as what has passed of it.
+
+    Examples
+    --------
+    >>> _of_day("7:05:00.5") - _of_day("07:05")
+    np.timedelta64(500000,'us')
+    """
+    hours, minutes, *seconds = text.split(":")
+    since = 60 * (60 * int(hours) + int(minutes)) + float(seconds[0] if seconds else 0)
+    return np.timedelta64(round(1e6 * since), "us")
 
 
 def names_time(name: str) -> bool:

@@ -6,9 +6,10 @@ import csv
 import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ class TableError(ValueError):
 
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
     that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
+    `lines` are those that are in the way of all others.
     """
 
     def __init__(
@@ -62,11 +64,12 @@ class TableError(ValueError):
         others: Iterable[str] = (),
         tokens: Iterable[str] = (),
         runs: Iterable[str] = (),
+        lines: Iterable[int] = (),
     ) -> None:
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
-        self.runs = tuple(runs)
+        self.runs, self.lines = tuple(runs), tuple(lines)
 
 
 class Table(ABC):
@@ -94,12 +97,13 @@ class Table(ABC):
     decimal: str | None = None  # what stands before decimals, where the beginning of a text leaves no doubt
     told_decimal: str | None = None
     other_sheets: Sequence[str] = ()
+    unnamed: Collection[str] = ()  # columns whose name was empty
 
     def __init__(self, path: Path, names: list[str], remarks: Sequence[str] = (), na: Sequence[str] = ()) -> None:
         self.path, self.names, self.remarks, self.na = path, names, list(remarks), tuple(na)
         told = {one for one in na if one != "none"}
         self.empty = {"", *told} if "none" in na else {*MISSING, *told}  # what stands in cells that hold nothing
-        self.given, self.width = names, len(names)  # names as in the file, where they may be doubled; fields of a row
+        self.width = len(names)  # fields of a row
         self.bytes_per_row = 16.0 * len(names)  # while it is read
 
     @abstractmethod
@@ -115,20 +119,16 @@ class Table(ABC):
         return listed(texts, self.names, f"{self.path} has no column")
 
     def target(self, entry: str | int) -> str:
-        """Return the column to explain, by name or number; refuse a name that several columns bear."""
-        places = [str(j) for j, name in enumerate(self.given) if name == entry]
-        if len(places) > 1:
-            numbers = f"{', '.join(places[:-1])} and {places[-1]}"
-            raise ValueError(
-                f"{self.path}: columns {numbers} (counted from 0) are both named {entry!r}. Give the number of the one "
-                "that is meant, or rename one."
-            )
+        """Return the column to explain, by name or number."""
         try:
             return self.column(entry)
         except ValueError as error:
-            if not self.other_sheets:
-                raise
-            raise ValueError(f"{error} Other sheets (--sheet) are {', '.join(self.other_sheets)}.") from error
+            line = next((line for line, row in islice(self.numbered_rows(), MOST_COMPARED) if row[0] == entry), None)
+            told = (
+                [] if line is None else [f"Line {line} begins with it: if its rows are columns, transpose the table."]
+            )
+            told += [f"Other sheets (--sheet) are {', '.join(self.other_sheets)}."] if self.other_sheets else []
+            raise ValueError(" ".join([str(error), *told])) from error
 
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows of a text as they are written, each with the number of its first line; of others none."""
@@ -156,17 +156,25 @@ def shortened(names: Sequence[str], most: int = 5) -> str:
 
 
 def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return names that are there, printable and different, and what had to be changed."""
-    remarks, names, taken, used = [], [], set(fields), set[str]()
-    for j, given in enumerate(fields):
-        name = safe_name(given) or f"x{j}"
-        if name in used or (name != given and name in taken):
-            name = next(f"{name}.{n}" for n in range(2, len(fields) + 2) if f"{name}.{n}" not in taken)
+    """Return names that are there, printable and different, and what had to be changed.
+
+    Of a name that several columns bear none keeps it, so that nobody means one of them and gets another.
+
+    Examples
+    --------
+    >>> sound_names(["a", "b", "a"])[0]
+    ['a.1', 'b', 'a.2']
+    """
+    safe = [safe_name(given) or f"x{j}" for j, given in enumerate(fields)]
+    counts, seen, taken, remarks, names = Counter(safe), Counter[str](), set(safe), [], []
+    for j, (given, name) in enumerate(zip(fields, safe, strict=True)):
+        if counts[name] > 1:
+            seen[name] = next(n for n in count(seen[name] + 1) if f"{name}.{n}" not in taken)
+            name = f"{name}.{seen[name]}"
         names.append(name)
-        used.add(name)
         taken.add(name)
         if name != given.strip():
-            remarks.append(f"column {j + 1} is named {name!r} in place of {given!r}")
+            remarks.append(f"column {j} (counted from 0) is named {name!r} in place of {given!r}")
     if len(remarks) > 3:  # a convention: more lines would bury the rest
         remarks = [f"{len(remarks)} columns without a usable name were renamed, such as {remarks[0]}"]
     return names, remarks
@@ -208,9 +216,9 @@ def unknown(name: str | int, known: Iterable[str], where: str) -> ValueError:
 
 
 def _closest(name: str, names: Sequence[str]) -> list[str]:
-    """Return up to three names that differ in case only, or contain it or lie in it, or are spelt much alike."""
+    """Return up to three names that differ in case or a number only, or contain it, lie in it, or are spelt alike."""
     small = name.strip().lower()
-    same = [one for one in names if one.lower() == small]
+    same = [one for one in names if re.sub(r"\.[0-9]+$", "", one.lower()) == small][:3]
     part = [one for one in names if small and (small in one.lower() or one.lower() in small)]
     lowered = {one.lower(): one for one in reversed(names)}
     alike = [lowered[one] for one in get_close_matches(small, list(lowered)[:MOST_COMPARED], 3)]

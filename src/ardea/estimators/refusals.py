@@ -1,0 +1,72 @@
+"""What is said of data that cannot be fitted: words, dates, gaps, and where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ardea.estimators.advice import as_numbers, listed
+
+
+def not_numbers(what: str, data: Any) -> str | None:
+    """Name the columns of a data frame that hold text or dates."""
+    if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
+        return None
+    kinds = enumerate(zip(data.columns, data.dtypes, strict=True))
+    strange = [str(name) for j, (name, kind) in kinds if not _is_numeric(_column(data, j), kind)]
+    if not strange:
+        return None
+    columns = "columns=" * hasattr(data, "iloc")
+    return (
+        f"Not numbers: column{'s' * (len(strange) > 1)} {listed(strange)} of {what}. Turn text and dates into numbers "
+        f"first, or drop them ({what}.drop({columns}[…]))."
+    )
+
+
+def _column(data: Any, j: int) -> Any:
+    """Return a column of a pandas or polars frame by its place."""
+    return data.iloc[:, j] if hasattr(data, "iloc") else data[:, j]
+
+
+def _is_numeric(column: Any, kind: Any) -> bool:
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric() or str(kind) == "Boolean")
+    if getattr(kind, "kind", "O") in "biuf":
+        return True
+    return as_numbers(column) is not None and getattr(kind, "kind", "O") == "O"
+
+
+def words(what: str, data: Any) -> str | None:
+    """Say where the first text is that is not a number."""
+    for place, cell in np.ndenumerate(np.asarray(data, dtype=object)):
+        if isinstance(cell, str) and as_numbers(cell) is None:
+            return (
+                f"{what} holds text: {str(cell)!r} in row {place[0]}. Turn it into numbers first; for two kinds of "
+                "rows these may be 0 and 1."
+            )
+    return None
+
+
+def not_finite(what: str, data: Any) -> str | None:
+    """Say where the first NaN or infinity is, and in how many rows there are any."""
+    if np.iscomplexobj(data):
+        return None
+    values = as_numbers(data)
+    if values is None or values.ndim not in (1, 2) or values.size == 0:
+        return None
+    unsound = ~np.isfinite(values.reshape(len(values), -1))
+    if not unsound.any():
+        return None
+    row, column = np.argwhere(unsound)[0]
+    names = getattr(data, "columns", None)
+    name = "" if values.ndim == 1 else f", column {str(names[column]) if names is not None else int(column)!r}"
+    kind = "NaN" if np.isnan(values.reshape(len(values), -1)[row, column]) else "infinity"
+    count = int(unsound.any(axis=1).sum())
+    rows = "in this row only" if count == 1 else f"{count} rows have such cells"
+    package = type(data).__module__.partition(".")[0]
+    how = {"pandas": ".dropna()", "polars": ".drop_nans().drop_nulls()"}.get(package)
+    return (
+        f"Input {what} contains NaN or infinity: {kind} in row {row}{name}; {rows}. Leave those rows out of X and of "
+        f"y{f' (with {how} on the table that holds both)' if how else ''}, or fill the cells."
+    )

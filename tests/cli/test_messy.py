@@ -1,0 +1,307 @@
+"""Tables and series as people have them: what is odd is said, with its line, and every command offered works."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ardea.cli import main
+
+pytestmark = pytest.mark.usefixtures("no_figures")
+
+
+@pytest.fixture
+def stores():
+    """Sales that follow two of three columns."""
+    rng = np.random.default_rng(11)
+    frame = pd.DataFrame({"a": rng.uniform(5, 20, 60), "b": rng.uniform(0, 3, 60), "c": rng.normal(50, 8, 60)})
+    return frame.assign(y=100 + 3 * frame.a - 8 * frame.b + rng.normal(size=60)).round(2)
+
+
+@pytest.fixture
+def heater():
+    """A tank that a switch heats: x' = −0.5 x + 2 u, sampled exactly."""
+    t = np.arange(0, 20, 0.2)
+    on, x = t // 4 % 2 == 0, np.zeros(t.size)
+    for i in range(1, t.size):
+        rest = 4.0 * on[i - 1]
+        x[i] = rest + (x[i - 1] - rest) * np.exp(-0.1)
+    noise = 0.01 * np.random.default_rng(3).normal(size=t.size)
+    return pd.DataFrame({"t": t.round(2), "x": (x + noise).round(4), "heater": np.where(on, "ON", "OFF")})
+
+
+def written(frame, path, **settings):
+    frame.to_csv(path, index=False, **settings)
+    return str(path)
+
+
+def run(capsys, *arguments):
+    """Run a command that must work, and return what it says: on standard output, and on standard error."""
+    assert main(list(map(str, arguments))) == 0
+    return capsys.readouterr()
+
+
+def record(capsys, *arguments):
+    return json.loads(run(capsys, *arguments, "--json").out)
+
+
+def terms(found):
+    return [one["name"] for one in found["equations"][0]["terms"]]
+
+
+def offered(capsys, *arguments):
+    """Run a command that must fail, then every command that it offers, which must work; return these."""
+    assert main(list(map(str, arguments))) == 1
+    said = capsys.readouterr().err
+    commands = ["ardea" + part.split("\n")[0] for part in said.split(": ardea")[1:]]
+    assert commands, said
+    for one in commands:
+        assert main(shlex.split(one)[1:]) == 0, one
+        capsys.readouterr()
+    return commands
+
+
+@pytest.mark.parametrize("name", [None, "Total", "S0"])
+def test_a_row_of_totals_is_told_with_its_line_and_left_out(stores, tmp_path, capsys, name):
+    whole = pd.concat([stores, stores.sum().to_frame().T], ignore_index=True)
+    if name:
+        whole.insert(0, "store", [*(f"S{i % 5}" for i in range(60)), name])
+    path = written(whole, tmp_path / "sales.csv")
+    said = run(capsys, "fit", path, "--target", "y", "--out", tmp_path / "run").err
+    assert "Line 62, the last of 61, holds the sums of the others in 4 of 4 columns" in said
+    assert ("Line 62 is called 'Total' in column 'store'" in said) == (name == "Total")
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert page.count("holds the sums of the others") == 1
+    assert "nothing in the fit gives reason for doubt" not in page
+    found = record(capsys, "fit", path, "--target", "y", "--drop-lines", "62")
+    assert (terms(found), found["rows"], found["warnings"]) == (["a", "b"], 60, [])
+
+
+def test_rows_of_means_and_deviations_are_told_by_their_names(stores, tmp_path, capsys):
+    below = pd.DataFrame([stores.mean(), stores.std()]).round(2)
+    whole = pd.concat([stores, below], ignore_index=True)
+    whole.insert(0, "who", [*(f"S{i}" for i in range(60)), "Mean", "SD"])
+    path = written(whole, tmp_path / "below.csv")
+    said = record(capsys, "fit", path, "--target", "y", "--drop", "who")["warnings"][0]
+    assert said.startswith("Line 62 is called 'Mean' in column 'who'")
+    found = record(capsys, "fit", path, "--target", "y", "--drop", "who", *said.rstrip(".").split()[-2:])
+    assert (found["rows"], found["warnings"]) == (60, [])
+
+
+def test_lines_are_counted_as_an_editor_does(stores, tmp_path, capsys):
+    path = tmp_path / "sales.csv"
+    lines = stores.to_csv(index=False).splitlines()
+    total = ",".join(map(str, stores.sum().round(2)))
+    path.write_text("\n".join(["# from the till", "", *lines[:30], "# a remark", *lines[30:], total, ""]))
+    assert "Line 65, the last" in run(capsys, "fit", path, "--target", "y").err
+    found = record(capsys, "fit", path, "--target", "y", "--drop-lines", "4-6,65")
+    assert (found["rows"], found["warnings"]) == (57, [])
+    assert main(["fit", str(path), "--target", "y", "--drop-lines", "65", "--memory", "30 kB"]) == 0
+    assert "(60 rows)" in capsys.readouterr().out
+
+
+def test_codes_are_told_with_the_option_that_works(stores, tmp_path, capsys):
+    for code, cells in {-999: "-999.0", 9999: "9999.00", -1e30: "-1e30"}.items():
+        text = stores.astype(object)
+        text.loc[[3, 17, 40], "a"] = cells
+        path = written(text, tmp_path / "codes.csv")
+        (said,) = record(capsys, "fit", path, "--target", "y")["warnings"]
+        assert said.startswith(f"a is {code:g} in 3 rows")
+        option = said.partition("(")[2].partition(")")[0]
+        found = record(capsys, "fit", path, "--target", "y", *option.split())
+        assert (terms(found), found["rows_left_out"], found["warnings"]) == (["a", "b"], 3, [])
+
+
+def test_a_model_remembers_what_stands_in_empty_cells(stores, tmp_path, capsys):
+    text = stores.astype(object)
+    text.loc[[3, 17], "a"], text.loc[5, "b"] = "broken", "broken"
+    path = written(text, tmp_path / "na.csv")
+    run(capsys, "fit", path, "--target", "y", "--na", "broken", "--out", tmp_path / "run")
+    model = tmp_path / "run" / "model.ardea"
+    assert record(capsys, "predict", model, path)["rows_without"] == 3
+    page = tmp_path / "page.html"
+    assert main(["report", str(model), "--data", path, "--target", "y", "--out", str(page)]) == 0
+
+
+def test_a_switch_of_texts_is_an_input_that_simulate_knows_again(heater, tmp_path, capsys):
+    path = written(heater, tmp_path / "heater.csv")
+    offered(capsys, "discover", path, "--time", "t", "--degree", "1")
+    found = record(
+        capsys, "discover", path, "--time", "t", "--degree", "1", "--inputs", "heater", "--out", tmp_path / "run"
+    )
+    assert terms(found) == ["x", "heater=ON"]
+    for one, truth in zip(found["equations"][0]["terms"], (-0.5, 2.0), strict=True):
+        assert abs(one["coef"] - truth) < 4 * one["std"]
+    switched = written(heater.assign(x=0), tmp_path / "switched.csv")
+    start = ["simulate", tmp_path / "run" / "model.ardea", "--start", "0", "--until", "3", "--step", "1"]
+    last = run(capsys, *start, "--inputs", switched).out.splitlines()[-1]
+    assert float(last.split(",")[1]) == pytest.approx(4 * (1 - np.exp(-1.5)), abs=0.05)
+
+
+def test_columns_that_hardly_hold_anything_are_left_out_by_the_command_that_is_offered(heater, tmp_path, capsys):
+    note = heater.assign(note="").drop(columns="heater")
+    note.loc[7, "note"] = "restart"
+    (tried,) = offered(capsys, "discover", written(note, tmp_path / "note.csv"), "--time", "t", "--degree", "1")
+    assert "--states x" in tried
+    rare = written(heater.assign(rare=np.where(heater.index == 3, 1.5, np.nan)), tmp_path / "rare.csv")
+    options = ["--time", "t", "--degree", "1", "--inputs", "heater"]
+    assert "column 'rare' has one value only and was left out" in record(capsys, "discover", rare, *options)["remarks"]
+    (tried,) = offered(capsys, "discover", rare, *options, "--states", "x,rare")
+    assert "--states x --inputs heater" in tried
+    empty = written(heater.assign(p=np.nan), tmp_path / "empty.csv")
+    found = record(capsys, "discover", empty, "--time", "t", "--degree", "1", "--inputs", "heater")
+    assert "column 'p' is empty in every row and was left out" in found["remarks"]
+    many = heater.assign(who=[f"A{i}" for i in range(100)])
+    assert len(offered(capsys, "discover", written(many, tmp_path / "many.csv"), "--time", "t", "--degree", "1")) == 3
+
+
+def test_series_without_a_sample_and_rows_without_a_name_are_left_out(heater, tmp_path, capsys):
+    runs = pd.concat([heater.assign(run=name) for name in ("p", "q", "r", None)]).drop(columns="heater")
+    runs.loc[runs["run"] == "q", "x"] = np.nan
+    found = record(
+        capsys, "discover", written(runs, tmp_path / "runs.csv"), "--time", "t", "--degree", "1", "--series", "run"
+    )
+    assert "in 2 series" in found["read"]
+    assert "series without a sample were left out: q" in found["remarks"]
+    assert any("100 rows without a text in column 'run'" in one for one in found["remarks"])
+
+
+@pytest.mark.parametrize(("name", "first"), [(None, 0), ("index", 1), ("Unnamed: 0", 0), ("ID", 1)])
+def test_a_column_that_counts_the_rows_is_left_out_unless_it_is_named(stores, tmp_path, capsys, name, first):
+    numbered = stores.assign(y=stores.y + 0.5 * np.arange(60))  # so that it would explain something
+    numbered.index += first
+    path = str(tmp_path / "index.csv")
+    numbered.to_csv(path, index_label=name)
+    found = record(capsys, "fit", path, "--target", "y")
+    assert found["columns"] == 3
+    assert any("only counts the rows" in one for one in found["remarks"])
+    called = name or "x0"
+    assert called in terms(record(capsys, "fit", path, "--target", "y", "--columns", f"{called},a,b,c"))
+    shuffled = str(tmp_path / "shuffled.csv")
+    numbered.sample(frac=1, random_state=0).to_csv(shuffled, index_label=name)  # then it may tell something
+    assert record(capsys, "fit", shuffled, "--target", "y")["columns"] == 4
+
+
+def test_equations_have_no_index_for_a_state(heater, tmp_path, capsys):
+    heater.to_csv(tmp_path / "index.csv")
+    found = record(capsys, "discover", tmp_path / "index.csv", "--time", "t", "--degree", "1", "--inputs", "heater")
+    assert found["names"] == ["x", "heater=ON"]
+
+
+def test_a_model_of_changes_that_misses_the_levels_says_so(tmp_path, capsys):
+    rng, t = np.random.default_rng(0), np.linspace(0, 1, 100)
+    x = rng.normal(size=100)
+    y = 10 * (t - 0.3) ** 2 + 0.3 * x + 0.1 * rng.normal(size=100)
+    path = written(pd.DataFrame({"slow": t, "x": x, "y": y}), tmp_path / "trend.csv")
+    said = run(capsys, "fit", path, "--target", "y", "--rows", "series").err
+    assert "With --rows series the terms explain" in said
+    assert "leave --rows out" in said
+
+
+def test_predictions_are_printed_for_people_and_what_was_read_is_no_warning(stores, tmp_path, capsys):
+    path = written(stores, tmp_path / "sales.csv", sep=";", decimal=",")
+    run(capsys, "fit", path, "--target", "y", "--out", tmp_path / "run")
+    coefficients = pd.read_csv(tmp_path / "run" / "coefficients.csv", index_col="term").loc["intercept"]
+    assert coefficients["low 95%"] < coefficients["coef"] < coefficients["high 95%"]
+    assert coefficients["high 95%"] - coefficients["coef"] == pytest.approx(2 * coefficients["std"], rel=0.05)
+    said = run(capsys, "predict", tmp_path / "run" / "model.ardea", path)
+    assert max(map(len, ",".join(said.out.splitlines()[1:]).split(","))) <= 8
+    assert said.err.startswith("How sales.csv was read:\n  columns are separated by semicolons\n")
+    assert "warning" not in said.err
+
+
+def test_the_list_of_warnings_says_what_they_are_and_can_be_cut():
+    command = [sys.executable, "-m", "ardea.explain"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "ambiguity          The data do not settle an equation.\n" in told
+    for names in ([], ["misfit", "ambiguity"]):
+        shell = f"{shlex.join([*command, *names])} | head -n 1 > {os.devnull}"
+        assert subprocess.run(shell, shell=True, capture_output=True, text=True, check=True).stderr == ""
+
+
+def program_on(page):
+    text = page.read_text(encoding="utf-8").partition("In Python, with the same data")[2]
+    return html.unescape(text.partition("<code>")[2].partition("</code>")[0])
+
+
+def test_the_program_in_a_report_runs_as_it_stands(stores, heater, tmp_path, capsys, monkeypatch):
+    """It reads the file as the command did, and finds the same."""
+    monkeypatch.chdir(tmp_path)
+    total = ";".join(f"{one:.2f}".replace(".", ",") for one in [*stores.sum(), 0]) + "\n"
+    frame = stores.assign(site=np.where(stores.index % 3, "north", "south"))
+    Path("sales.csv").write_text(frame.to_csv(index=False, sep=";", decimal=",") + total.replace("0,00", "all"))
+    options = ["--drop-lines", "62", "--interactions", "--out", "run"]
+    said = run(capsys, "fit", "sales.csv", "--target", "y", *options).out
+    exec(program_on(tmp_path / "run" / "report.html"), {})
+    assert capsys.readouterr().out.splitlines()[0] in said
+    written(heater, tmp_path / "heater.csv")
+    options = ["--time", "t", "--inputs", "heater", "--degree", "1", "--out", "moving"]
+    formula = record(capsys, "discover", "heater.csv", *options)["equations"][0]["formula"]
+    exec(program_on(tmp_path / "moving" / "report.html"), {})
+    assert capsys.readouterr().out.splitlines()[0] == formula
+
+
+def test_an_export_with_titles_units_and_an_identifier(stores, tmp_path, capsys):
+    """Titles that fill up their row with separators, a row of units, 1.234,5 kPa, identifiers from 1001 on."""
+    frame = stores.assign(y=[f"{one:.2f} kPa".replace(".", ",") for one in stores.y])
+    frame.insert(0, "id", range(1001, 1061))
+    frame["site"] = np.where(stores.index % 3, "north", np.where(stores.index % 2, "North", "west"))
+    head, body = frame.to_csv(index=False, sep=";", decimal=",").split("\n", 1)
+    path = tmp_path / "export.csv"
+    path.write_bytes(f"Sales 2024;;;;;\nof 31.12.;;;;;\n{head}\n;€;m²;;;\n{body}".encode("cp1252"))
+    found = record(capsys, "fit", path, "--target", "y")
+    assert terms(found) == ["a", "b"]
+    for said in (
+        "the table begins below 'Sales 2024, of 31.12.'",
+        "the second row, €, m², was read as units",
+        "the unit kPa in column 'y' was left out (120,58 kPa)",
+        "column 'id' only counts the rows (name it to keep it) and was left out",
+        "texts of column 'site' differ in case alone: North, north",
+    ):
+        assert said in found["remarks"]
+    assert sum("commas" in one for one in found["remarks"]) == 1
+
+
+def test_dates_of_one_day_need_no_order_of_day_and_month(heater, tmp_path, capsys):
+    when = pd.date_range("2024-03-09 10:00", periods=100, freq="5min").strftime("%m/%d/%Y %I:%M %p")
+    path = written(heater.assign(t=when), tmp_path / "day.csv")
+    found = record(capsys, "discover", path, "--time", "t", "--degree", "1", "--inputs", "heater")
+    assert found["equations"][0]["terms"][0]["coef"] == pytest.approx(-0.5 * 0.2 / 5, rel=0.02)
+
+
+def test_times_that_stand_twice_are_left_out_by_the_command_that_is_offered(heater, tmp_path, capsys):
+    twice = pd.concat([heater[:61], heater[60:]]).drop(columns="heater").assign(offset=0.5)
+    path = written(twice, tmp_path / "twice.csv")
+    (tried,) = offered(capsys, "discover", path, "--time", "t", "--degree", "1")
+    assert "--drop-lines 63" in tried
+    found = record(capsys, *shlex.split(tried)[1:])
+    assert found["names"] == ["x"]
+    assert "column 'offset' has one value only and was left out" in found["remarks"]
+
+
+def test_times_of_a_day_and_times_that_descend(heater, tmp_path, capsys):
+    of_day = (pd.Timestamp("2024") + pd.to_timedelta(heater.t, unit="s")).dt.strftime("%H:%M:%S.%f")
+    options = ["--time", "t", "--degree", "1", "--inputs", "heater"]
+    forward = record(capsys, "discover", written(heater, tmp_path / "t.csv"), *options)["equations"]
+    for frame, said in ((heater.assign(t=of_day), "times of one day"), (heater[::-1], "rows were turned around")):
+        found = record(capsys, "discover", written(frame, tmp_path / "t.csv"), *options)
+        assert any(said in one for one in found["remarks"])
+        assert found["equations"][0]["formula"] == forward[0]["formula"]
+
+
+def test_a_table_that_lies_on_its_side_and_a_target_of_words(stores, tmp_path, capsys):
+    stores.T.to_csv(tmp_path / "side.csv", header=False)
+    assert main(["fit", str(tmp_path / "side.csv"), "--target", "y"]) == 1
+    assert "Line 4 begins with it: if its rows are columns, transpose the table." in capsys.readouterr().err
+    path = written(stores.assign(y=np.where(stores.y > 120, "high", "low")), tmp_path / "words.csv")
+    assert main(["fit", path, "--target", "y"]) == 1
+    assert "for two kinds of rows these may be 0 and 1" in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""What looks like no reading is told, whatever the units and the order of the columns; what chance brings is not."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ardea import SparseARD
+from ardea.estimators.advice import AdviceWarning, SuspectDataWarning, codes_of
+
+
+def table(seed=0, rows=60, columns=4):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(1, 9, size=(rows, columns))
+    return X, 3 * X[:, 0] - X[:, 1] + rng.normal(size=rows)
+
+
+def told(X, y):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AdviceWarning)
+        SparseARD().fit(X, y)
+    return [str(one.message) for one in caught if issubclass(one.category, SuspectDataWarning)]
+
+
+@pytest.mark.parametrize("code", [-999, -1e30, 9999, 99999, -32768])
+@pytest.mark.parametrize("rows", [[7], [3, 9, 33]])
+def test_codes_are_told_with_their_rows_and_the_option(code, rows):
+    X, y = table()
+    X[rows, 2] = code
+    (said,) = told(X, y)
+    assert f"x2 is {code:g} in {len(rows)} row" in said
+    assert f"{code:g} on the command line" in said
+    y[rows], X[rows, 2] = code, 5
+    (said,) = told(X, y)
+    assert said.startswith(f"y is {code:g} in")
+
+
+def test_several_codes_of_a_column_are_told_together():
+    column = np.tile([1.0, 2, 3, 4, 5], 8)
+    column[[3, 8, 20]], column[[5, 6]] = 97, 99
+    assert codes_of(column, lambda value, rows: rows > 1).values == [(97.0, 3), (99.0, 2)]
+    column[[11, 12]] = -9999
+    assert codes_of(column, lambda value, rows: rows > 1).values == [(-9999.0, 2), (97.0, 3), (99.0, 2)]
+
+
+def test_a_negative_code_among_large_amounts_is_told():
+    X, y = table()
+    X[:, 1] *= 10_000
+    X[[4, 8], 1] = -999
+    assert "x1 is -999 in 2 rows" in told(X, y)[0]
+
+
+@pytest.mark.parametrize("units", [1.0, 1e-6])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("digits", [9, 1])
+def test_a_row_of_sums_is_told(units, first, digits):
+    X, y = table()
+    X = np.column_stack([X, np.arange(60) % 2])  # of indicators nothing is asked
+    whole = np.vstack([X, X.sum(axis=0).round(digits)]) * units, np.append(y, y.sum()) * units
+    (said,) = told(*(one[::-1] if first else one for one in whole))
+    assert (
+        f"Row {0 if first else 60}, the {'first' if first else 'last'} of 61, holds the sums of the others in 5" in said
+    )
+
+
+def test_a_row_of_means_and_one_far_from_all_others_are_told():
+    X, y = table()
+    assert "holds the means" in told(np.vstack([X, X.mean(axis=0).round(2)]), np.append(y, y.mean()))[0]
+    assert "far from those of all other rows" in told(np.vstack([X, 1000 + X[0]]), np.append(y, 3000))[0]
+
+
+def test_what_chance_and_growth_bring_is_not_told():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack(
+            [
+                rng.normal(size=(40, 5)),
+                rng.lognormal(size=(40, 2)),
+                rng.standard_t(2, size=40),
+                rng.poisson(0.3, size=(40, 2)),
+                rng.integers(0, 2, size=(40, 3)),
+                np.cumsum(rng.normal(size=(40, 2)), axis=0),
+                10.0 ** np.linspace(0, 6, 40),
+                np.arange(40),
+            ]
+        )
+        assert told(X, X[:, 0] + rng.normal(size=40)) == []
+
+
+def test_frames_name_their_columns():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["heat", "b", "c", "d"])
+    frame.loc[[2, 5], "heat"] = -999
+    assert told(frame, y)[0].startswith("heat is -999 in 2 rows")
