@@ -26,6 +26,7 @@ O(ρ⁻¹) for its ψ, which would make it rise to 1) and falls to zero for m an
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -260,6 +261,12 @@ def strength_for(
         if method == "vi":
             z_square = np.where(known, z_square, (few + 1) / (1 + few / z_square))
     return _strength_at(method, z_square, z_square - 1, spread)
+
+
+@lru_cache(maxsize=1024)
+def calibrated(method: Method, false_positive_rate: float, degrees: float) -> float:
+    """Return `strength_for` of one column with ρ = σ = 1, which fits to as many rows and columns ask for again."""
+    return float(strength_for(method, false_positive_rate, degrees=degrees))
 
 
 def equivalent(

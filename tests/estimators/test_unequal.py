@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ardea import ARD, SparseARD
-from ardea.estimators.advice import UnequalErrorsWarning
+from ardea.estimators.advice import TwoValuesWarning, UnequalErrorsWarning
 from ardea.estimators.residuals import unequal_sizes
 
 M, D = 150, 6
@@ -95,7 +95,7 @@ def test_a_column_that_never_changes_and_no_noise_at_all_are_no_trouble():
     X = np.column_stack([rng.normal(size=(M, 2)), np.ones(M)])
     model = SparseARD(rows="unequal").fit(X, X[:, 0] + 0.1 * rng.normal(size=M))
     assert model.support_[[0, 2]].tolist() == [True, False]
-    counts = (rng.random(M) < 0.2).astype(float)
+    counts = rng.poisson(0.2, size=M).astype(float)
     assert np.isfinite(SparseARD(rows="unequal").fit(X[:, :2], counts).coef_).all()
 
 
@@ -176,6 +176,75 @@ def test_sixty_rows_are_enough_to_see_errors_that_grow_with_leverage():
     assert told >= stats.binom(trials, 0.8).ppf(0.001)
 
 
+def contradicted(seed, m, groups=4):
+    """Return rows of two terms, of which a few lie far out in the first column and say the contrary of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 5))
+    X[7 : 7 + groups, 0] = 8 + 0.3 * rng.normal(size=groups)
+    y = X[:, 0] - X[:, 1] + rng.normal(size=m)
+    y[7 : 7 + groups] -= 16
+    return X, y
+
+
+@pytest.mark.parametrize("m", [60, 200])
+def test_a_few_far_rows_that_hide_each_other_are_told_by_their_numbers(m):
+    """Each is fitted well, for the others draw the fit to it."""
+    for seed in range(5):
+        X, y = contradicted(seed, m)
+        model, said = fitted(X, y)
+        assert said
+        if "contradict all others" in model.warnings_[-1]:
+            assert "rows 7, 8, 9, 10, counted from 0" in model.warnings_[-1]
+
+
+def test_far_rows_are_judged_as_least_squares_without_them_would():
+    """g of the k rows is the fall of Σr² when they are left out, and δ what this moves, by refits of one's own."""
+    X, y = contradicted(0, 60)
+    basis, left_out = np.linalg.qr(np.column_stack([np.ones(60), X[:, :2]]))[0], [7, 8, 9, 10]
+    errors = y - basis @ (basis.T @ y)
+    sizes = unequal_sizes(X, errors, basis, 0.05, [0, 1])
+    assert sorted(sizes.far.tolist()) == left_out
+    others = np.delete(np.arange(60), left_out)
+    without, rss = np.linalg.lstsq(basis[others], y[others], rcond=None)[:2]
+    moved = np.linalg.norm(without - basis.T @ y) / np.sqrt(rss[0] / (60 - 3 - 4))
+    np.testing.assert_allclose(sizes.moved, moved, rtol=1e-8)
+
+
+def test_three_far_rows_of_200_are_often_told():
+    """By the power of the test that was measured, 0.7."""
+    told = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, errors = rng.normal(size=(200, 5)), rng.normal(size=200)
+        X[:3] *= 10
+        errors[:3] *= 5
+        told += fitted(X, X[:, 0] - X[:, 1] + errors)[1]
+    assert told >= stats.binom(12, 0.65).ppf(0.001)
+
+
+@pytest.mark.parametrize("errors", ["normal", "t5"])
+def test_heavy_tails_hardly_ever_alarm_beside_normal_columns(errors):
+    """1 in 100 at most."""
+    alarms = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, m = rng.normal(size=(100, 8)), 100
+        noise = rng.normal(size=m) if errors == "normal" else rng.standard_t(5, size=m)
+        alarms += fitted(X, X[:, 0] - X[:, 1] + noise)[1]
+    assert alarms <= stats.binom(60, 0.01).ppf(0.999)
+
+
+def test_a_target_of_two_values_is_a_probability_not_a_slip():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    y = (rng.random(200) < 0.03 + 0.02 * (X[:, 0] > 1)).astype(float)
+    with pytest.warns(TwoValuesWarning, match="the probability of 1 is fitted as a straight line"):
+        model = SparseARD().fit(X, y)
+    assert not any("largest error" in text for text in model.warnings_)
+    rare = rng.poisson(0.03, size=200).astype(float) + (np.arange(200) == 3)
+    assert not any("largest error" in text for text in fitted(X, rare)[0].warnings_)
+
+
 def test_a_slipped_decimal_point_is_told_and_drawn_in():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(45, 6))
@@ -192,5 +261,7 @@ def test_what_cannot_be_learned_is_refused():
     X, y, _ = growing(0)
     with pytest.raises(ValueError, match="takes no sample_weight"):
         SparseARD(rows="unequal").fit(X, y, sample_weight=np.arange(M))
+    with pytest.raises(ValueError, match="only two values"):
+        SparseARD(rows="unequal").fit(X, y > 0)
     with pytest.raises(ValueError, match="leave noise_variance out"):
         SparseARD(rows="unequal", noise_variance=1.0).fit(X, y)

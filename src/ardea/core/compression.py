@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -277,8 +277,7 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64]:
     equal rows have the same, whatever block they are in, and others the same with a chance of about 2⁻⁴⁰.
     """
     m, (d, t) = X.shape[0], (X.shape[1], Y.shape[1])
-    factors = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, size=d + t) | 1
-    most = most_counted(d, t)
+    factors, most = _odd_numbers(d + t), most_counted(d, t)
     height = min(most, max(1, BLOCK_BYTES // (8 * max(d, 1))))
     found = np.empty(0, dtype=np.int64)
     for start in range(0, m, height):
@@ -288,6 +287,12 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64]:
         if found.size >= most:
             break
     return found[:most]
+
+
+@lru_cache(maxsize=16)
+def _odd_numbers(number: int) -> NDArray[np.int64]:
+    """Return the random numbers of so many columns, always the same."""
+    return np.random.default_rng(0).integers(-(2**63), 2**63 - 1, size=number) | 1
 
 
 def _digests(rows: Any, factors: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -154,7 +154,7 @@ class Problem:
         """ρ, the squared norms of the columns."""
         return self.columns.square_norms
 
-    @property
+    @cached_property
     def n_candidates(self) -> int:
         """Number of columns that are not zero once the flat ones are projected out."""
         return int((self.square_norms > 0).sum())

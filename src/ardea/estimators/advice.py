@@ -95,6 +95,10 @@ class UnequalErrorsWarning(AdviceWarning):
     """Errors are of unequal size, and large where a column is decided over (docs/warnings/unequal_errors)."""
 
 
+class TwoValuesWarning(AdviceWarning):
+    """The target has only two values, and is fitted as a probability (docs/warnings/two_values)."""
+
+
 class DuplicateColumnsWarning(AdviceWarning):
     """Two columns that were both kept are nearly the same (docs/warnings/duplicate_columns)."""
 

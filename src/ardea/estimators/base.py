@@ -250,7 +250,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
     def _checked(self, n_columns: int) -> tuple[list[int], Wish]:
         """Return the columns to keep and what is asked of the method, for so many columns."""
         keep = checked_keep(self.always_keep, n_columns, getattr(self, "feature_names_in_", None))
-        wish = checked_wish(self.get_params(deep=False), self.method, n_columns)
+        wish = checked_wish(vars(self), self.method, n_columns)
         return keep, replace(wish, start=self.start)
 
     def _adopt(

@@ -25,7 +25,13 @@ from ardea.core.implicit import Operator
 from ardea.core.loop import STATUS_ADVICE, Fit
 from ardea.core.problem import EPS, Array, Index, Problem, require
 from ardea.equation import Equation
-from ardea.estimators.advice import Advice, DependentRowsWarning, FewRowsWarning, UnequalErrorsWarning
+from ardea.estimators.advice import (
+    Advice,
+    DependentRowsWarning,
+    FewRowsWarning,
+    TwoValuesWarning,
+    UnequalErrorsWarning,
+)
 from ardea.estimators.errors import Errors, GroupErrors, SeriesErrors, UnequalErrors
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import (
@@ -52,6 +58,10 @@ WORTH_A_WORD, FEWEST_TESTED = 0.8, 20
 FEW_GROUPS = 40
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
+# Ratio of eigenvalues of a Gram matrix from which on eigenvectors have ten digits: 1e6 roundings.
+WELL_CONDITIONED = 1e-6
+# Rows named in a message: a convention.
+NAMED_ROWS = 5
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
 MOST_ROUNDS = 10
 ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupErrors, "unequal": UnequalErrors}
@@ -122,6 +132,11 @@ def _check_rows(rows: CheckedRows, kind: RowKind) -> None:
         raise ValueError(f"rows={kind!r} takes one target, whose errors it learns: fit one model per column of y.")
     if kind == "unequal" and rows.weight is not None and np.any(rows.weight != 1):
         raise ValueError("rows='unequal' takes no sample_weight: repeat the rows that count several times.")
+    if kind == "unequal" and _two_values(rows.Y[:, 0]) is not None:
+        raise ValueError(
+            "y has only two values, and rows='unequal' would take the rarer one for gross errors: leave it out, or fit "
+            "a logistic regression."
+        )
     if kind == "series" and (rows.used is not None or (rows.weight is not None and np.any(rows.weight != 1))):
         raise ValueError("rows='series' takes no sample_weight: rows that count twice, or not at all, tear a series.")
 
@@ -129,15 +144,27 @@ def _check_rows(rows: CheckedRows, kind: RowKind) -> None:
 def _beside(rows: CheckedRows, columns: Sequence[int], intercept: bool) -> tuple[Array, Array]:
     """Return an orthonormal basis of some columns and the constant, and y, in units of its largest value."""
     y, ones = rows.Y[:, 0], np.ones((rows.Y.shape[0], int(intercept)))
-    basis = _basis(np.column_stack([ones, dense(rows.X[:, sorted(set(columns))])]))
+    basis = _basis(ones, dense(rows.X[:, sorted(set(columns))]))
     return basis, y / max(float(np.abs(y).max()), np.finfo(float).tiny)
 
 
-def _basis(columns: Array) -> Array:
-    """Return orthonormal columns of the same span."""
-    scale = np.abs(columns).max(axis=0, initial=0.0)
-    basis, size, _ = np.linalg.svd(columns / np.where(scale > 0, scale, 1.0), full_matrices=False)
-    return np.asarray(basis[:, size > size.max(initial=0.0) * np.sqrt(EPS)])
+def _basis(constant: Array, columns: Array) -> Array:
+    """Return orthonormal columns of the span of a constant (of one or no column) and others, which it is taken out of.
+
+    By eigenvalues of the Gram matrix where that has digits left, else by SVD.
+    """
+    constant = constant.reshape(columns.shape[0], -1)
+    constant = constant / np.sqrt(np.maximum((constant**2).sum(axis=0), np.finfo(float).tiny))
+    scale = np.maximum(np.abs(columns).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    scaled = columns / scale
+    scaled = scaled - constant @ (constant.T @ scaled)
+    size = np.sqrt((scaled**2).sum(axis=0))
+    scaled = scaled[:, size > EPS * columns.shape[0]] / size[size > EPS * columns.shape[0]]
+    weight, vectors = np.linalg.eigh(scaled.T @ scaled)
+    if weight.size == 0 or weight[0] > WELL_CONDITIONED * weight[-1]:
+        return np.hstack([constant, scaled @ (vectors / np.sqrt(weight))])
+    basis, size, _ = np.linalg.svd(scaled, full_matrices=False)
+    return np.hstack([constant, basis[:, size > size[0] * np.sqrt(EPS)]])
 
 
 def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
@@ -178,18 +205,40 @@ def rows_advice(
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
             left = effective if rows is given else total / harm.inflation
             return effective, [*few, (_told(of, harm, kind, total, left), DependentRowsWarning)]
-    once = after.distinct
-    looked_at = after.columns, after.errors, after.fitted, after.predicted
+    if (values := _two_values(given.Y[:, target])) is not None:
+        return effective, [*few, (_told_of_two(*values), TwoValuesWarning)]
+    return effective, few + _sizes_advice(rows, kind, after, equation, target)
+
+
+def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Equation, target: int) -> list[Advice]:
+    """Return what to tell of errors of unequal size."""
+    once = sample.distinct
+    looked_at = sample.columns, sample.errors, sample.fitted, sample.predicted
     columns, errors, fitted, predicted = (
-        looked_at if once.size == after.errors.size else (one[once] for one in looked_at)
+        looked_at if once.size == sample.errors.size else (one[once] for one in looked_at)
     )
-    kept = np.flatnonzero(np.isin(after.places, equation.kept.support))
+    support = equation.kept.support
     rate = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
+    kept = np.searchsorted(sample.places, support[np.isin(support, sample.places)])
     sizes = unequal_sizes(columns, errors, fitted, rate, kept, predicted if kept.size else None)
-    if sizes.harmful:
-        name = equation.vocabulary.names[after.places[sizes.column]]
-        return effective, [*few, (_told_of_sizes(sizes, name, kind), UnequalErrorsWarning)]
-    return effective, few
+    if sizes.gross.size and _mostly_one(rows.Y[:, target]):
+        sizes = sizes._replace(gross=sizes.gross[:0])
+    if not sizes.harmful:
+        return []
+    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
+    name = equation.vocabulary.names[sample.places[sizes.column]]
+    return [(_told_of_sizes(sizes, name, kind, numbers[sample.numbers[once]]), UnequalErrorsWarning)]
+
+
+def _mostly_one(y: Array) -> bool:
+    """Whether most of y is one value, as of rare counts: rows with another are then no slips."""
+    return bool(2 * np.unique(y, return_counts=True)[1].max() > y.size)
+
+
+def _two_values(y: Array) -> tuple[float, float] | None:
+    """Return the two values of y, where it has no others."""
+    low, high = float(y.min()), float(y.max())
+    return (low, high) if low < high and bool(((y == low) | (y == high)).all()) else None
 
 
 class Sample(NamedTuple):
@@ -202,16 +251,18 @@ class Sample(NamedTuple):
     fitted: Array  # orthonormal columns that were fitted to the rows
     groups: Index | None
     ordered: bool  # whether the order of the rows may tell something
+    numbers: Index  # which rows they are, of those that count
 
     @property
     def distinct(self) -> Index:
         """Rows that differ, which those of a bootstrap do not: their errors are not independent."""
-        once = np.sort(np.unique(self.errors, return_index=True)[1])
-        if once.size < self.errors.size:  # rows that differ may have the same error
-            weights = np.random.default_rng(0).normal(size=self.places.size + 1)
-            key = np.column_stack([self.columns, self.errors]) @ weights
-            once = np.sort(np.unique(key, return_index=True)[1])
-        return once
+        ordered = np.sort(self.errors)
+        if np.all(ordered[1:] > ordered[:-1]):
+            return np.arange(ordered.size)
+        # Rows that differ may have the same error.
+        weights = np.random.default_rng(0).normal(size=self.places.size + 1)
+        key = np.column_stack([self.columns, self.errors]) @ weights
+        return np.sort(np.unique(key, return_index=True)[1])
 
 
 def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None:
@@ -221,29 +272,29 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     nothing.
     """
     part, support = slice(0, MOST_TESTED_ROWS), np.array(equation.kept.support, dtype=np.intp)
-    index = np.union1d(_spread(rows.n_columns), support)
-    columns = _columns_of(rows, index)[part]
+    index, columns = _looked_at(rows, support)
     kept = columns[:, np.searchsorted(index, support)]
-    y, constant = rows.Y[part, target], np.ones(columns.shape[0])
-    if rows.whitened is not None:
-        constant = rows.whitened.constant[part]
+    y, m = rows.Y[part, target], rows.Y.shape[0]
+    constant = np.ones(y.size) if rows.whitened is None else rows.whitened.constant[part]
     predicted = kept @ equation.coefficients
     errors = y - predicted - (equation.intercept or 0.0) * constant
-    steps = np.diff(y)
-    new = np.append(True, steps != 0)
-    same = np.flatnonzero(~new)
-    new[same] = (columns[same] != columns[same - 1]).any(axis=1)
-    vary = np.ptp(columns, axis=0) > 0
     # Fitted to more rows than are looked at, they took less from these.
-    fitted = _basis(np.column_stack([constant, kept])) * np.sqrt(y.size / rows.Y.shape[0])
-    if not new.all():
-        columns, errors, predicted, fitted = columns[new], errors[new], predicted[new], fitted[new]
-    if not vary.any() or errors.size < FEWEST_TESTED or np.ptp(errors) == 0:
+    fitted = _basis(constant, kept) * np.sqrt(y.size / m)
+    low, high = ranges_of(columns) if rows.ranges is None or y.size < m else rows.ranges[:, index]
+    vary, steps, numbers = high > low, y[1:] - y[:-1], np.arange(y.size)
+    if not steps.all():
+        new = np.append(True, (steps != 0) | (columns[1:] != columns[:-1]).any(axis=1))
+        numbers, columns, errors = numbers[new], columns[new], errors[new]
+        predicted, fitted = predicted[new], fitted[new]
+    largest = float(np.abs(errors).max())
+    if not vary.any() or errors.size < FEWEST_TESTED or np.all(errors == errors[0]):
         return None
-    columns, index = columns[:, vary] if not vary.all() else columns, index[vary]
-    columns, errors = columns / np.abs(columns).max(axis=0), errors / np.abs(errors).max()
-    groups = None if rows.groups is None else rows.groups[part][new]
-    return Sample(columns, index, errors, predicted, fitted, groups, not (np.all(steps >= 0) or np.all(steps <= 0)))
+    if not vary.all():
+        columns, index, low, high = columns[:, vary], index[vary], low[vary], high[vary]
+    columns, errors = columns / np.maximum(high, -low), errors / largest
+    groups = None if rows.groups is None else rows.groups[numbers]
+    ordered = not (bool((steps >= 0).all()) or bool((steps <= 0).all()))
+    return Sample(columns, index, errors, predicted, fitted, groups, ordered, numbers)
 
 
 def _harms(sample: Sample) -> dict[str, Harm]:
@@ -253,13 +304,17 @@ def _harms(sample: Sample) -> dict[str, Harm]:
     return harms | {"order": harm_in_order(*looked_at)} if sample.ordered else harms
 
 
-def _spread(n_columns: int) -> Index:
-    return np.unique(np.linspace(0, n_columns - 1, MOST_TESTED_COLUMNS).astype(np.intp))
-
-
-def _columns_of(rows: CheckedRows, index: Index) -> Array:
-    X = rows.X
-    return X.take(index) if isinstance(X, Operator) else dense(X[:MOST_TESTED_ROWS, index])
+def _looked_at(rows: CheckedRows, support: Index) -> tuple[Index, Array]:
+    """Return the columns that are looked at, spread over all of them, with those that were kept; and their numbers."""
+    X, n = rows.X, rows.n_columns
+    if n <= MOST_TESTED_COLUMNS:
+        index, part = np.arange(n), X if isinstance(X, Operator) else X[:MOST_TESTED_ROWS]
+    else:
+        index = np.union1d(np.linspace(0, n - 1, MOST_TESTED_COLUMNS).astype(np.intp), support)
+        part = X if isinstance(X, Operator) else X[:MOST_TESTED_ROWS, index]
+    if isinstance(part, Operator):
+        return index, part.take(index)[:MOST_TESTED_ROWS]
+    return index, np.asarray(part, dtype=float) if isinstance(part, np.ndarray) else dense(part)
 
 
 def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) -> str:
@@ -322,18 +377,36 @@ def _few_groups(sample: Sample) -> list[Advice]:
     return [(text, FewRowsWarning)]
 
 
-def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
+def _told_of_two(low: float, high: float) -> str:
+    """Return what is fitted to a target of two values."""
+    return (
+        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
+        "columns. The number of false terms is as promised; predictions may lie beyond both values, and intervals are "
+        "rough where the probability comes near 0 or 1. If you need probabilities, fit a logistic regression to the "
+        "terms kept. (python -m ardea.explain two_values)"
+    )
+
+
+def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str:
     """Return a warning with what to do."""
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
-    if sizes.hiding:
-        number = round(max(sizes.gross, 1.0))
-        which = "largest error makes" if number == 1 else f"{number} largest errors make"
+    look = "Look at them for slips, and mend or drop rows that are wrong"
+    if sizes.gross.size:
+        which = "largest error makes" if sizes.gross.size == 1 else f"{sizes.gross.size} largest errors make"
         do = ", or use rows='unequal', which draws such errors in" if kind == "independent" else ""
         return (
-            f"The {which} the standard deviation of the noise{left} {np.sqrt(sizes.noise):.2g} times that of most "
-            "rows: true terms may be missed, and false ones kept if such a row decides over a column. Look at the "
-            "largest residuals (plot_residuals()) for slips, and mend or drop rows that are wrong"
-            f"{do}. (docs/warnings/unequal_errors)"
+            f"The {which} the standard deviation of the noise{left} {sizes.noise:.2g} times that of most rows "
+            f"({_listed_rows(numbers[sizes.gross])}): true terms may be missed, and false ones kept if such a row "
+            f"decides over a column. {look}{do}. (python -m ardea.explain unequal_errors)"
+        )
+    far = f"Rows far out contradict all others{left} ({_listed_rows(numbers[sizes.far])})" if sizes.far.size else ""
+    if far and max(sizes.excess, sizes.of_kept) < WORTH_SIZES:
+        do = ", or use rows='unequal', in which far rows count less" if kind == "independent" else ""
+        return (
+            f"{far}: without them estimates move by up to {sizes.moved:.2g} of their standard deviations. Such rows "
+            "alone may keep false terms. "
+            f"{look}{do}. A term that is missing, the square of a column for example, looks the same. "
+            "(python -m ardea.explain unequal_errors)"
         )
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
     more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
@@ -342,6 +415,12 @@ def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind) -> str:
     return (
         f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
         f"{sizes.inflation:.2g} times the mean, and about {carrying} it. {harm} "
-        f"{do} logarithms of what varies over orders of magnitude; look at the largest residuals (plot_residuals()), "
-        "and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
+        f"{far}{'. ' * bool(far)}{do} logarithms of what varies over orders of magnitude; look at the largest "
+        "residuals (plot_residuals()), and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
     )
+
+
+def _listed_rows(numbers: Index) -> str:
+    """Return the numbers of some rows for a message."""
+    first = ", ".join(str(number) for number in sorted(numbers[:NAMED_ROWS].tolist()))
+    return f"row{'s' * (numbers.size > 1)} {first}{', …' * (numbers.size > NAMED_ROWS)}, counted from 0"

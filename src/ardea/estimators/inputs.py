@@ -6,7 +6,7 @@ Every refusal has a message that says what to do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from numbers import Integral, Real
@@ -347,7 +347,7 @@ def _is_date(value: Any) -> bool:
     )
 
 
-def checked_wish(params: dict[str, Any], method: Method, n_columns: int) -> Wish:
+def checked_wish(params: Mapping[str, Any], method: Method, n_columns: int) -> Wish:
     """Return what an estimator's parameters ask of its method, one strength per column."""
     given, eta, prior = params.get(method.strength or ""), params.get("eta"), params.get("prior")
     strength = width = None

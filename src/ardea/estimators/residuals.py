@@ -23,25 +23,36 @@ they, too, are told, where they double the noise of all other rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import fft, sparse, special
+from scipy import fft, linalg, sparse, special
 
 from ardea.core.problem import EPS, Array, Index
 
 # Probability of an alarm where rows are independent and of equal size: a convention.
 ALARM = 1e-3
+# Chance above which rows count as independent, and v as 1: a convention. It saves a look at the columns.
+PERHAPS = 0.05
 # Rows k apart count 0.3ᵏ in the test (measured: of 0.1, 0.3, 0.5, 0.7 and the columns' own correlations it finds most
 # series of 100 rows, since false terms imitate slow errors).
 NEIGHBOURS = 0.3
 # False terms relative to those asked for, and the variance of a coefficient relative to that of equal sizes (95 %
-# intervals then hold 88 %), from which unequal sizes are worth a word; shuffles of errors over the rows for which false
-# terms are counted: conventions.
-WORTH_SIZES, SHUFFLES = 1.6, 20
-# Noise variance relative to that of most rows from which a few gross errors are worth a word (the deviation has
-# doubled), and how few rows must have most of the squares: conventions.
-WORTH_GROSS, GROSS_ROWS = 4.0, 5.0
+# intervals then hold 88 %), from which unequal sizes are worth a word: conventions. Shuffles of errors over the rows in
+# which false terms are counted: of 0.3 promised in each, 30 ± 18 %.
+WORTH_SIZES, SHUFFLES = 1.6, 100
+# Deviation of the noise relative to that of most rows from which a few gross errors are worth a word, how many rows (or
+# which share of them) must have half of the squares, and from how many deviations on a row is one of them: conventions.
+WORTH_GROSS, GROSS_ROWS, GROSS_SHARE, GROSS = 2.0, 5, 0.02, 5.0
+# How many rows are looked at, from how many times the mean leverage on they are far out (the usual convention), the
+# fewest degrees of freedom left without them, and deviations by which they must move estimates: conventions.
+FAR_ROWS, FAR, FEWEST_LEFT, WORTH_MOVING = 10, 3.0, 5, 2.0
+# Probability of an alarm about them, if the ten numbers of rows were ten tests; they are about three (measured).
+FAR_ALARM = 5e-3
+# Chance of growth without the row that adds most to it counts so often (measured: errors of Student's t with five
+# degrees then hardly ever alarm, and those that grow with a column no less often).
+HEAVY = 0.03
 # The median of |N(0,1)|.
 MEDIAN = float(special.ndtri(0.75))
 # Rows for every column above which all columns are taken out of errors before their sizes are looked at: a convention.
@@ -57,8 +68,8 @@ SYMMETRIC = 1e-4
 class Harm(NamedTuple):
     """How dependence changes variances of coefficients, on average over the columns."""
 
-    inflation: float  # v
-    chance: float  # probability of as large a v where rows are independent
+    inflation: float  # v; 1 where independent rows are not unlikely to look like this
+    chance: float  # probability of as correlated errors where rows are independent
     correlation: float  # of the errors: of neighbours, or within a group
 
 
@@ -82,32 +93,48 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     --------
     >>> rng = np.random.default_rng(0)
     >>> walks, nothing = np.cumsum(rng.normal(size=(200, 4)), axis=0), np.empty((200, 0))
-    >>> harm_in_order(walks, rng.normal(size=200), nothing).chance > 0.01
-    True
+    >>> harm_in_order(walks, rng.normal(size=200), nothing).inflation
+    1.0
     >>> harm_in_order(walks, np.cumsum(rng.normal(size=200)), nothing).chance < 1e-6
     True
     """
     m, errors = errors.size, errors - errors.mean()
-    square, count = float(errors @ errors), _frequencies(m)
-    taken = _squared(fft.rfft(fitted, axis=0)).sum(axis=1) / m
-    own = _of_mean_one(_squared(fft.rfft(errors)) / (1 - np.minimum(taken, MOST_TAKEN)), count)
-    power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count).mean(axis=1)
-    near = np.abs(1 - NEIGHBOURS * np.exp(2j * np.pi * np.arange(count.size) / m)) ** -2
-    near = _of_mean_one(near, count)
-    products = fft.irfft(_squared(fft.rfft(errors**2)), m)  # Σ_t e²_t e²_{t+k}
-    variance = 2 * float(fft.irfft(near, m)[1:] ** 2 @ products[1:]) / square**2
-    squares, cubes = (float(count[1:] @ (near[1:] - 1) ** n) for n in (2, 3))
+    square, (count, near, of_squares, squares, cubes) = float(errors @ errors), _near(m)
+    power = _squared(fft.rfft(np.column_stack([errors, errors**2, fitted]), axis=0))
+    taken = power[:, 2:].sum(axis=1) / m
+    own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), count)
+    variance = float(of_squares @ power[:, 1]) / square**2
     chance = _of_pairs(float(count @ (near * own)) / (m - 1) - 1, variance, squares, cubes)
-    return Harm(float(count @ (power * own)) / (m - 1), chance, float(errors[1:] @ errors[:-1]) / square)
+    correlation = float(errors[1:] @ errors[:-1]) / square
+    if chance > PERHAPS:
+        return Harm(1.0, chance, correlation)
+    power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count).mean(axis=1)
+    return Harm(float(count @ (power * own)) / (m - 1), chance, correlation)
 
 
-def _frequencies(m: int) -> Array:
-    """Return how often each frequency up to one half stands among all m: twice, but for zero and the half."""
+class Near(NamedTuple):
+    """What the test of neighbours needs at every frequency up to one half, whatever the errors of m rows are."""
+
+    number: Array  # how often it stands among all m: twice, but for zero and the half
+    power: Array  # of the weights w_k of rows that are k apart, of mean 1
+    of_squares: Array  # of power of squared errors: what it adds to the variance 2Σ w_k²e²_t e²_{t+k}
+    squares: float  # Σ (w − 1)², over all m frequencies
+    cubes: float
+
+
+@lru_cache(maxsize=8)
+def _near(m: int) -> Near:
+    """Return what the test of m rows needs."""
     count = np.full(m // 2 + 1, 2.0)
     count[0] = 1.0
     if m % 2 == 0:
         count[-1] = 1.0
-    return count
+    near = np.abs(1 - NEIGHBOURS * np.exp(2j * np.pi * np.arange(count.size) / m)) ** -2
+    near = _of_mean_one(near, count)
+    weights = fft.irfft(near, m) ** 2
+    weights[0] = 0.0
+    squares, cubes = (float(count[1:] @ (near[1:] - 1) ** n) for n in (2, 3))
+    return Near(count, near, 2 * count * fft.rfft(weights).real / m, squares, cubes)
 
 
 def _squared(numbers: Any) -> Array:
@@ -138,6 +165,8 @@ def harm_by_groups(columns: Array, errors: Array, fitted: Array, codes: Index) -
     found = float(products(errors[:, None])[0]) + taken
     chance = _of_pairs(found, 2 * float(products(errors[:, None] ** 2)[0]), pairs, triples)
     correlation = found * m / (pairs * square)
+    if chance > PERHAPS:
+        return Harm(1.0, chance, correlation)
     of_columns = float(np.mean(products(columns) * m / (pairs * (columns**2).sum(axis=0))))
     return Harm(1 + pairs / m * correlation * of_columns, chance, correlation)
 
@@ -158,24 +187,21 @@ def _tail(z: Array | float, skewness: Array | float) -> Array:
 class Sizes(NamedTuple):
     """What errors of unequal size do to columns that explain nothing, and to intervals."""
 
-    excess: float  # how many times as many false terms as equal sizes would let in
+    excess: float  # how many times as many false terms as equal sizes would let in; 1 where chance may do that
+    of_kept: float  # the largest v of a column that was kept: intervals are √v times too narrow; 1 likewise
     chance: float  # probability of as unequal sizes where errors are normal; 1 where they do no harm
     column: int  # the column that suffers most
     inflation: float  # v of this column
     carried: float  # so many rows have most of it, (Σ x²r²)²/Σ x⁴r⁴
-    of_kept: float  # the largest v of a column that was kept: intervals are √v times too narrow
-    noise: float  # the noise variance relative to that of most rows
-    gross: float  # so many rows have most of it, (Σ r²)²/Σ r⁴
+    noise: float  # the standard deviation of the noise relative to that of most rows
+    gross: Index  # rows with gross errors, the largest first, where a few rows make the noise as large
+    far: Index  # rows far out that contradict all others, the farthest first
+    moved: float  # by how many of their deviations these move the estimates at most
 
     @property
     def harmful(self) -> bool:
         """Whether sizes are unequal beyond doubt, and harm."""
-        return self.chance < ALARM and (self.hiding or max(self.excess, self.of_kept) > WORTH_SIZES)
-
-    @property
-    def hiding(self) -> bool:
-        """Whether a few of them make the noise so large that terms are missed."""
-        return self.noise > WORTH_GROSS and self.gross < GROSS_ROWS
+        return bool(self.gross.size or self.far.size or max(self.excess, self.of_kept) > WORTH_SIZES)
 
 
 def unequal_sizes(
@@ -191,44 +217,96 @@ def unequal_sizes(
     `rate` is the probability with which a column that explains nothing is to be kept, `kept` says which columns were,
     and `predicted` what they predict. The fit took a share h of every error away: errors are divided by √(1 − h).
 
+    Errors that grow with a column do harm by v; of those that are merely of heavy tails v says only which rows chance
+    has dealt them to, and what counts is the mean over all ways to deal them.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> incomes, nothing = rng.lognormal(size=(200, 4)), np.empty((200, 0))
-    >>> unequal_sizes(incomes, rng.normal(size=200), nothing, 0.05).chance > 0.01
-    True
+    >>> unequal_sizes(incomes, rng.normal(size=200), nothing, 0.05).harmful
+    False
     >>> found = unequal_sizes(incomes, incomes[:, 2] * rng.normal(size=200), nothing, 0.05)
     >>> found.column, found.chance < 1e-6, found.excess > 2
     (2, True, True)
     """
-    squares = errors**2 / np.maximum(1 - (fitted**2).sum(axis=1), 1 - MOST_TAKEN)
-    squares /= squares.mean()
-    shares = (columns - columns.mean(axis=0)) ** 2
-    shares /= shares.mean(axis=0)
-    cut = -special.ndtri(rate / 2)
-
-    def excess(v: Array) -> float:
-        return float(2 * special.ndtr(-cut / np.sqrt(np.maximum(v, EPS))).mean() / rate)
-
-    v = squares @ shares / errors.size
-    column = int(np.argmax(v))
+    m, leverage = errors.size, (fitted**2).sum(axis=1)
+    far, moved = _contradicting(errors, fitted, leverage)
+    squares = errors**2 / np.maximum(1 - leverage, 1 - MOST_TAKEN)
+    squares *= m / squares.sum()
+    centred = columns - columns.sum(axis=0) / m
+    shares = centred**2
+    scale = shares.sum(axis=0)
+    v = squares @ shares / scale
+    cut = -float(special.ndtri(rate / 2))
+    harm = 2 * float(special.ndtr(-cut / np.sqrt(np.maximum(v, EPS))).sum()) / (v.size * rate)
+    of_kept = float(v[np.asarray(kept, dtype=np.intp)].max(initial=0.0))
+    noise, gross = _gross(errors)
+    tails = growth = 1.0
+    if max(harm, of_kept) > WORTH_SIZES or gross.size or _heavy_tails(errors) < ALARM:
+        tails, growth = _chances(columns, shares * (m / scale), errors, fitted, predicted)
+    harm, of_kept = (harm, of_kept) if growth < ALARM else (1.0, 1.0)
+    if tails < ALARM:
+        signed = np.sqrt(squares) * np.sign(errors)
+        dealt = np.random.default_rng(0).permuted(np.tile(signed, (SHUFFLES, 1)), axis=1)
+        harm = max(harm, float((np.abs(dealt @ centred) > cut * np.sqrt(scale)).mean() / rate))
+    gross = gross if min(tails, growth) < ALARM else gross[:0]
+    column = int(v.argmax())
     carried = shares[:, column] * squares
-    harm, of_kept = excess(v), float(v[np.asarray(kept, dtype=np.intp)].max(initial=0.0))
-    tails, chance = _heavy_tails(errors), 1.0
-    if max(harm, of_kept) > WORTH_SIZES or tails < ALARM:
-        chance = _chance(columns, shares, errors, fitted, predicted)
-    if chance < ALARM:
-        dealt = np.random.default_rng(0).permuted(np.tile(squares, (SHUFFLES, 1)), axis=1)
-        harm = max(harm, excess(dealt @ shares / errors.size))
-    usual = max(float(np.median(np.abs(errors))) / MEDIAN, EPS * float(np.abs(errors).max()))
-    noise = float(errors @ errors) / errors.size / usual**2
-    gross = float(squares.sum() ** 2 / (squares @ squares))
-    at_column = float(v[column]), float(carried.sum() ** 2 / (carried @ carried))
-    return Sizes(harm, chance, column, *at_column, of_kept, noise, gross)
+    carried_by = float(carried.sum() ** 2 / (carried @ carried))
+    return Sizes(harm, of_kept, min(tails, growth), column, float(v[column]), carried_by, noise, gross, far, moved)
 
 
-def _chance(columns: Array, shares: Array, errors: Array, fitted: Array, predicted: Array | None) -> float:
-    """Return the chance of as unequal sizes, in any way that is looked for, where errors are normal and equal."""
+def _gross(errors: Array) -> tuple[float, Index]:
+    """Return the deviation of the noise relative to that of most rows, and the rows that alone make it so large."""
+    m, total, sizes = errors.size, float(errors @ errors), np.abs(errors)
+    usual = max(float(np.partition(sizes, m // 2)[m // 2]) / MEDIAN, EPS * float(sizes.max()))
+    noise = float(np.sqrt(total / m)) / usual
+    if noise < WORTH_GROSS:
+        return noise, np.empty(0, dtype=np.intp)
+    most = max(GROSS_ROWS, int(GROSS_SHARE * m))
+    order = np.argsort(-sizes)
+    few = 2 * float(errors[order[:most]] @ errors[order[:most]]) > total
+    return noise, order[: int((sizes > GROSS * usual).sum())] if few else order[:0]
+
+
+def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index, float]:
+    """Return the few rows of highest leverage, if a fit without them would predict something else there.
+
+    Each of several such rows hides the others: together they draw a fit to themselves, and are left with small errors.
+    With S the k rows of highest leverage, r = (I − FFᵀ)e and K = (I − FFᵀ)_SS, errors of predictions from all others
+    are K⁻¹r_S. For normal errors that are equal, g = r_SᵀK⁻¹r_S and Σr² − g are χ² of k and m − q − k degrees, whatever
+    the columns; with the Cholesky factor of K, g is a sum of k squares, for every k at once. Without S the estimates
+    move by δ = F_SᵀK⁻¹r_S, each by |δ|/σ of its deviations at most.
+    """
+    m, q = fitted.shape
+    far = np.argsort(-leverage)[: max(min(FAR_ROWS, m - q - FEWEST_LEFT), 0)]
+    far = far[(leverage[far] > FAR * leverage.mean()) & (leverage[far] < MOST_TAKEN)]
+    if far.size == 0:
+        return far, 0.0
+    left = errors - fitted @ (fitted.T @ errors)
+    root, info = linalg.lapack.dpotrf(np.eye(far.size) - fitted[far] @ fitted[far].T, lower=1)
+    number = np.arange(1, (far.size if info == 0 else info - 1) + 1)
+    parts, _ = linalg.lapack.dtrtrs(root[: number.size, : number.size], left[far[: number.size]], lower=1)
+    theirs, degrees = np.cumsum(parts**2), m - q - number
+    noise = np.maximum(float(left @ left) - theirs, EPS) / degrees
+    chances = number.size * special.fdtrc(number, degrees, theirs / (number * noise))
+    best = int(np.argmin(chances))
+    if chances[best] > FAR_ALARM:
+        return far[:0], 0.0
+    far, k = far[: best + 1], best + 1
+    others = np.delete(left, far)
+    kurtosis = max(3.0, others.size * float((others**4).sum()) / float(others @ others) ** 2)
+    heavy = _tail((theirs[best] / noise[best] - k) / np.sqrt(k * (kurtosis - 1)), np.sqrt(8 / k))
+    shift = fitted[far].T @ linalg.cho_solve((root[:k, :k], True), left[far], check_finite=False)
+    moved = float(np.linalg.norm(shift) / np.sqrt(noise[best]))
+    return far if number.size * float(heavy) < FAR_ALARM and moved > WORTH_MOVING else far[:0], moved
+
+
+def _chances(
+    columns: Array, shares: Array, errors: Array, fitted: Array, predicted: Array | None
+) -> tuple[float, float]:
+    """Return the chance of as heavy tails, and of as much growth with anything, where errors are normal and equal."""
     # What a dropped term does in straight lines is no error: that of all columns or, of many, of those that show it.
     dropped = columns - fitted @ (fitted.T @ columns)
     size = np.linalg.norm(dropped, axis=0)
@@ -241,8 +319,9 @@ def _chance(columns: Array, shares: Array, errors: Array, fitted: Array, predict
     errors = errors - fitted @ (fitted.T @ errors)
     grows_with = [shares.mean(axis=1), *([] if predicted is None else [np.abs(predicted - predicted.mean())])]
     growth = (np.sqrt(shares), *(normal_scores(one)[:, None] for one in grows_with))
-    chances = [_heavy_tails(errors), *(_grows(one, errors, fitted) for one in growth)]
-    return min(1.0, len(chances) * min(chances))
+    chances = [_grows(one, errors, fitted) for one in growth]
+    number = 1 + len(chances)
+    return number * _heavy_tails(errors), number * min(chances)
 
 
 def normal_scores(x: Array) -> Array:
@@ -258,19 +337,24 @@ def _heavy_tails(errors: Array) -> float:
     With b = m₄/m₂² its mean and variance are 3(m − 1)/(m + 1) and 24m(m − 2)(m − 3)/((m + 1)²(m + 3)(m + 5)). Its cube
     root, from a reciprocal χ² of the same three moments, is nearly normal (Anscombe and Glynn, 1983).
     """
-    m, centred = errors.size, errors - errors.mean()
-    square = float(centred @ centred)
+    m, centred = errors.size, errors - errors.sum() / errors.size
+    square, squares = float(centred @ centred), centred**2
     if square <= 0:
         return 1.0
-    kurtosis = m * float((centred**4).sum()) / square**2
-    variance = 24 * m * (m - 2) * (m - 3) / ((m + 1) ** 2 * (m + 3) * (m + 5))
-    x = (kurtosis - 3 * (m - 1) / (m + 1)) / np.sqrt(variance)
-    skewness = 6 * (m * m - 5 * m + 2) / ((m + 7) * (m + 9))
-    skewness *= np.sqrt(6 * (m + 3) * (m + 5) / (m * (m - 2) * (m - 3)))
-    degrees = 6 + 8 / skewness * (2 / skewness + np.sqrt(1 + 4 / skewness**2))
-    below = 1 + x * np.sqrt(2 / (degrees - 4))
+    mean, deviation, degrees = _kurtosis(m)
+    below = 1 + (m * float(squares @ squares) / square**2 - mean) / deviation * np.sqrt(2 / (degrees - 4))
     third = np.cbrt((1 - 2 / degrees) / below)
     return float(special.ndtr((third - 1 + 2 / (9 * degrees)) / np.sqrt(2 / (9 * degrees))))
+
+
+@lru_cache(maxsize=8)
+def _kurtosis(m: int) -> tuple[float, float, float]:
+    """Return mean and deviation of the kurtosis of m normal numbers, and the degrees of the χ²."""
+    variance = 24 * m * (m - 2) * (m - 3) / ((m + 1) ** 2 * (m + 3) * (m + 5))
+    skewness = 6 * (m * m - 5 * m + 2) / ((m + 7) * (m + 9))
+    skewness *= float(np.sqrt(6 * (m + 3) * (m + 5) / (m * (m - 2) * (m - 3))))
+    degrees = 6 + 8 / skewness * (2 / skewness + float(np.sqrt(1 + 4 / skewness**2)))
+    return 3 * (m - 1) / (m + 1), float(np.sqrt(variance)), degrees
 
 
 def _grows(columns: Array, errors: Array, fitted: Array) -> float:
@@ -283,7 +367,8 @@ def _grows(columns: Array, errors: Array, fitted: Array) -> float:
 
         tr A = Σ a(1 − h),   tr A² = Σ a²(1 − 2h) + ‖G₁‖²,   tr A³ = Σ a³(1 − 3h) + 3 tr G₁G₂ − tr G₁³.
 
-    That is computed for the column that looks largest with (1 − h)² in the place of M's squares.
+    That is computed for the column that looks largest with (1 − h)² in the place of M's squares. One large error, as
+    heavy tails have them, would pass for growth: it must show without the row that adds most.
     """
     columns = columns[:, np.ptp(columns, axis=0) > np.sqrt(EPS)]  # not as where halves of the rows are 0 and 1
     square = float(errors @ errors)
@@ -294,10 +379,21 @@ def _grows(columns: Array, errors: Array, fitted: Array) -> float:
     mean = (1 - leverage) @ beyond
     j = int(np.argmin(mean / np.sqrt((1 - leverage) ** 2 @ beyond**2)))
     a = beyond[:, j]
+    chance = columns.shape[1] * _tail_of_growth(a, leverage, fitted)
+    if chance > ALARM:
+        return min(chance, 1.0)
+    rest = np.delete(np.arange(errors.size), np.argmax(a * errors**2))
+    z, left = columns[rest, j], errors[rest]
+    without = _tail_of_growth(z - left**2 @ z / (left @ left), leverage[rest], fitted[rest])
+    return min(1.0, max(chance, HEAVY * without))
+
+
+def _tail_of_growth(a: Array, leverage: Array, fitted: Array) -> float:
+    """Return P(eᵀAe > 0)."""
     first, second = (fitted.T @ (one[:, None] * fitted) for one in (a, a**2))
     squares = float(a**2 @ (1 - 2 * leverage) + (first**2).sum())
     cubes = float(a**3 @ (1 - 3 * leverage) + 3 * (first * second).sum() - (first @ first * first).sum())
     if squares <= EPS * float(a @ a):
         return 1.0
-    tail = _tail(-mean[j] / np.sqrt(2 * squares), 8 * cubes / (2 * squares) ** 1.5)
-    return min(1.0, float(tail) * columns.shape[1])
+    mean = float((1 - leverage) @ a)
+    return float(_tail(-mean / np.sqrt(2 * squares), 8 * cubes / (2 * squares) ** 1.5))

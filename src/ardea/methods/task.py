@@ -89,8 +89,7 @@ class Task:
 
     def excess(self, false_terms: float, n_terms: int) -> float:
         """Return z² − 1 at the cut of one of so many terms."""
-        rate = self.false_positive_rate(false_terms)
-        return 2 * float(rates.strength_for("map", rate, degrees=self.degrees(n_terms)))
+        return 2 * rates.calibrated("map", self.false_positive_rate(false_terms), self.degrees(n_terms))
 
     @cached_property
     def plain(self) -> Fit:
@@ -192,8 +191,7 @@ class Task:
             return self.run(inflation=alpha, start=start, noise=noise)
         k, rate = 1, self.false_positive_rate(false_terms)
         for _ in range(MOST_CALIBRATIONS):
-            calibrated = rates.strength_for("vi", rate, degrees=self.degrees(k))
-            inflation = np.full(self.problem.n_columns, float(calibrated))
+            inflation = np.full(self.problem.n_columns, rates.calibrated("vi", rate, self.degrees(k)))
             inflation[list(barred)] = BARRED
             fit = self.run(inflation=inflation, start=start, noise=noise)
             before, k = k, max(1, fit.posterior.active.size)
@@ -233,17 +231,17 @@ class Task:
         screens = self.start == "safe" and wish.calibrated and self.collapses
         return self.screened(wish.false_terms) if screens else None
 
-    def threshold(self, rule: Rule, screened: Fit | None = None) -> Fit:
+    def threshold(self, rule: Rule, screened: Fit | None = None, known: Fit | None = None) -> Fit:
         """Threshold ARD sequentially (Algs. 4–6), among all columns or those that an earlier fit kept."""
         if screened is None:
-            return self.sequential(rule, self.plain, np.arange(self.problem.n_columns))
+            return self.sequential(rule, self.plain, np.arange(self.problem.n_columns), known)
         columns = screened.posterior.active
         first = self.run(self.problem.restrict(columns), screened.noise)
         fit = self.sequential(rule, first, columns).after(screened)
         return replace(fit, status=worst(fit.status, screened.status))
 
-    def sequential(self, rule: Rule, first: Fit, columns: Index) -> Fit:
-        """Judge the fit on some columns, refit on those that are left, until none is dropped; return it on all."""
+    def sequential(self, rule: Rule, first: Fit, columns: Index, known: Fit | None = None) -> Fit:
+        """Judge the fit on some columns, refit on those left, until none is dropped or a `known` fit has the same."""
         problem, fit, before, rounds = self.problem, first, first, 0
         while True:
             active = fit.posterior.active
@@ -257,6 +255,8 @@ class Task:
             )
             before = replace(fit, trace=fit.trace.then(Trace(dropped=gone)))
             columns = columns[active[~verdict.drop]]
+            if known is not None and np.array_equal(columns, known.posterior.active):
+                return known
             fit = self.run(problem.restrict(columns), fit.noise).after(before)
         if first.status is Status.COLLAPSED:
             large = problem.too_many(fit.posterior.active.size)
@@ -385,7 +385,7 @@ def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
         return fit.posterior.cost + k * (excess - np.log1p(excess))
 
     fit = task.threshold(rule, task.screened(wish.false_terms))
-    if not task.collapses and criterion(second := task.threshold(rule)) < criterion(fit) - CLEARLY_BETTER:
+    if not task.collapses and criterion(second := task.threshold(rule, known=fit)) < criterion(fit) - CLEARLY_BETTER:
         fit = second
     return strength.shrunk_where_weak(task.problem, fit)
 

@@ -82,7 +82,7 @@ class Calibrated:
         """Return the strengths at the present posterior."""
         degrees = self.degrees(post)
         if self.method == "map":
-            price = rates.strength_for("map", self.false_positive_rate, degrees=degrees)
+            price = rates.calibrated("map", self.false_positive_rate, degrees)
             inflation = post.variance * (rho / post.noise + 1 / post.root**2)
             return price * (np.ones_like(rho) if self.one_price else inflation)
         return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision, degrees=degrees)
