@@ -47,6 +47,7 @@ COMMON_DEFAULTS = {
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning",
     "ignore::ardea.estimators.advice.WeakEvidenceWarning",
+    "ignore::ardea.estimators.advice.TwoValuesWarning",
     "ignore:No features were selected:UserWarning",
     "ignore:Every model of the path:UserWarning",
 )

@@ -245,6 +245,15 @@ def test_a_target_of_two_values_is_a_probability_not_a_slip():
     assert not any("largest error" in text for text in fitted(X, rare)[0].warnings_)
 
 
+def test_false_terms_of_a_target_of_two_values_are_as_promised():
+    false = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(150, 10)), rng.random(150) < 0.1
+        false += int(fitted(X, y.astype(float))[0].support_.sum())
+    assert false <= stats.poisson(0.3 * 40).ppf(0.999)
+
+
 def test_a_slipped_decimal_point_is_told_and_drawn_in():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(45, 6))
