@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ardea
 from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials
 from ardea.dynamics.series import Series
 from ardea.dynamics.told import ends_off, said_of_inputs, said_of_spoiled, said_of_states
@@ -64,6 +65,22 @@ def test_what_spoils_a_state_is_told_of_once():
     with pytest.warns(AmbiguityWarning, match="x is -999 in 2 rows"):
         model = Discovery(Polynomials(1)).fit(x[:, :2], t, feature_names=["x", "v"])
     assert len(model.warnings_) == 1
+
+
+def test_a_schedule_may_list_only_the_times_when_an_input_switches(tmp_path):
+    """A tank that a pump fills: a model knows from its data that the pump is on or off, and from its file."""
+    t = np.arange(0, 40, 0.5)
+    pump, level = (t % 12 < 5).astype(float)[:, None], np.zeros(80)
+    for i in range(79):  # x' = u − x/4, exactly
+        level[i + 1] = 4 * pump[i, 0] + (level[i] - 4 * pump[i, 0]) * np.exp(-0.125)
+    noisy = level + 0.001 * RNG(0).normal(size=80)
+    model = Discovery(Polynomials(1)).fit(noisy, t, u=pump, feature_names=["level", "pump"])
+    times = np.array([0.0, 20, 60, 61])
+    ardea.save(model, tmp_path / "model.ardea")
+    expected = [0, 4 * (1 - np.exp(-5)), 4 * (1 - np.exp(-5)) * np.exp(-10)]
+    for one in (model, ardea.load(tmp_path / "model.ardea")):
+        rows = one.simulate([0.0], times, u=np.array([[1.0], [0], [1], [1]]))
+        np.testing.assert_allclose(rows[:3, 0], expected, atol=0.01)
 
 
 def test_inputs_that_switch_unseen_or_never_change():

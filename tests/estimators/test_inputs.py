@@ -171,6 +171,19 @@ def test_integer_weights_are_repeated_rows(estimator, keep):
     np.testing.assert_allclose(*interval, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.CollapseWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_repeated_rows_where_columns_are_between_rows_and_weights(estimator):
+    """30 rows, 40 columns, about 60 counted rows: rows that differ decide over a collapse, however they are given."""
+    rng = np.random.default_rng(5)
+    X, weight = rng.normal(size=(30, 40)), rng.integers(1, 4, 30)
+    y = 3 * X[:, 0] + rng.normal(size=30)
+    weighted = clone(estimator).fit(X, y, sample_weight=weight)
+    repeated = clone(estimator).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(weighted.support_, repeated.support_)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-8)
+    assert len(weighted.warnings_) == len(repeated.warnings_)
+
+
 def test_zero_weights_drop_rows(estimator):
     data = sparse_data()
     weight = (np.arange(len(data.y)) % 3 > 0).astype(float)

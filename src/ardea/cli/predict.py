@@ -263,4 +263,4 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     if t[0] < known[0] - near or t[-1] > known[-1] + near:
         ends = " to ".join(str(one) for one in model.dates(known[[0, -1]]))
         raise Failure(f"{options.inputs} has inputs from {ends}: let --from and --until lie between.")
-    return input_curve(known, series.x)
+    return input_curve(known, series.x, model.model_.held)

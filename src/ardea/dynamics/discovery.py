@@ -35,7 +35,7 @@ from ardea.dynamics.search import (
     no_candidate_fits,
     regressor_supports,
 )
-from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
+from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, held_inputs
 from ardea.dynamics.told import BEATEN, blown_up, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.dynamics.whitening import given_equations, state_equations
@@ -338,7 +338,8 @@ class Discovery(Answers, BaseEstimator):
             self.form_ = "derivative"
         every = np.vstack([one.x for one in series])
         reach = np.maximum(np.nanmax(np.abs(every), axis=0), np.finfo(float).tiny)
-        model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order)
+        held = tuple(np.flatnonzero(held_inputs([one.inputs for one in series])).tolist())
+        model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order, held=held)
         model.check_names(x_dot)
         inside, told = bool(model.vocabulary.constants), self.known or self.constraints or self.shared or several
         if (inside or self.false_terms is not None) and self.form_ != "trajectory":

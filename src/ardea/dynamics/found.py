@@ -58,8 +58,8 @@ NOISE_OF_MAPS = 0.03
 # Where what an earlier search prefers leaves so many times the noise of the samples, every equation alone is searched
 # on smoothed states (a convention).
 POOR_START = 1.5
-# A convention: of states that noise moves those are named whose noise is at least this share of the largest.
-LEAST_MOVED = 0.1
+# Conventions: of states that noise moves those are named that have this share of the largest, up to which it is given.
+LEAST_MOVED, FAR_MORE = 0.1, 100.0
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
 
@@ -305,7 +305,8 @@ class FoundStates:
         size = self.fit.point.process[self._first :]
         ratio = size[: len(self.sample_noise)] / np.maximum(self.noise[: len(self.sample_noise)], TINY)
         moved = [
-            f"{printable(one.name)} by {by:.2g} ({share:.2g} times the noise of its samples)"
+            f"{printable(one.name)} by {by:.2g} ({f'{share:.2g} times' if share < FAR_MORE else 'far above'} the noise of "
+            "its samples)"
             for one, by, share in zip(equations, size, ratio, strict=True)
             if share >= LEAST_MOVED * ratio.max()
         ]

@@ -51,6 +51,7 @@ class StateModel:
     discrete_time: bool
     order: int = 1
     constants: Array | None = None  # inside terms, of every equation; None where terms have none
+    held: tuple[int, ...] = ()  # inputs that switch
 
     @property
     def n_inputs(self) -> int:
@@ -129,7 +130,7 @@ class StateModel:
         limit, error = BLOW_UP * self.reach, RELATIVE_TOLERANCE * self.reach
         if self.order == 2:  # nothing is known of how fast it may get
             limit, error = np.concatenate([limit, np.full_like(limit, np.inf)]), np.tile(error, 2)
-        return {"discrete_time": self.discrete_time, "limit": limit, "atol": error}
+        return {"discrete_time": self.discrete_time, "limit": limit, "atol": error, "held": self.held}
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,18 +77,25 @@ class Series:
         return [Series(t[rows], x[rows], inputs[rows]) for rows in parts]
 
 
-def input_curve(t: Array, rows: Array) -> Callable[..., Array]:
+def held_inputs(parts: Sequence[Array]) -> NDArray[np.bool_]:
+    """Return which inputs switch: those that mostly stay what they were."""
+    return np.asarray(np.mean(np.concatenate([np.diff(rows, axis=0) == 0 for rows in parts]), axis=0) >= HELD)
+
+
+def input_curve(t: Array, rows: Array, held: Sequence[int] = ()) -> Callable[..., Array]:
     """Return inputs, known at some times, as a function of time: the last value of those that switch, else a spline.
 
-    An input switches that mostly stays what it was. `before` asks for the values just before a time.
+    Some are known to be `held`: a schedule may list no more than its changes. `before` asks for the values just before
+    a time.
     """
-    held = np.mean(np.diff(rows, axis=0) == 0, axis=0) >= HELD
+    switches = held_inputs([rows])
+    switches[list(held)] = True
     spline = CubicSpline(t, rows)
 
     def at(times: Any, before: bool = False) -> Array:
         values = np.asarray(spline(times))
         last = np.searchsorted(t, times, side="left" if before else "right") - 1
-        values[..., held] = rows[np.clip(last, 0, len(t) - 1)][..., held]
+        values[..., switches] = rows[np.clip(last, 0, len(t) - 1)][..., switches]
         return values
 
     return at

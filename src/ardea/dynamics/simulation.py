@@ -100,6 +100,7 @@ def simulate_draws(
     rtol: float = TOLERANCE,
     discrete_time: bool = False,
     inputs: Callable[[float], ArrayLike] | ArrayLike | None = None,
+    held: Sequence[int] = (),
     driven: Driven | None = None,
 ) -> tuple[Array, dict[int, str]]:
     """Integrate x' = f(x, u) by LSODA, which notices where equations are stiff; or iterate x_{n+1} = f(x_n, u_n).
@@ -111,15 +112,15 @@ def simulate_draws(
 
     x0, at t[0], is for all draws or for each, and limit and atol for all states or for each. One iteration of a map
     leads from each time to the next; t may then be the number of states wanted, x0 included. inputs are u(t), or values
-    at the times t, with a cubic spline between them (a map needs none for the last time). What is `driven` by noise is
-    integrated by Runge–Kutta steps of fixed length, with a Gaussian increment after each.
+    at the times t (a map needs none for the last), between them a cubic spline or, if `held`, the last value. What is
+    `driven` by noise is integrated by Runge–Kutta steps of fixed length, with a Gaussian increment after each.
     """
     times = checked_times(np.arange(float(t)) if discrete_time and np.ndim(t) == 0 else t)
     bound = np.broadcast_to(np.asarray(limit, dtype=float), rhs.n_states)
     start = checked_start(x0, bound)
     if start.shape not in ((rhs.n_states,), (rhs.n_draws, rhs.n_states)):
         raise ValueError(f"x0 must have shape ({rhs.n_states},), got {np.shape(x0)}")
-    u = _inputs_at(inputs, times, rhs.n_inputs, between=not discrete_time)
+    u = _inputs_at(inputs, times, rhs.n_inputs, between=not discrete_time, held=held)
     x = np.full((rhs.n_draws, len(times), rhs.n_states), np.nan)
     x[:, 0] = start
     with np.errstate(all="ignore"):
@@ -413,7 +414,7 @@ def checked_start(x0: ArrayLike, limit: float | Array) -> Array:
     return start
 
 
-def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool) -> Inputs | None:
+def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool, held: Sequence[int]) -> Inputs | None:
     """Return u as a function of time: the user's, a spline through rows, or (for maps) the row of each time."""
     if (inputs is None) != (n_inputs == 0):
         raise ValueError(
@@ -431,7 +432,7 @@ def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool) -> Inputs
     if not np.all(np.isfinite(rows)):
         raise ValueError("inputs must be finite")
     if between and len(t) > 1:
-        return input_curve(t, rows)
+        return input_curve(t, rows, held)
     return lambda s: rows[int(np.searchsorted(t, s))]
 
 

@@ -270,7 +270,7 @@ def _is_sound(value: Any) -> Any:
             counted = seen is None or (0 < seen.size <= value.n_samples and _is_increasing(seen))
             return weight and counted and _in_order(value.ranges) and value.n_targets >= 1
         case StateModel(variables=names):
-            flow = value.n_inputs >= 0 and not (value.discrete_time and value.order == 2)
+            flow = value.n_inputs > max(value.held, default=-1) and not (value.discrete_time and value.order == 2)
             return flow and _sound_names(value, names, len(names))
         case FieldModel(fields=fields, axes=axes):
             grid = 1 <= len(axes) <= 3 and all(one.ndim == 1 and _is_increasing(one) for one in value.space)
