@@ -417,10 +417,11 @@ def _what_may_help(model: Any, options: argparse.Namespace) -> list[str]:
         }
         told.append(f"What may help: {'; '.join(hint for hint, done in hints.items() if not done)}.")
     if model.rows_used_ is not None and model.rows_used_ < FEW_ROWS:
+        fewer = "fewer candidates (--degree 2), " * (options.degree is None or options.degree > 2)
         told.append(
             f"{model.rows_used_} rows are few: only strong terms can be told from chance. What helps: several runs of "
-            "the same system in one file (--series COLUMN), fewer candidates (--degree 2), and noise that is known "
-            "(--noise, such as proportional, or its size)."
+            f"the same system in one file (--series COLUMN), {fewer}and noise that is known (--noise, such as "
+            "proportional, or its size)."
         )
     return told
 

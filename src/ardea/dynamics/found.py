@@ -305,8 +305,8 @@ class FoundStates:
         size = self.fit.point.process[self._first :]
         ratio = size[: len(self.sample_noise)] / np.maximum(self.noise[: len(self.sample_noise)], TINY)
         moved = [
-            f"{printable(one.name)} by {by:.2g} ({f'{share:.2g} times' if share < FAR_MORE else 'far above'} the noise of "
-            "its samples)"
+            f"{printable(one.name)} by {by:.2g} ({f'{share:.2g} times' if share < FAR_MORE else 'far above'} the noise "
+            "of its samples)"
             for one, by, share in zip(equations, size, ratio, strict=True)
             if share >= LEAST_MOVED * ratio.max()
         ]

@@ -21,7 +21,7 @@ from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import Linearised
 from ardea.equation import CLOSE, Equation
 from ardea.estimators.advice import codes_of
-from ardea.names import listed
+from ardea.names import listed, printable
 
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
@@ -40,6 +40,11 @@ LONG_STEP = 4.0
 SHOWN_RIVALS = 3
 # A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
 BEATEN = SLIGHT_GAIN + 0.1
+# A convention: a state that varies less than this many times its noise says nothing of its equation.
+LEAST_EXCITATION = 2.0
+# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
+# 1): a term more or less has its price.
+INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,3 +331,46 @@ def open_questions(equation: Equation) -> list[str]:
         else:
             remarks.append(f"Other models fit almost as well: {named}. A difference of {CLOSE:g} would be clear.")
     return remarks
+
+
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+    doubts = []
+    for equation in equations:
+        left, chosen = equation.left.text, listed(equation.terms)
+        rivals = [
+            one
+            for one in equation.close_rivals(SIMILAR)
+            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
+        ]
+        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+        if rivals and rivals[0].excess < -BEATEN:
+            doubts.append(
+                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
+                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
+                "of the rows and library are right (python -m ardea.explain ambiguity)."
+            )
+        elif others:
+            doubts.append(
+                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
+                "or richer data would, unless both stand in for a term that is not among the candidates "
+                "(python -m ardea.explain ambiguity)."
+            )
+    for equation, ratio in zip(equations, excitation, strict=True):
+        if ratio >= LEAST_EXCITATION and not equation.terms:
+            doubts.append(
+                f"No term was found for {equation.left.text}: what moves it, if anything but noise does, is too weak "
+                "for these data, or not among the candidates (python -m ardea.explain ambiguity)."
+            )
+        if ratio < LEAST_EXCITATION:
+            doubts.append(
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
+                "its equation; others that contain it are in doubt. Is it at rest (a fixed point), sampled too "
+                "rarely, or are there outliers, such as -999 for missing values? (python -m ardea.explain ambiguity)"
+            )
+    return doubts
+
+
+def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of two models has a term that the other lacks."""
+    return bool(set(some) - set(others)) and bool(set(others) - set(some))
