@@ -380,3 +380,8 @@ def test_products_of_names_of_several_words_can_be_told_apart():
     words = ["a", "b c", "a b", "c"]
     every = Polynomials(3).names(words)
     assert len(set(every)) == len(every)
+
+
+def test_templates_may_name_their_only_state_several_times():
+    names = Custom([lambda x: x * np.log(x), np.exp], ["{} log {}", "exp({0})"]).names(["a", "b"])
+    assert list(names) == ["a log a", "b log b", "exp(a)", "exp(b)"]

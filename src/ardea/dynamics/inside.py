@@ -297,7 +297,7 @@ class Inside(NothingInside):
         change = -solved_damped(information, pull, damping)
         K, near = coefficients[equations, terms], AT_BOUND * (self.high - self.low)[terms]
         c = coefficients[equations, self.owner[terms]]
-        outward = np.where(change * c < 0, self.low[terms] + near >= K, self.high[terms] - near <= K)
+        outward = np.where(np.sign(change) * np.sign(c) < 0, self.low[terms] + near >= K, self.high[terms] - near <= K)
         blocked = self.tangent[terms] & outward & (change != 0)
         if np.any(blocked):
             change[blocked], rest = 0.0, np.flatnonzero(~blocked)

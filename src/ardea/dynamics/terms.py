@@ -144,7 +144,8 @@ class OwnFunction:
         if not isinstance(self.template, str):
             return self.template(*arguments)
         # One state may be named several times.
-        return self.template.format(*[*arguments] * (self.template.count("{}") if len(arguments) == 1 else 1))
+        times = max(self.template.count("{}"), 1) if len(arguments) == 1 else 1
+        return self.template.format(*[*arguments] * times)
 
     @property
     def _callable_name(self) -> str:
