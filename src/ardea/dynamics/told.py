@@ -294,8 +294,8 @@ def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
             if missed[0] > FAR_OFF * usual > missed[1]:
                 out.append(
                     f"{name} at t = {t[row]:.6g} ({y[row]:.4g}) lies {missed[0] / usual:.0f} times farther off its "
-                    "next readings than is usual. If that reading is a mistake, set it to NaN: equations bend to reach "
-                    "it (python -m ardea.explain ambiguity)."
+                    "next readings than is usual. If that is a mistake and no fast start, set it to NaN: equations "
+                    "bend to reach it (python -m ardea.explain ambiguity)."
                 )
     return out
 
