@@ -202,6 +202,7 @@ class SpectralEquation:
 
     Examples
     --------
+    >>> from ardea.dynamics import FieldTerms
     >>> library = FieldTerms(1, 2)
     >>> xi = [{"u_xx": 0.5, "u u_x": -1.0}.get(name, 0.0) for name in library.names()]
     >>> burgers = SpectralEquation(library.terms(), [xi], (32,), (2 * np.pi,))
@@ -344,6 +345,7 @@ def simulate_fields(
 
     Examples
     --------
+    >>> from ardea.dynamics import FieldTerms
     >>> library = FieldTerms(1, 2)
     >>> heat = [float(name == "u_xx") for name in library.names()]
     >>> x = 2 * np.pi * np.arange(16) / 16

@@ -259,10 +259,11 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         """Take the fits to some rows for this model's own: warnings, then attributes."""
         self.warnings_, traces, effective = [], [], []
         equations = self._equations(problems, coordinates, fits)
-        self._say(readings_advice(rows.given, self._names(), [one.name for one in equations]))
+        spoiled = readings_advice(rows.given, self._names(), [one.name for one in equations])
+        self._say(spoiled)  # alone: residuals that are odd may come from it
         for t, (problem, fit, equation) in enumerate(zip(problems, fits, equations, strict=True)):
             number, told = rows_advice(rows, self.rows, problem, fit, equation, t)
-            self._tell(problem, fit, coordinates, told, "" if self._one_target else f"Target {t}: ")
+            self._tell(problem, fit, coordinates, [] if spoiled else told, "" if self._one_target else f"Target {t}: ")
             units = coordinates.coefficient_unit(t) ** self.method.unit_power, float(coordinates.targets[t])
             traces.append(fit.trace.in_units(problem.n_rows, *units, coordinates.log_volume))
             effective.append(number)

@@ -51,8 +51,7 @@ FITS_A_PHONE = 400.0
 PIXELS = 1.25 * 4 / 3
 OF_TERMS = "What every term adds, the most useful first. Names lead to the table of terms."
 OF_RIVALS = "The chosen model of every equation (at 0) and its rivals. Names lead to the table of rivals."
-# Packages that numbers may depend on.
-NUMERICS = ("numpy", "scipy", "scikit-learn")
+NUMERICS = ("numpy", "scipy", "scikit-learn")  # what numbers may depend on
 Drawing = tuple[str, str, Callable[[], Any]]  # identifier, caption, what draws
 
 
