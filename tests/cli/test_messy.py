@@ -147,6 +147,14 @@ def test_a_switch_of_texts_is_an_input_that_simulate_knows_again(heater, tmp_pat
     assert float(last.split(",")[1]) == pytest.approx(4 * (1 - np.exp(-1.5)), abs=0.05)
 
 
+def test_what_is_off_is_the_reference_whatever_the_case(heater, tmp_path, capsys):
+    mixed = written(heater.replace({"heater": {"OFF": "off"}}), tmp_path / "mixed.csv")
+    assert terms(record(capsys, "discover", mixed, "--time", "t", "--degree", "1", "--inputs", "heater")) == [
+        "x",
+        "heater=ON",
+    ]
+
+
 def test_columns_that_hardly_hold_anything_are_left_out_by_the_command_that_is_offered(heater, tmp_path, capsys):
     note = heater.assign(note="").drop(columns="heater")
     note.loc[7, "note"] = "restart"

@@ -1,5 +1,7 @@
 """What is said of samples: values that are no readings, rounding, switches, rows far off; times of one moment."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -51,7 +53,22 @@ def test_plain_readings_are_not_talked_of(column):
 def test_copies_of_a_state_are_told():
     x = np.column_stack([SMOOTH, np.sin(np.linspace(0, 9, 60)), SMOOTH])
     (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x again"])
-    assert said.startswith("x and x again are the same in every row")
+    assert said.startswith("x and x again are the same in every row: ")
+    x[:, 2] *= 1000
+    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x_mm"])
+    assert said.startswith("x and x_mm are the same in every row but for a factor of 1000")
+    x[0, 2] *= 1.001
+    assert said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x_mm"]) == []
+
+
+def test_many_decades_with_noise_that_grows_are_told():
+    t, u = np.linspace(0, 12, 120), (np.linspace(0, 12, 120) > 4).astype(float)[:, None]
+    growth = np.where(t < 4, -0.3 * t, -1.2 + 1.7 * (t - 4))
+    for scale, told in ((1.0, True), (0.1, False)):
+        x = 1000 * np.exp(scale * growth) * (1 + 0.05 * RNG(0).normal(size=120))
+        with warnings.catch_warnings(action="ignore"):
+            model = Discovery(Polynomials(1), noise="proportional").fit(x, t, u=u, feature_names=["n", "u"])
+        assert any("decades" in one for one in model.warnings_) is told
 
 
 def test_what_spoils_a_state_is_told_of_once():

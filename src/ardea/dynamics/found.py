@@ -41,7 +41,7 @@ from ardea.dynamics.pursuit import (
     with_process,
 )
 from ardea.dynamics.series import SAME_TIME, Series
-from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
+from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, many_decades, state_deviations
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised, step_bias
 from ardea.equation import N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, printable
@@ -318,12 +318,12 @@ class FoundStates:
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of the samples: rows at rest, and single ones far from the states."""
-        nodes, measured = self.likelihood.nodes, len(self.sample_noise)
+        nodes, measured, maps = self.likelihood.nodes, len(self.sample_noise), self.likelihood.discrete_time
         # Where samples are few for every period, differences show the motion.
         noise = np.minimum(self.sample_noise, self.noise[:measured])
-        number = self._per_series(self.likelihood.inside.n_open)
-        rest = [] if self.likelihood.discrete_time else at_rest(nodes, noise, number)
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
+        rest = many_decades(self.likelihood, names)
+        rest += [] if maps else at_rest(nodes, noise, self._per_series(self.likelihood.inside.n_open))
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
             return rest
         return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], names)

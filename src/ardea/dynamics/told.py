@@ -18,10 +18,10 @@ from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.trajectory import Linearised
+from ardea.dynamics.trajectory import Likelihood, Linearised
 from ardea.equation import CLOSE, Equation
 from ardea.estimators.advice import codes_of
-from ardea.names import listed, printable
+from ardea.names import listed
 
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
@@ -34,17 +34,15 @@ FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
 # The first or last reading is off where a cubic through the next ones misses it as far: so many rows together, and at
 # most so many of them to see what is usual (conventions).
 END_ROWS, MOST_WINDOWS = 8, 1000
+# Measured on growth and decay with noise in proportion: intervals are right up to 1e4, twice too wide at 1e5, and terms
+# are lost from 1e6 on (the last level of q is one number for all sizes). Between the first two.
+MANY_DECADES = 3e4
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
 # A convention: how many rivals `print` shows.
 SHOWN_RIVALS = 3
 # A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
 BEATEN = SLIGHT_GAIN + 0.1
-# A convention: a state that varies less than this many times its noise says nothing of its equation.
-LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
-# 1): a term more or less has its price.
-INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +138,12 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
 
     All doubts about equations may come from them.
     """
+    every = np.concatenate([one.x for one in series])
     out = [
-        f"{names[i]} and {names[j]} are the same in every row: no data tell which of them acts. Leave one out "
-        "(python -m ardea.explain ambiguity)."
-        for i, j in combinations(range(series[0].x.shape[1]), 2)
-        if all(np.array_equal(one.x[:, i], one.x[:, j], equal_nan=True) for one in series)
+        f"{names[i]} and {names[j]} are the same in every row{f' but for a factor of {factor:.6g}' * (factor != 1)}: "
+        "no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
+        for i, j in combinations(range(every.shape[1]), 2)
+        if (factor := _factor(every[:, i], every[:, j])) is not None
     ]
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
@@ -178,6 +177,14 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
                 "equation (python -m ardea.explain ambiguity)."
             )
     return out
+
+
+def _factor(x: Array, y: Array) -> float | None:
+    """Return how many times one column another is, if it is that in every row."""
+    largest = int(np.argmax(np.where(np.isfinite(x) & np.isfinite(y), np.abs(x), 0.0)))
+    factor = float(y[largest] / x[largest]) if x[largest] != 0 else np.nan
+    moves = np.nanmax(x) > np.nanmin(x)
+    return factor if moves and np.allclose(y, factor * x, 1e-9, 0, equal_nan=True) else None
 
 
 def _no_reading(name: str, columns: Sequence[Array], values: Array) -> str:
@@ -281,6 +288,19 @@ def far_off(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
     return out
 
 
+def many_decades(of: Likelihood, names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states that go through many sizes, with noise that grows with them."""
+    size = np.where(of.nodes.seen, np.abs(of.nodes.y), np.nan)[:, : len(names)]
+    span = np.nanmax(size, axis=0) / np.maximum(np.nanmin(size, axis=0), np.finfo(float).tiny)
+    return [
+        f"{name} goes through {np.log10(ratio):.0f} decades with noise that grows with it: where it is small the "
+        "equations are hardly held to its samples, and terms that matter only there may be missed. Fit its logarithm, "
+        "or these rows by themselves (python -m ardea.explain ambiguity)."
+        for name, ratio, power in zip(names, span, np.broadcast_to(of.power, of.n), strict=False)
+        if power > 0 and MANY_DECADES < ratio < np.inf and np.nanmin(size) > 0
+    ]
+
+
 def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     """Return what is to be said of first and last samples that a cubic through the next ones misses by far."""
     out = []
@@ -331,46 +351,3 @@ def open_questions(equation: Equation) -> list[str]:
         else:
             remarks.append(f"Other models fit almost as well: {named}. A difference of {CLOSE:g} would be clear.")
     return remarks
-
-
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-    doubts = []
-    for equation in equations:
-        left, chosen = equation.left.text, listed(equation.terms)
-        rivals = [
-            one
-            for one in equation.close_rivals(SIMILAR)
-            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
-        ]
-        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -BEATEN:
-            doubts.append(
-                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
-                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (python -m ardea.explain ambiguity)."
-            )
-        elif others:
-            doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
-                "or richer data would, unless both stand in for a term that is not among the candidates "
-                "(python -m ardea.explain ambiguity)."
-            )
-    for equation, ratio in zip(equations, excitation, strict=True):
-        if ratio >= LEAST_EXCITATION and not equation.terms:
-            doubts.append(
-                f"No term was found for {equation.left.text}: what moves it, if anything but noise does, is too weak "
-                "for these data, or not among the candidates (python -m ardea.explain ambiguity)."
-            )
-        if ratio < LEAST_EXCITATION:
-            doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
-                "its equation; others that contain it are in doubt. Is it at rest (a fixed point), sampled too "
-                "rarely, or are there outliers, such as -999 for missing values? (python -m ardea.explain ambiguity)"
-            )
-    return doubts
-
-
-def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether each of two models has a term that the other lacks."""
-    return bool(set(some) - set(others)) and bool(set(others) - set(some))

@@ -22,6 +22,8 @@ FEW = 0.1
 FEWEST_IN_A_RUN = 5
 # What programs call a column that counts the rows.
 INDEX_NAMES = re.compile(r"index|id|row|nr\.?|no\.?|#|unnamed: ?[0-9]+", re.IGNORECASE)
+# What a switch is called that is on; the other text is its reference.
+SWITCHED_ON = frozenset({"on", "yes", "true", "open", "running", "active", "an", "ein", "ja", "oui", "y", "t"})
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 
@@ -127,6 +129,12 @@ def indicators(column: Any, levels: Sequence[str], empty: Set[str]) -> Cells:
     gap = np.full(len(levels), np.nan)
     rows = np.array([*(place.get(text, gap) for text in texts), gap])
     return rows[codes, 1:], np.array([*(text not in place for text in texts), False])[codes]
+
+
+def _rank(text: str) -> tuple[bool, str, str]:
+    """Return where a text stands among others: of a switch what is off comes first, whatever the case."""
+    plain = text.casefold()
+    return plain in SWITCHED_ON, plain, text
 
 
 def level_names(column: str, levels: Sequence[str]) -> list[str]:
@@ -381,7 +389,7 @@ class Columns:
             self.remarks += one.settle_sign(told) if name not in self._categorical else []
             contents = one.contents
             if name in self._categorical or (name in self._if_text and contents == "texts, not numbers"):
-                self.levels[name] = sorted(one.levels)
+                self.levels[name] = sorted(one.levels, key=_rank)
                 self._remark_on_texts(name)
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
