@@ -36,7 +36,7 @@ FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
 END_ROWS, MOST_WINDOWS = 8, 1000
 # Measured on growth and decay with noise in proportion: intervals are right up to 1e4, twice too wide at 1e5, and terms
 # are lost from 1e6 on (the last level of q is one number for all sizes). Between the first two.
-MANY_DECADES = 3e4
+MANY_DECADES = 4.5
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
 # A convention: how many rivals `print` shows.
@@ -290,14 +290,18 @@ def far_off(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
 
 def many_decades(of: Likelihood, names: Sequence[str]) -> list[str]:
     """Return what is to be warned of states that go through many sizes, with noise that grows with them."""
-    size = np.where(of.nodes.seen, np.abs(of.nodes.y), np.nan)[:, : len(names)]
-    span = np.nanmax(size, axis=0) / np.maximum(np.nanmin(size, axis=0), np.finfo(float).tiny)
+    seen, size = of.nodes.seen[:, : len(names)], np.abs(of.nodes.y[:, : len(names)])
+    smallest = np.where(seen, size, np.inf).min(axis=0)
+    # States of zeros and without samples have no size to compare.
+    sized = (smallest > 0) & np.isfinite(smallest) & (np.broadcast_to(of.power, of.n)[: len(names)] > 0)
+    decades = np.log10(np.where(sized, np.where(seen, size, 0.0).max(axis=0), 1.0))
+    decades -= np.log10(np.where(sized, smallest, 1.0))
     return [
-        f"{name} goes through {np.log10(ratio):.0f} decades with noise that grows with it: where it is small the "
-        "equations are hardly held to its samples, and terms that matter only there may be missed. Fit its logarithm, "
-        "or these rows by themselves (python -m ardea.explain ambiguity)."
-        for name, ratio, power in zip(names, span, np.broadcast_to(of.power, of.n), strict=False)
-        if power > 0 and MANY_DECADES < ratio < np.inf and np.nanmin(size) > 0
+        f"{name} goes through {number:.0f} decades with noise that grows with it: where it is small the equations are "
+        "hardly held to its samples, and terms that matter only there may be missed. Fit its logarithm, or these rows "
+        "by themselves (python -m ardea.explain ambiguity)."
+        for name, number in zip(names, decades, strict=True)
+        if number > MANY_DECADES
     ]
 
 
