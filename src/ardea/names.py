@@ -218,6 +218,11 @@ def counted(number: float, noun: str, many: str = "") -> str:
     return f"{shown} {noun if number == 1 else many or noun + 's'}"
 
 
+def nor_others(more: int) -> str:
+    """Return how a sentence on one that does not do something goes on where more do not."""
+    return "" if not more else ", nor does 1 other" if more == 1 else f", nor do {more} others"
+
+
 def printable(text: str) -> str:
     r"""Return a text with its control characters escaped, safe for a terminal.
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import comb, log
+from math import comb
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import lapack
 
-from ardea.core.problem import TINY, Array, DenseColumns, Index, Problem, blocks_of, penalty
+from ardea.core.problem import TINY, Array, DenseColumns, Index, Problem, blocks_of, misfit, penalty
 
 Support = tuple[int, ...]
 Mask = NDArray[np.bool_]
@@ -78,13 +78,12 @@ class Moves:
 
 def criterion(problem: Problem, rss: float, support: Support) -> float:
     """Return the criterion of a support with this residual sum of squares."""
-    price, k, m = problem.price, len(support), problem.n_rows
+    price, k = problem.price, len(support)
     if price is None:
-        cost = penalty("ebic2", m, problem.n_columns, k)
+        cost = penalty("ebic2", problem.n_rows, problem.n_columns, k)
     else:
         cost = price[list(support)].sum() if isinstance(price, np.ndarray) else price * k
-    least = max(problem.floor, ROUNDING * problem.total, TINY)
-    return float(m * log((max(rss, 0.0) + least) / m) + cost)  # `misfit` of one number
+    return float(misfit(rss, problem.n_rows, max(problem.floor, ROUNDING * problem.total)) + cost)
 
 
 def _explained(gram: Array, correlations: Array) -> Array:

@@ -465,9 +465,7 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
         rivals = [
             one
             for one in equation.close_rivals(SIMILAR)
-            # or where each has a term that the other lacks
-            if one.excess < INDISTINGUISHABLE
-            or {*one.terms} & {*equation.terms} not in ({*one.terms}, {*equation.terms})
+            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
         ]
         others = [*equation.equivalents, *(rival.terms for rival in rivals)]
         if rivals and rivals[0].excess < -BEATEN:
@@ -495,3 +493,8 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
                 "rarely, or are there outliers, such as -999 for missing values? (python -m ardea.explain ambiguity)"
             )
     return doubts
+
+
+def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of two models has a term that the other lacks."""
+    return bool(set(some) - set(others)) and bool(set(others) - set(some))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from ardea.core.problem import Array
-from ardea.names import counted, default_names
+from ardea.names import counted, default_names, nor_others
 
 # Longer stretches are cut, so that the cost grows with the number of rows, not with its cube: a Cholesky factor of 400
 # rows takes 2 ms.
@@ -267,12 +267,9 @@ def _check_ascending(times: Array, where: str) -> None:
     late = np.flatnonzero(np.diff(times[known]) <= SAME_TIME * span / len(times))
     if late.size:
         before, row = known[late[0]], known[late[0] + 1]
-        others = (
-            "" if late.size == 1 else ", nor does 1 other" if late.size == 2 else f", nor do {late.size - 1} others"
-        )
         raise ValueError(
             f"t{where} must ascend strictly, but row {row} (counted from 0; t = {times[row]:g}) does not come after "
-            f"row {before} (t = {times[before]:g}){others}. Are these "
+            f"row {before} (t = {times[before]:g}){nor_others(late.size - 1)}. Are these "
             "several runs? Then give them as a list (--series on the command line). Else sort the rows, and average "
             "those of one time."
         )

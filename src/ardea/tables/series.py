@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.names import counted
+from ardea.names import counted, nor_others
 from ardea.tables.columns import (
     FEW,
     Columns,
@@ -162,8 +162,7 @@ def _require_order(table: Table, times: NDArray[Any], name: str) -> None:
     latest = np.maximum.accumulate(times)
     late = np.flatnonzero(~(times[1:] > latest[:-1])) + 1
     if late.size:
-        row, more = int(late[0]), late.size - 1
-        others = "" if not more else f", nor {'does 1 other' if more == 1 else f'do {more} others'}"
+        row, others = int(late[0]), nor_others(late.size - 1)
         (place,) = table.placed([(row, name, f"{times[row]} does not come after {latest[row - 1]}{others}")])
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         few = late.tolist() if late.size <= max(1, FEW * times.size) else []
