@@ -8,6 +8,8 @@ from scipy.integrate import solve_ivp
 
 from ardea.dynamics import Polynomials, systems
 from ardea.dynamics.rows import (
+    JITTER,
+    StateRows,
     corner_frequency,
     derivative_rows,
     map_rows,
@@ -17,7 +19,6 @@ from ardea.dynamics.rows import (
 )
 from ardea.dynamics.search import RowsFit
 from ardea.dynamics.series import Series, noise_levels
-from ardea.dynamics.whitening import JITTER, StateRows
 
 
 def series(t, x):
@@ -60,6 +61,16 @@ def test_noise_levels_are_those_of_the_channels(uneven):
     true = np.array([0.1, 0.01])
     x = np.column_stack([np.sin(t), np.cos(2 * t)]) + true * rng.normal(size=(2000, 2))
     np.testing.assert_allclose(noise_levels([series(t, x)]), true, rtol=0.06)
+
+
+def test_noise_in_proportion_is_read_off_samples_of_all_sizes():
+    """Decay over eight decades: each difference counts in shares of its own samples."""
+    t, rng = np.linspace(0, 20, 2000), np.random.default_rng(1)
+    size = np.exp(-t)[:, None]
+    x = size * (1 + 0.05 * rng.normal(size=(2000, 1)))
+    np.testing.assert_allclose(noise_levels([series(t, x)], [size]), 0.05, rtol=0.06)
+    parts, sizes = [series(t[:700], x[:700]), series(t[700:], x[700:])], [size[:700], size[700:]]
+    np.testing.assert_allclose(noise_levels(parts, sizes), 0.05, rtol=0.06)
 
 
 @pytest.mark.parametrize("state", [0, 1])

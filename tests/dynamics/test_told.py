@@ -61,16 +61,6 @@ def test_copies_of_a_state_are_told():
     assert said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x_mm"]) == []
 
 
-def test_many_decades_with_noise_that_grows_are_told():
-    t, u = np.linspace(0, 12, 120), (np.linspace(0, 12, 120) > 4).astype(float)[:, None]
-    growth = np.where(t < 4, -0.3 * t, -1.2 + 1.7 * (t - 4))
-    for scale, told in ((1.0, True), (0.1, False)):
-        x = 1000 * np.exp(scale * growth) * (1 + 0.05 * RNG(0).normal(size=120))
-        with warnings.catch_warnings(action="ignore"):
-            model = Discovery(Polynomials(1), noise="proportional").fit(x, t, u=u, feature_names=["n", "u"])
-        assert any("decades" in one for one in model.warnings_) is told
-
-
 def test_what_spoils_a_state_is_told_of_once():
     t, rng = np.linspace(0, 10, 60), RNG(0)
     x = np.column_stack([np.cos(2 * t), -np.sin(2 * t), np.zeros(60)]) + 0.01 * rng.normal(size=(60, 3))

@@ -842,6 +842,29 @@ def test_the_noise_of_counts_is_told_from_others():
         np.testing.assert_allclose(told.coef_, model.coef_, rtol=2e-2)
 
 
+@pytest.mark.parametrize("top", [1e5, 1e9])
+@pytest.mark.parametrize("kind", ["auto", "proportional"])
+def test_small_states_count_as_much_as_large_ones_where_noise_is_in_proportion(kind, top):
+    """N' = (−0.3 + u)N is a broken line in the logarithm, whose slopes least squares knows as well.
+
+    The intervals are those of that regression up to the square of 5 %, whatever sizes N goes through.
+    """
+    growing = np.log(top / 50) / 0.7
+    t = np.linspace(0, 10 + growing, 100)
+    u = (t >= 10).astype(float)
+    change = np.clip(t - t[np.argmax(u)], 0, None)
+    x = np.exp(np.log(1000) - 0.3 * t + change + 0.05 * RNG(0).normal(size=100))
+    model = Discovery(Polynomials(2), noise=kind).fit(x, t, u=u, feature_names=["N", "u"])
+    (equation,) = model.equations_
+    assert (model.noise_kind_, set(equation.terms)) == ("proportional", {"N", "N u"})
+    assert not model.warnings_
+    lines = np.column_stack([np.ones(100), t, change])
+    slopes, (rss,) = np.linalg.lstsq(lines, np.log(x), rcond=None)[:2]
+    std = np.sqrt(np.linalg.inv(lines.T @ lines).diagonal() * rss / 97)
+    np.testing.assert_allclose(equation.std, std[1:], rtol=0.1)
+    assert np.abs(equation.coefficients - slopes[1:]).max() < std.max() / 2
+
+
 @pytest.mark.filterwarnings("ignore::ardea.dynamics.AmbiguityWarning")
 def test_noise_of_five_percent_is_five_percent_of_small_states_too():
     """x' = −x over five decades: s² has the spread of χ² with 200 degrees of freedom, four deviations at most."""

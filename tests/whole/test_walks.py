@@ -19,7 +19,7 @@ from ardea.cli import main
 from ardea.dynamics import Discovery, systems
 
 ROOT = f"{Path(ardea.__file__).parent}/"
-LONGEST = {"regression": 14, "field": 17, "command line": 27}
+LONGEST = {"regression": 14, "field": 17, "command line": 28}
 
 
 def our_file(frame):

@@ -2,8 +2,8 @@
 
 Libraries list candidate terms (`libraries`, `field_terms`, of `terms`), some with unknown constants inside
 (`parametric`, of `formulas`; in a search `inside`). `Discovery` checks the data (`series`;
-`fields`). States are found on the likelihood of their trajectory (`trajectory`, `pursuit`), or from rows (`rows`) that
-are whitened and corrected for noise in the terms (`whitening`; of fields `field_equation`), whose supports are searched
+`fields`). States are found on the likelihood of their trajectory (`trajectory`, `course`), or from rows that are
+whitened and corrected for noise in the terms (`rows`; of fields `field_equation`), whose supports are searched
 (`search`). What was found is run (`models`, `simulation`). Differences and splines estimate derivatives
 (`differences`), and `systems` holds equations whose truth is known (fields solved by `field_simulation`).
 """

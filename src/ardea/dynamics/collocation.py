@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from ardea.core.subsets import Support
 from ardea.dynamics.chain import loops
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.series import NOISE_ORDERS, Series, input_curve, noise_levels
+from ardea.dynamics.series import Series, input_curve, noise_levels
 from ardea.names import counted
 
 # A convention: a gap of more usual steps than this is not bridged; a chaotic flow forgets more than that anyway.
@@ -84,6 +83,20 @@ class Nodes:
     def usual_step(self) -> float:
         """Mean length of a step."""
         return float(np.mean(np.diff(self.t)[self.joined]))
+
+    @cached_property
+    def ends(self) -> Array:
+        """The least and the largest sample of every state, (2, n); infinite of states without."""
+        return np.array(
+            [np.where(self.seen, self.y, np.inf).min(axis=0), np.where(self.seen, self.y, -np.inf).max(axis=0)]
+        )
+
+    @cached_property
+    def decades(self) -> Array:
+        """How many decades the samples of every state go through; 0 where they have both signs, or some are zero."""
+        low, high = self.ends
+        one_sign = (np.sign(low) * np.sign(high) > 0) & (self.counts > 0)
+        return np.abs(np.diff(np.log10(np.abs(np.where(one_sign, self.ends, 1.0))), axis=0)[0])
 
     @property
     def counts(self) -> Array:
@@ -213,6 +226,13 @@ def _interpolated(t: Array, values: Array) -> Callable[..., Array]:
     return input_curve(t[known], values[known])
 
 
+def smoothed_logarithms(nodes: Nodes, states: Array, discrete_time: bool) -> Array:
+    """Return the states as `smoothed`, some of them as logarithms: else what large samples leave hides small ones."""
+    logarithms = np.log(np.where(np.logical_and(nodes.seen, states), np.abs(nodes.y), 1.0))
+    out = smoothed(replace(nodes, y=np.where(states, logarithms, nodes.y)), 0, discrete_time)
+    return np.asarray(np.where(states, np.sign(nodes.y.sum(axis=0)) * np.exp(np.where(states, out, 0.0)), out))
+
+
 def smoothed(nodes: Nodes, hidden: int = 0, discrete_time: bool = False) -> Array:
     """Return a first guess of the states at the nodes: splines through each state's own samples; of a map the samples.
 
@@ -280,29 +300,17 @@ def band_limited(nodes: Nodes) -> Array | None:
     return out
 
 
-def sample_noise(series: Sequence[Series]) -> Array:
-    """Return the noise of every state's samples, read off their differences."""
+def sample_noise(nodes: Nodes, sizes: Array, measured: int) -> Array:
+    """Return the noise of every measured state's samples, read off their differences, in shares of some sizes."""
     levels = []
-    for state in range(series[0].x.shape[1]):
-        parts = []
-        for one in series:
-            known = np.isfinite(one.t) & np.isfinite(one.x[:, state])
-            if known.sum() > 1:
-                parts.append(Series(one.t[known], one.x[known][:, [state]], np.empty((known.sum(), 0))))
-        if not parts:
+    for state in range(measured):
+        known = [np.flatnonzero(nodes.seen[:, state] & (nodes.series == one)) for one in np.unique(nodes.series)]
+        known = [rows for rows in known if rows.size > 1]
+        if not known:
             raise ValueError(f"The state in column {state} of x has no two samples in any series: leave it out.")
-        levels.append(float(noise_levels(parts)[0]))
+        parts = [Series(nodes.t[rows], nodes.y[rows][:, [state]], np.empty((rows.size, 0))) for rows in known]
+        levels.append(float(noise_levels(parts, [sizes[rows][:, [state]] for rows in known])[0]))
     return np.array(levels)
-
-
-def noise_degrees(n_samples: float) -> float:
-    """Return about how many degrees of freedom the noise read off differences has.
-
-    Neighbouring differences of order p are correlated: Σρ² = C(4p, 2p)/C(2p, p)², 4.0 for the highest order.
-    """
-    orders = [p for p in NOISE_ORDERS if n_samples - p > 4]
-    degrees = [(n_samples - p) * comb(2 * p, p) ** 2 / comb(4 * p, 2 * p) for p in orders]
-    return min(degrees, default=1.0)
 
 
 # Steps

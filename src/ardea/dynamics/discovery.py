@@ -1,7 +1,8 @@
 """Equations of motion from data, with error bars and without an oracle.
 
-data (`series`, `fields`) → rows (`rows`) → whitening and search for every equation (`whitening`, `field_equation`,
-`search`) → `Equation`, from which all that is read follows, and runs of the model (`models`, `simulation`).
+data (`series`, `fields`) → rows, whitened, and a search for every equation (`rows`, `field_equation`, `search`), or one
+for all on the likelihood of the trajectory (`course`) → `Equation`, from which all that is read follows, and runs of
+the model (`models`, `simulation`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ardea.dynamics.knowledge import Knowledge, LeftOpen, Wishes
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
-from ardea.dynamics.rows import Differentiation, Form
+from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import (
     LARGEST_MISFIT,
     EquationRows,
@@ -38,7 +39,6 @@ from ardea.dynamics.search import (
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, held_inputs
 from ardea.dynamics.told import BEATEN, blown_up, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
-from ardea.dynamics.whitening import given_equations, state_equations
 from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD

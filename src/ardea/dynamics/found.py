@@ -1,67 +1,34 @@
-"""A search on the likelihood of the trajectory from its start to its end, and what it came to."""
+"""What a search on the likelihood of the trajectory came to: equations, states, rivals, and what is doubtful there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy import special
 
 from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
-from ardea.dynamics.collocation import (
-    Fit,
-    Nodes,
-    Point,
-    band_limited,
-    nodes_of,
-    noise_degrees,
-    sample_noise,
-    smoothed,
-    undersampled,
-)
-from ardea.dynamics.inside import unfolded
-from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes, price_of
+from ardea.dynamics.collocation import Fit, sample_noise
+from ardea.dynamics.course import pursued, step_bias
+from ardea.dynamics.knowledge import Wishes
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import (
-    CLEAR_GAIN,
-    HOPELESS,
-    LARGE_GAIN,
-    MOST_ALONE,
-    MOST_REFINED,
-    SLIGHT_GAIN,
-    Pursuit,
-    refined,
-    with_growing_noise,
-    with_process,
-)
-from ardea.dynamics.series import SAME_TIME, Series
-from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, many_decades, state_deviations
-from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised, step_bias
+from ardea.dynamics.pursuit import SLIGHT_GAIN, Pursuit
+from ardea.dynamics.series import SAME_TIME, Series, noise_degrees
+from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
+from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
-# Where smoothing leaves more than this share of a state's deviation, and it is not noise, samples are few for every
-# period. A search then starts from states between them, with steps so many times shorter and noise of this share
-# (conventions).
-LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
-# A convention: noise in shares of the deviation that the search for a map begins with.
-NOISE_OF_MAPS = 0.03
-# Where what an earlier search prefers leaves so many times the noise of the samples, every equation alone is searched
-# on smoothed states (a convention).
-POOR_START = 1.5
 # Conventions: of states that noise moves those are named that have this share of the largest, up to which it is given.
 LEAST_MOVED, FAR_MORE = 0.1, 100.0
-# Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
-FIFTH, STEP_ERROR = 5, 3 / 2880
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +55,8 @@ class FoundStates:
 
     @property
     def largest_misfit(self) -> list[float]:
-        """What chance makes of the misfit of every state once in a thousand times: few rows tell little of noise.
-
-        Where it grows with the state, a few rows have most of it, as many as (Σσ²)²/Σσ⁴.
-        """
-        variance = np.where(self.likelihood.nodes.seen, self.likelihood.sizes(self.fit.point.states) ** 2, 0.0)
-        counts = variance.sum(axis=0) ** 2 / np.maximum(np.sum(variance**2, axis=0), TINY)
-        degrees = [noise_degrees(max(float(count), 1.0)) for count in counts[: len(self.misfit)]]
+        """What chance makes of the misfit of every state once in a thousand times: few rows tell little of noise."""
+        degrees = [noise_degrees(count) for count in self.likelihood.nodes.counts[: len(self.misfit)].tolist()]
         return [float(np.sqrt(one / special.chdtri(one, 1 - BY_CHANCE))) for one in degrees]
 
     @property
@@ -322,8 +284,7 @@ class FoundStates:
         # Where samples are few for every period, differences show the motion.
         noise = np.minimum(self.sample_noise, self.noise[:measured])
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
-        rest = many_decades(self.likelihood, names)
-        rest += [] if maps else at_rest(nodes, noise, self._per_series(self.likelihood.inside.n_open))
+        rest = [] if maps else at_rest(nodes, noise, self._per_series(self.likelihood.inside.n_open))
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
             return rest
         return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], names)
@@ -365,136 +326,11 @@ class FoundStates:
 
 def found_states(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> FoundStates:
     """Find the equations of some series on the likelihood of their trajectories."""
-    pursuit, exact, noise = pursued(series, library, propose, wishes)
-    measured = len(noise)
-    floor = np.maximum(noise, LEAST_NOISE * pursuit.best.point.states[:, :measured].std(axis=0))
-    rows = int(np.sum(np.any(pursuit.of.nodes.seen, axis=1)))
+    pursuit, exact = pursued(series, library, propose, wishes)
+    of, states, measured = pursuit.of, pursuit.best.point.states, series[0].x.shape[1]
+    noise = sample_noise(of.nodes, of.sizes(states), measured) * of.usual_size(states)[:measured]
+    floor = np.maximum(noise, LEAST_NOISE * states[:, :measured].std(axis=0))
+    rows = int(np.sum(np.any(of.nodes.seen, axis=1)))
     # The samples of a map jump: their differences say nothing of noise.
     misfit = np.full(measured, np.nan) if wishes.discrete_time else exact[:measured] / np.maximum(floor, TINY)
     return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series])
-
-
-def pursued(
-    series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes
-) -> tuple[Pursuit, Array, Array]:
-    """Find the equations of some series.
-
-    Return the search at its end, the noise at which the equations hold exactly, and that of the samples.
-    """
-    from tqdm import tqdm
-
-    hidden = series[0].x.shape[1] * (wishes.order - 1)
-    nodes = nodes_of(series, 1, hidden, wishes.discrete_time)
-    states = smoothed(nodes, hidden, wishes.discrete_time)
-    data = np.hstack([states, nodes.inputs])
-    if any(term.letters for term in library.listed(data.shape[1])):
-        library = unfolded(library, data, range(hidden, nodes.n_states))
-
-    def on(substeps: int, power: Array | float) -> Likelihood:
-        nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
-        fixed = _rates(nodes, hidden)
-        return Likelihood(nodes, library, wishes.discrete_time, fixed, power, wishes.noise_std, wishes.knowledge)
-
-    with tqdm(unit="fits", disable=not wishes.shown) as bar:
-        of, sampled = on(1, NOISE_POWERS.get(wishes.noise, 0.0)), sample_noise(series)
-        starts = [(of, states, sampled)]
-        spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
-        if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
-            finer = on(SUBSTEPS_BETWEEN, of.power)
-            between = band_limited(finer.nodes)
-            starts += [] if between is None else [(finer, between, QUIET * spread)]
-        found = []
-        for start in reversed(starts):
-            pursuit, point = _beginning(*start, hidden, propose, wishes)
-            found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
-            if np.all(found[-1][1][: len(spread)] < LOUD / 2 * spread):
-                break  # chance does not explain loud samples by little noise
-        return *min(found, key=lambda one: one[0].score(one[0].best)), sampled
-
-
-def _pursued(
-    pursuit: Pursuit, start: Point, on: Callable[[int, Array | float], Likelihood], wishes: Wishes
-) -> tuple[Pursuit, Array]:
-    """Return a search from a start at its end, and the noise at which the equations hold exactly."""
-    if wishes.left_open is None:
-        pursuit.begin(start, pursuit.candidates)
-        if pursuit.of.inside.n_constants:  # values on a grid do not yet fit: that is no noise of the process
-            pursuit.search()
-        early = with_process(pursuit, LARGE_GAIN)
-    else:
-        early = pursuit = _continued(pursuit, start, wishes.left_open)
-    if early.with_process:
-        # What it has found may do without it.
-        for one in early.ranking[: 2 * MOST_REFINED]:
-            point = replace(start, states=one.point.states, coefficients=one.point.coefficients)
-            pursuit.fit(one.support, point, pursuit.levels)
-        if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
-            return early, _size(pursuit)
-    if not pursuit.narrow:
-        pursuit.search()
-    pursuit = refined(pursuit, on)
-    if wishes.noise == "auto" and wishes.noise_std is None:
-        pursuit = with_growing_noise(pursuit)
-    last = with_process(pursuit)
-    if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
-        last = early
-    return last, _size(pursuit)
-
-
-def _continued(pursuit: Pursuit, start: Point, known: LeftOpen) -> Pursuit:
-    """Return a search from what an earlier one prefers and, where that is poor, from smoothed states."""
-    pursuit.fit(known.support, replace(start, coefficients=known.coefficients), pursuit.levels[-2:])
-    pursuit = pursuit.opened()
-    candidates = range(pursuit.of.n * pursuit.of.d)
-    if np.any(pursuit.best.point.noise > POOR_START * start.noise) and len(candidates) <= MOST_ALONE:
-        pursuit.begin(start, tuple(candidates))
-        pursuit = pursuit.opened()
-    return pursuit
-
-
-def _beginning(
-    of: Likelihood, states: Array, sampled: Array, hidden: int, propose: Propose, wishes: Wishes
-) -> tuple[Pursuit, Point]:
-    """Return a search with the error of the present steps as noise of the process, and where it starts."""
-    size = of.usual_size(states)
-    if wishes.noise_std is not None:
-        noise = wishes.noise_std
-    elif wishes.discrete_time:  # differences say nothing of the noise of a map
-        noise = NOISE_OF_MAPS * states.std(axis=0) / size
-    else:
-        noise = np.concatenate([sampled, states[:, of.n - hidden :].std(axis=0)]) / size
-    noise = np.maximum(noise, of.floor)
-    everything = tuple(j for j in of.inside.opened(of.knowledge.candidates, of.d) if j >= hidden * of.d)
-    if wishes.knowledge is None and not of.inside.n_constants:
-        distinct = set(of.library.distinct(of.n, of.nodes.inputs))
-        everything = tuple(j for j in everything if j % of.d in distinct)
-    candidates = everything if wishes.left_open is None else wishes.left_open.candidates
-    error: Array | float = 0.0
-    if not wishes.discrete_time and len(states) > FIFTH:
-        unbroken = np.all(sliding_window_view(of.nodes.joined, FIFTH), axis=1)
-        differences = np.diff(states, FIFTH, axis=0)[unbroken]
-        error = STEP_ERROR * np.sqrt(np.sum(differences**2, axis=0) / max(len(differences), 1))
-    levels = of.ladder(states, noise, error)
-    several = of.knowledge.of_series
-    choices = len(everything) if several is None else len(several.terms(everything))
-    asked, promised = wishes.false_terms or FALSE_TERMS, wishes.false_terms is not None
-    price = price_of(asked, choices, of.n_samples)
-    group_price = 0.0 if several is None else price_of(asked, choices, of.n_samples, several.number)
-    start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
-    narrow = wishes.left_open is not None
-    return Pursuit(of, levels, price, propose, candidates, promised, narrow=narrow, group_price=group_price), start
-
-
-def _rates(nodes: Nodes, hidden: int) -> Array | None:
-    """Return F of x′ = v, where rates of change are states of their own."""
-    if not hidden:
-        return None
-    fixed = np.zeros((nodes.n_states, nodes.n_states))
-    fixed[:hidden, hidden:] = np.eye(hidden)
-    return fixed
-
-
-def _size(pursuit: Pursuit) -> Array:
-    """Return the noise of every state in its own units."""
-    point = pursuit.best.point
-    return np.asarray(point.noise * pursuit.of.usual_size(point.states))

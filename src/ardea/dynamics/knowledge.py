@@ -364,6 +364,11 @@ class Wishes:
     left_open: LeftOpen | None = None
     knowledge: Knowledge | None = None
 
+    @property
+    def any_noise(self) -> bool:
+        """Whether the data decide how noise grows with the states."""
+        return self.noise == "auto" and self.noise_std is None
+
 
 @dataclass(frozen=True, eq=False)
 class Posed:

@@ -6,8 +6,7 @@ better. Supports are compared by −2 ln p(y) plus a price per term: the square 
 candidates together, `false_terms` would be kept by chance.
 
 Starts are selections at the first levels of q, where the states are still free: there the regression is that of the
-steps of smoothed samples, weighted as their noise asks. Afterwards steps are made shorter if their error matters
-(`refined`), and noise of the process, or noise that grows with the states, is tried.
+steps of smoothed samples, weighted as their noise asks. What comes before and after is `course`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ardea.core.problem import Array
 from ardea.core.subsets import Model, Propose, Support, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
 from ardea.dynamics.knowledge import Posed
-from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised, step_bias
+from ardea.dynamics.trajectory import Likelihood, Linearised
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
 # again, at most so many of every equation, and the search goes on at most so many times (conventions: terms that stand
@@ -37,27 +36,15 @@ MOST_ALONE, ALL_TRIPLES = 5000, 162_000
 MARGIN, NEIGHBOURS, MOST_EXPANDED, MOST_SELECTED, FIRST_LEVELS, MOST_LOOSENED = 12.0, 6, 10, 3, 3, 3
 # Of so many small models of an equation those of the lowest degrees that look as good are fitted besides (conventions).
 MOST_TIED, SIMPLEST = 20, 2
-# How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
-# the process at once, and the loss at which others than the best are not tried with it; how much worse what is found
-# with it must be without it to stay there, and how much worse than the best a fit may become before it is given up.
-MOST_RELEARNED, LARGE_GAIN, HOPELESS = 3, 50.0, 200.0
+# How much worse than the best a fit may become before it is given up.
+HOPELESS = 200.0
 # Without noise, so many times the noise of the best (a convention).
 LARGE_FACTOR = 10.0
 # Of every equation so many small models are fitted, where they look as good as what is there.
 SMALL_MODELS = 2
-# Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
-# the best supports are fitted again.
-LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
-# How much deviance noise of the process, or noise that grows with the states, must save to be believed in (odds of 400
-# to 1). Up to so many samples, which cannot save that much, odds of 4 to 1 are enough; noise of the process is tried
-# even where no level of q is likelier than the last. Of models within these odds the one with the lowest degrees is
-# taken: powers stand in for each other where a state is far from zero, or noise is large.
-CLEAR_GAIN, SLIGHT_GAIN, FEW_SAMPLES = 12.0, 3.0, 200
-# Noise that grows with the states is not tried where, at the states found, it is less likely by this: a fit of its own
-# hardly gains so much (a convention).
-WORTH_A_FIT = 30.0
-# How often kinds of noise are proposed again from the states that the best of them has (a bound on work).
-MOST_KINDS = 3
+# Odds of 4 to 1. Of models within these the one with the lowest degrees is taken: powers stand in for each other where
+# a state is far from zero, or noise is large. Up to so many samples they are enough to believe in noise of the process.
+SLIGHT_GAIN, FEW_SAMPLES = 3.0, 200
 
 
 @dataclass(eq=False)
@@ -75,6 +62,7 @@ class Pursuit:
     told: Callable[[], object] = bool  # called after every fit
     start: Point | None = None  # smoothed samples
     group_price: float = 0.0  # of a term with a coefficient for every series
+    error: Array | float = 0.0  # of the steps, that counts as noise of the process
     met: dict[Support, Fit] = field(default_factory=dict)
 
     def score(self, fit: Fit) -> float:
@@ -348,152 +336,3 @@ class Pursuit:
             near = posed.neighbours_within(np.flatnonzero(equations == equation), own[~inside], own[inside])
             found += [(posed.support(moves), excess) for moves, excess in near]
         return found
-
-
-def _is_step_error(of: Likelihood, point: Point) -> bool:
-    """Return whether what looks like noise of the process is the error of the steps."""
-    return bool(np.all(_step_error(of, point) > point.process / 2))
-
-
-def _step_error(of: Likelihood, point: Point) -> Array:
-    """Return the root mean square of the error of the steps in every state."""
-    return np.sqrt(np.mean(of.steps(point).truncation()[of.nodes.joined] ** 2, axis=0))
-
-
-def refined(pursuit: Pursuit, on: Callable[[int, Array | float], Likelihood]) -> Pursuit:
-    """Return the search with q next to nothing, on steps so short that their error does not matter."""
-    fit, of, substeps = pursuit.best, pursuit.of, pursuit.of.nodes.substeps
-    last = of.ladder(fit.point.states, fit.point.noise)[-1]
-    exact = replace(fit.point, process=last)
-    bias = float(np.max(step_bias(of.linearised(exact, fit.support)), initial=0.0))
-    # The error falls with the fourth power of the steps. It is part of the intervals, all of them without noise.
-    largest = 1.0 if of.noiseless(fit.point) else LARGEST_BIAS
-    finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / largest) ** 0.25))))
-    if finer == substeps and (substeps > 1 or np.all(pursuit.levels[-1] < LEVEL_FACTOR * last)):
-        return pursuit
-    new = of if finer == substeps else on(finer, of.power)
-    ranked = pursuit.ranking[:MOST_REFINED]
-    starts = [replace(one.point, states=of.steps(one.point).between(new.nodes)) for one in ranked]
-    # What error is left where steps cannot be shorter counts as noise of the process.
-    error = _step_error(new, starts[0]) * (bias * (substeps / finer) ** 4 > 2 * largest)
-    levels = new.ladder(starts[0].states, fit.point.noise, error)
-    after = replace(pursuit, of=new, levels=levels, met={})
-    for one, start in zip(ranked, starts, strict=True):
-        # At the noise of the best so far: what another fit was left with says nothing of its support on shorter steps.
-        noise = after.best.point.noise if after.met else start.noise
-        after.fit(one.support, replace(start, noise=noise), levels[-1:] if pursuit.narrow else levels[-3:])
-    if not pursuit.narrow:
-        after.search(thorough=of.noiseless(fit.point))
-    return refined(after, on)
-
-
-def with_growing_noise(pursuit: Pursuit) -> Pursuit:
-    """Return the search with noise that grows with the states, where the likelihood is clearly for it.
-
-    Kinds are proposed as the states of the best fit so far see them: one for all states, and for each its own.
-    """
-    fit, of = pursuit.best, pursuit.of
-    if of.noiseless(fit.point):
-        return pursuit
-    first, best, met = list[Pursuit](), pursuit, {_kinds(of)}
-    for _ in range(MOST_KINDS):
-        new = {_kinds(one): one for one in _likely_kinds(best) if _kinds(one) not in met}
-        if not new:
-            break
-        met |= set(new)
-        first += [_again(pursuit, one, [fit]) for one in new.values()]
-        best = min([pursuit, *first], key=lambda one: one.best.deviance)
-    if best.best.deviance >= fit.deviance - CLEAR_GAIN:
-        return pursuit
-    # Which of them is right may depend on terms that only it shows: each is searched.
-    found = [_again(pursuit, one.of, pursuit.ranking[:MOST_REFINED]) for one in first]
-    for one in found:
-        one.search()
-    return min(found, key=lambda one: one.score(one.best))
-
-
-def _kinds(of: Likelihood) -> tuple[float, ...]:
-    return tuple(np.broadcast_to(of.power, of.n).tolist())
-
-
-def _likely_kinds(pursuit: Pursuit) -> list[Likelihood]:
-    """Return the likelihoods with noise of other kinds that are worth a fit at the states of the best."""
-    of, states, powers = pursuit.of, pursuit.best.point.states, list(NOISE_POWERS.values())
-    tried = [of.with_power(power) for power in powers]
-    misfits = np.array([one.misfit_of(states) for one in tried])
-    worth = float(np.sum(of.misfit_of(states))) + WORTH_A_FIT
-    found = [one for one, own in zip(tried, misfits, strict=True) if own.sum() < worth]
-    # Every state with the noise that is the likeliest for it, where that is clearly more than one kind for all.
-    if np.min(misfits.sum(axis=1)) - np.sum(misfits.min(axis=0)) > CLEAR_GAIN:
-        found.append(of.with_power(np.array(powers)[misfits.argmin(axis=0)]))
-    return found
-
-
-def _again(pursuit: Pursuit, new: Likelihood, fits: Sequence[Fit]) -> Pursuit:
-    """Return some fits on a likelihood of the same nodes whose noise has other units."""
-    best = fits[0].point
-    noise = np.maximum(best.noise * pursuit.of.usual_size(best.states) / new.usual_size(best.states), new.floor)
-    levels = new.ladder(best.states, noise, pursuit.levels[-1])
-    after = replace(pursuit, of=new, levels=levels, met={})
-    for one in fits:
-        after.fit(one.support, replace(one.point, noise=noise), levels[-2:])
-    return after
-
-
-def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
-    """Return the search with noise of the process, where the likelihood gains so much by it.
-
-    Supports are compared at the same s and q, which are learned for the best of them, again while that changes.
-    """
-    of, few = pursuit.of, pursuit.few
-    ranked = [pursuit.best, *(one for one in pursuit.ranking if one is not pursuit.best)]
-    if of.noiseless(ranked[0].point):  # none of the process either
-        return pursuit
-    likely = _likeliest(pursuit, ranked[0])
-    if not few if likely is ranked[0] else _is_step_error(of, likely.point):
-        return pursuit
-    learned = [_learned(pursuit, likely)]
-    if pursuit.score(learned[0]) > pursuit.score(ranked[0]) + LARGE_GAIN:
-        return pursuit
-    others = [] if pursuit.narrow else ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
-    learned += [_learned(pursuit, _likeliest(pursuit, other)) for other in others]
-    best = pursuit.chosen(learned)
-    needed = min(gain, SLIGHT_GAIN) if few else gain
-    if few and pursuit.degree(best.support) < pursuit.degree(ranked[0].support):
-        needed = -SLIGHT_GAIN
-    # Less than was left to the last level says nothing of the process: digits end there.
-    if pursuit.score(best) > pursuit.score(ranked[0]) - needed or np.all(best.point.process <= pursuit.levels[-1]):
-        return pursuit
-    for _ in range(MOST_RELEARNED):
-        after = replace(pursuit, with_process=True, met={})
-        for one in learned:
-            after.fit(one.support, replace(one.point, noise=best.point.noise, process=best.point.process), [])
-        found = after.search()
-        before, best = best, of.learned(found.support, found.point)
-        if best.support == before.support:
-            break
-        learned = [best]
-    if _is_step_error(of, best.point):
-        return pursuit
-    # Rivals are compared at the q of the best, and so is it: its own place stays what it was there.
-    after.met[best.support] = replace(best, deviance=after.met[best.support].deviance)
-    return after
-
-
-def _learned(pursuit: Pursuit, fit: Fit) -> Fit:
-    """Return a fit with s and q learned, from its own states and, where these have collapsed, from smoothed samples."""
-    starts = [replace(fit.point, process=pursuit.levels[1])]
-    if pursuit.start is not None and pursuit.start.states.shape == fit.point.states.shape:
-        starts.append(replace(pursuit.start, coefficients=fit.point.coefficients, process=pursuit.levels[1]))
-    return min((pursuit.of.learned(fit.support, one) for one in starts), key=lambda one: one.deviance)
-
-
-def _likeliest(pursuit: Pursuit, fit: Fit) -> Fit:
-    """Return a fit at the level of q that is the likeliest for it."""
-    point, tried = fit.point, [fit]
-    for level in pursuit.levels[-2:0:-1]:
-        point, linear = pursuit.of.descended(replace(point, process=level), fit.support)
-        tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
-        if tried[-1].deviance > min(one.deviance for one in tried) + HOPELESS:
-            break
-    return min(tried, key=lambda one: one.deviance)

@@ -33,7 +33,7 @@ from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import wide_supports
 from ardea.names import Left, Rival, Vocabulary
 
-# "Measured", here and in `rows` and `whitening`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
+# "Measured", here and in `rows`, means: on 54 draws (18 ODEs and maps of `systems` at 1, 3 and 10 %
 # noise), of which 52 supports were exact while equations of states were still revised together in the end.
 
 # Bounds on the work of one tournament: terms of a start (measured: 4 and 16 lead to the same 54 supports), and fits

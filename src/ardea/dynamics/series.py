@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -309,24 +310,26 @@ def far_from_zero(
 # Noise
 
 
-def noise_levels(parts: Sequence[Series]) -> Array:
+def noise_levels(parts: Sequence[Series], sizes: Sequence[Array] | None = None) -> Array:
     """Return the standard deviation of every state's noise, from differences that smooth signals do not survive.
 
-    The weights over p + 1 neighbouring samples that annihilate polynomials below degree p, scaled to unit norm, leave
-    noise of unit gain. Truncation only adds, so the least of the estimates over p is taken.
+    The weights w over p + 1 neighbouring samples that annihilate polynomials below degree p leave noise of variance
+    s²Σw²z², z what the noise is a share of (`sizes`, 1 by default). Truncation only adds, so the least of the estimates
+    over p is taken.
     """
     n = parts[0].x.shape[1]
+    units = [np.ones_like(part.x) for part in parts] if sizes is None else sizes
     estimates = []
     for p in NOISE_ORDERS:
         squares, count = np.zeros(n), 0
-        for part in parts:
+        for part, unit in zip(parts, units, strict=True):
             if part.t.size > p + 1:
-                left = _annihilated(part.t, part.x, p)
+                left = _annihilated(part.t, part.x, unit, p)
                 squares += np.sum(left**2, axis=0)
                 count += left.shape[0]
         if count > 4:
             estimates.append(squares / count)
-    deviation = spread(parts)
+    deviation = spread(parts) / np.sqrt(np.mean(np.concatenate(units) ** 2, axis=0))
     level = np.sqrt(np.min(estimates, axis=0)) if estimates else deviation
     # Without noise the estimates are truncation and rounding: keep the ratios between channels sane.
     relative = np.where(deviation > 0, level / np.where(deviation > 0, deviation, 1.0), 0.0)
@@ -334,20 +337,30 @@ def noise_levels(parts: Sequence[Series]) -> Array:
     return np.where(deviation > 0, np.maximum(relative, floor) * deviation, 1.0)
 
 
+def noise_degrees(n_samples: float) -> float:
+    """Return about how many degrees of freedom the noise read off differences has.
+
+    Neighbouring differences of order p are correlated: Σρ² = C(4p, 2p)/C(2p, p)², 4.0 for the highest order.
+    """
+    orders = [p for p in NOISE_ORDERS if n_samples - p > 4]
+    degrees = [(n_samples - p) * comb(2 * p, p) ** 2 / comb(4 * p, 2 * p) for p in orders]
+    return min(degrees, default=1.0)
+
+
 def spread(parts: Sequence[Series]) -> Array:
     """Return the standard deviation of every state within its stretches."""
     return np.sqrt(np.mean([np.var(part.x, axis=0) for part in parts], axis=0))
 
 
-def _annihilated(t: Array, x: Array, p: int) -> Array:
-    """Return unit-norm divided differences of order p."""
+def _annihilated(t: Array, x: Array, sizes: Array, p: int) -> Array:
+    """Return divided differences of order p, in units of what noise of such sizes leaves of them."""
     index = np.arange(t.size - p)[:, None] + np.arange(p + 1)
     local = t[index]
     gaps = local[:, :, None] - local[:, None, :]
     gaps[:, np.arange(p + 1), np.arange(p + 1)] = np.mean(np.diff(t))
     weights = 1.0 / np.prod(gaps / np.mean(np.diff(t)), axis=2)
-    weights /= np.linalg.norm(weights, axis=1)[:, None]
-    return np.einsum("ij,ijl->il", weights, x[index])
+    left = np.einsum("ij,ijl->il", weights, x[index])
+    return np.asarray(left / np.sqrt(np.einsum("ij,ijl->il", weights**2, sizes[index] ** 2)))
 
 
 # Dates

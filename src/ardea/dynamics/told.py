@@ -18,7 +18,7 @@ from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.trajectory import Likelihood, Linearised
+from ardea.dynamics.trajectory import Linearised
 from ardea.equation import CLOSE, Equation
 from ardea.estimators.advice import codes_of
 from ardea.names import listed
@@ -34,9 +34,6 @@ FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
 # The first or last reading is off where a cubic through the next ones misses it as far: so many rows together, and at
 # most so many of them to see what is usual (conventions).
 END_ROWS, MOST_WINDOWS = 8, 1000
-# Measured on growth and decay with noise in proportion: intervals are right up to 1e4, twice too wide at 1e5, and terms
-# are lost from 1e6 on (the last level of q is one number for all sizes). Between the first two.
-MANY_DECADES = 4.5
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
 # A convention: how many rivals `print` shows.
@@ -286,23 +283,6 @@ def far_off(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
                 "are mistakes, set them to NaN: they widen or shift the intervals (python -m ardea.explain ambiguity)."
             )
     return out
-
-
-def many_decades(of: Likelihood, names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of states that go through many sizes, with noise that grows with them."""
-    seen, size = of.nodes.seen[:, : len(names)], np.abs(of.nodes.y[:, : len(names)])
-    smallest = np.where(seen, size, np.inf).min(axis=0)
-    # States of zeros and without samples have no size to compare.
-    sized = (smallest > 0) & np.isfinite(smallest) & (np.broadcast_to(of.power, of.n)[: len(names)] > 0)
-    decades = np.log10(np.where(sized, np.where(seen, size, 0.0).max(axis=0), 1.0))
-    decades -= np.log10(np.where(sized, smallest, 1.0))
-    return [
-        f"{name} goes through {number:.0f} decades with noise that grows with it: where it is small the equations are "
-        "hardly held to its samples, and terms that matter only there may be missed. Fit its logarithm, or these rows "
-        "by themselves (python -m ardea.explain ambiguity)."
-        for name, number in zip(names, decades, strict=True)
-        if number > MANY_DECADES
-    ]
 
 
 def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:

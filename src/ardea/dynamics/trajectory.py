@@ -133,11 +133,21 @@ class Likelihood:
         """Return 1/(q² h/h̄) of every step, zero where there is none."""
         return np.asarray(self._shares[:, None] / process**2)
 
+    def growth(self, states: Array) -> Array:
+        """Return by how much the noise of the samples at the ends of every step is above the usual, (steps, n)."""
+        sizes = self.sizes(states)
+        return np.asarray(np.sqrt(sizes[1:] * sizes[:-1]) / self.usual_size(states))
+
     def ladder(self, states: Array, noise: Array, least: Array | float = 0.0) -> list[Array]:
-        """Return the levels of q, from a share of the states' own steps to next to nothing, or to what is told."""
-        moves = np.diff(states, axis=0)[self.nodes.joined]
+        """Return the levels of q, from a share of the states' own steps to next to nothing, or to what is told.
+
+        Where noise grows with the states, so does q: one number would be nothing to large states, and free small ones.
+        """
+        growth = self.growth(states) if np.any(self.power) else np.ones((1, self.n))
+        moves = np.diff(states, axis=0)
         if self.discrete_time:
-            moves = states[1:][self.nodes.joined] - states.mean(axis=0)
+            moves = states[1:] - states.mean(axis=0)
+        moves = (moves / growth)[self.nodes.joined]
         size = noise * self.usual_size(states)
         if self.fixed is not None:  # rates without samples: what N steps of them add up to in the position
             size = np.where(
@@ -148,7 +158,7 @@ class Likelihood:
         last = np.maximum(size * ratio, least)
         first = np.maximum(FIRST_LEVEL * np.sqrt(np.mean(moves**2, axis=0)), LEVEL_FACTOR * last)
         number = min(int(np.ceil(np.log(np.max(first / last)) / np.log(LEVEL_FACTOR))), MOST_LEVELS)
-        return [first * (last / first) ** (k / number) for k in range(number + 1)]
+        return [first * (last / first) ** (k / number) * growth for k in range(number + 1)]
 
     def states_of(self, equation: int) -> list[int]:
         """Return the states of an equation: that of its left side and, of rates of change, the position."""
@@ -267,11 +277,12 @@ class Likelihood:
 
 def least_sizes(nodes: Nodes, spread: Array) -> Array:
     """Return the least |x| of every state that its noise grows with; of one without samples by how much it varies."""
-    low = np.where(nodes.seen, nodes.y, np.inf).min(axis=0)
-    high = np.where(nodes.seen, nodes.y, -np.inf).max(axis=0)
-    ends = np.where(nodes.counts > 0, np.abs([low, high]), spread)
-    one_sign = np.sign(low) * np.sign(high) > 0
-    least = np.where(one_sign, LEAST_OF_SMALLEST * ends.min(axis=0), LEAST_OF_LARGEST * ends.max(axis=0))
+    ends = np.where(nodes.counts > 0, np.abs(nodes.ends), spread)
+    least = np.where(
+        np.prod(np.sign(nodes.ends), axis=0) > 0,
+        LEAST_OF_SMALLEST * ends.min(axis=0),
+        LEAST_OF_LARGEST * ends.max(axis=0),
+    )
     return np.asarray(np.where(least > 0, least, 1.0))
 
 
@@ -479,16 +490,3 @@ class Linearised:
         rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
         owners, floor = self.of.inside.owners(tuple(candidates), self.of.d), max(samples - rest, 0.0)
         return Problem(DenseColumns(root / unit), target, rest, samples, floor, owners=owners), 1 / unit
-
-
-def step_bias(linear: Linearised) -> Array:
-    """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
-    factor = linear.chain.factor
-    if factor is None or not linear.support:
-        return np.zeros(linear.of.knowledge.n_free(linear.support))
-    error, k = linear.steps.truncation(), len(linear.support)
-    S, b, _ = linear.chain.reduced(factor, linear.border.rows, k, error, np.zeros_like(linear.errors))
-    S, b = linear.freed(S, b)
-    covariance = np.linalg.pinv(S, hermitian=True)
-    shift = covariance @ b
-    return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))

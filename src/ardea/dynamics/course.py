@@ -1,0 +1,362 @@
+"""The course of a search on the likelihood of a trajectory: starts, the search, and what is tried at its end.
+
+Starts are smoothed samples (as logarithms too, where these go through many decades) and, where samples are few for
+every period, states between them. At its end a search is taken further: on steps so short that their error does not
+matter, with noise that grows with the states, and with noise of the process, where the likelihood is clearly for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ardea.core.problem import Array
+from ardea.core.subsets import Propose
+from ardea.dynamics.collocation import (
+    Fit,
+    Nodes,
+    Point,
+    band_limited,
+    nodes_of,
+    sample_noise,
+    smoothed,
+    smoothed_logarithms,
+    undersampled,
+)
+from ardea.dynamics.inside import unfolded
+from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes, price_of
+from ardea.dynamics.libraries import Library
+from ardea.dynamics.pursuit import HOPELESS, MOST_ALONE, SLIGHT_GAIN, Pursuit
+from ardea.dynamics.series import Series
+from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
+
+# Where smoothing leaves more than this share of a state's deviation, and it is not noise, samples are few for every
+# period. A search then starts from states between them, with steps so many times shorter and noise of this share
+# (conventions).
+LOUD, SUBSTEPS_BETWEEN, QUIET = 0.5, 4, 0.1
+# Samples of one sign that go through more than so many decades are looked at as logarithms, too (a convention: with
+# noise in proportion, splines then lose the smallest ones).
+MANY_DECADES = 2.0
+# A convention: noise in shares of the deviation that the search for a map begins with.
+NOISE_OF_MAPS = 0.03
+# Where what an earlier search prefers leaves so many times the noise of the samples, every equation alone is searched
+# on smoothed states (a convention).
+POOR_START = 1.5
+# Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
+FIFTH, STEP_ERROR = 5, 3 / 2880
+# How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
+# the process at once, and the loss at which others than the best are not tried with it.
+MOST_RELEARNED, LARGE_GAIN = 3, 50.0
+# How much deviance noise of the process, or noise that grows with the states, must save to be believed in (odds of 400
+# to 1); with few samples, which cannot save that much, a slight gain is enough, and noise of the process is tried even
+# where no level of q is likelier than the last.
+CLEAR_GAIN = 12.0
+# Error of the steps, in standard errors of a coefficient, above which steps are made shorter; the shortest; how many of
+# the best supports are fitted again.
+LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
+# Noise that grows with the states is not tried where, at the states found, it is less likely by this: a fit of its own
+# hardly gains so much (a convention).
+WORTH_A_FIT = 30.0
+# How often kinds of noise are proposed again from the states that the best of them has (a bound on work).
+MOST_KINDS = 3
+
+
+def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Array]:
+    """Find the equations of some series; return the search at its end, and the noise at which they hold exactly."""
+    from tqdm import tqdm
+
+    hidden = series[0].x.shape[1] * (wishes.order - 1)
+    nodes = nodes_of(series, 1, hidden, wishes.discrete_time)
+    states = smoothed(nodes, hidden, wishes.discrete_time)
+    data = np.hstack([states, nodes.inputs])
+    if any(term.letters for term in library.listed(data.shape[1])):
+        library = unfolded(library, data, range(hidden, nodes.n_states))
+
+    def on(substeps: int, power: Array | float) -> Likelihood:
+        nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)
+        fixed = _rates(nodes, hidden)
+        return Likelihood(nodes, library, wishes.discrete_time, fixed, power, wishes.noise_std, wishes.knowledge)
+
+    with tqdm(unit="fits", disable=not wishes.shown) as bar:
+        of, many = on(1, NOISE_POWERS.get(wishes.noise, 0.0)), (nodes.decades > MANY_DECADES) & (hidden == 0)
+        starts = [(of, states)]
+        if np.any(many) and (np.any(of.power) or wishes.any_noise):
+            own = of.with_power(many.astype(float)) if wishes.any_noise else of
+            starts = [(own, smoothed_logarithms(nodes, many, wishes.discrete_time)), *starts[own is of :]]
+        spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
+        if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
+            finer = on(SUBSTEPS_BETWEEN, of.power)
+            between = band_limited(finer.nodes)
+            starts += [] if between is None else [(finer, between)]
+        found = []
+        for likelihood, begun in reversed(starts):
+            pursuit, point = _beginning(likelihood, begun, hidden, propose, wishes)
+            found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
+            end, left = found[-1]
+            quiet = likelihood.nodes.substeps > 1 and np.all(left[: len(spread)] < LOUD / 2 * spread)
+            if quiet or end.of.noiseless(end.best.point):
+                break  # chance does not explain loud samples by little noise, nor any by none
+        return min(found, key=lambda one: one[0].score(one[0].best))
+
+
+def _pursued(
+    pursuit: Pursuit, start: Point, on: Callable[[int, Array | float], Likelihood], wishes: Wishes
+) -> tuple[Pursuit, Array]:
+    """Return a search from a start at its end, and the noise at which the equations hold exactly."""
+    if wishes.left_open is None:
+        pursuit.begin(start, pursuit.candidates)
+        if pursuit.of.inside.n_constants:  # values on a grid do not yet fit: that is no noise of the process
+            pursuit.search()
+        early = with_process(pursuit, LARGE_GAIN)
+    else:
+        early = pursuit = _continued(pursuit, start, wishes.left_open)
+    if early.with_process:
+        # What it has found may do without it.
+        for one in early.ranking[: 2 * MOST_REFINED]:
+            point = replace(start, states=one.point.states, coefficients=one.point.coefficients)
+            pursuit.fit(one.support, point, pursuit.levels)
+        if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
+            return early, _size(pursuit)
+    if not pursuit.narrow:
+        pursuit.search()
+    pursuit = refined(pursuit, on)
+    if wishes.any_noise:
+        pursuit = with_growing_noise(pursuit)
+    last = with_process(pursuit)
+    if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
+        last = early
+    return last, _size(pursuit)
+
+
+def _continued(pursuit: Pursuit, start: Point, known: LeftOpen) -> Pursuit:
+    """Return a search from what an earlier one prefers and, where that is poor, from smoothed states."""
+    pursuit.fit(known.support, replace(start, coefficients=known.coefficients), pursuit.levels[-2:])
+    pursuit = pursuit.opened()
+    candidates = range(pursuit.of.n * pursuit.of.d)
+    if np.any(pursuit.best.point.noise > POOR_START * start.noise) and len(candidates) <= MOST_ALONE:
+        pursuit.begin(start, tuple(candidates))
+        pursuit = pursuit.opened()
+    return pursuit
+
+
+def _beginning(of: Likelihood, states: Array, hidden: int, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Point]:
+    """Return a search with the error of the present steps as noise of the process, and where it starts."""
+    size = of.usual_size(states)
+    if wishes.noise_std is not None:
+        noise = wishes.noise_std
+    elif wishes.discrete_time:  # differences say nothing of the noise of a map
+        noise = NOISE_OF_MAPS * states.std(axis=0) / size
+    elif of.nodes.substeps > 1:  # samples that are few for every period
+        noise = QUIET * states.std(axis=0) / size
+    else:
+        sampled = sample_noise(of.nodes, of.sizes(of.nodes.y), of.n - hidden)
+        noise = np.concatenate([sampled, (states.std(axis=0) / size)[of.n - hidden :]])
+    noise = np.maximum(noise, of.floor)
+    everything = tuple(j for j in of.inside.opened(of.knowledge.candidates, of.d) if j >= hidden * of.d)
+    if wishes.knowledge is None and not of.inside.n_constants:
+        distinct = set(of.library.distinct(of.n, of.nodes.inputs))
+        everything = tuple(j for j in everything if j % of.d in distinct)
+    candidates = everything if wishes.left_open is None else wishes.left_open.candidates
+    error: Array | float = 0.0
+    if not wishes.discrete_time and len(states) > FIFTH:
+        unbroken = np.all(sliding_window_view(of.nodes.joined, FIFTH), axis=1)
+        differences = (np.diff(states, FIFTH, axis=0) / of.growth(states)[FIFTH // 2 : -(FIFTH // 2)])[unbroken]
+        error = STEP_ERROR * np.sqrt(np.sum(differences**2, axis=0) / max(len(differences), 1))
+    levels = of.ladder(states, noise, error)
+    several = of.knowledge.of_series
+    choices = len(everything) if several is None else len(several.terms(everything))
+    asked, promised = wishes.false_terms or FALSE_TERMS, wishes.false_terms is not None
+    price = price_of(asked, choices, of.n_samples)
+    group_price = 0.0 if several is None else price_of(asked, choices, of.n_samples, several.number)
+    start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
+    narrow = wishes.left_open is not None
+    pursuit = Pursuit(of, levels, price, propose, candidates, promised, narrow=narrow, group_price=group_price)
+    return replace(pursuit, error=error), start
+
+
+def _rates(nodes: Nodes, hidden: int) -> Array | None:
+    """Return F of x′ = v, where rates of change are states of their own."""
+    if not hidden:
+        return None
+    fixed = np.zeros((nodes.n_states, nodes.n_states))
+    fixed[:hidden, hidden:] = np.eye(hidden)
+    return fixed
+
+
+def _size(pursuit: Pursuit) -> Array:
+    """Return the noise of every state in its own units."""
+    point = pursuit.best.point
+    return np.asarray(point.noise * pursuit.of.usual_size(point.states))
+
+
+def step_bias(linear: Linearised) -> Array:
+    """Return what the error of the steps adds to the free parameters, in units of their standard errors."""
+    factor = linear.chain.factor
+    if factor is None or not linear.support:
+        return np.zeros(linear.of.knowledge.n_free(linear.support))
+    error, k = linear.steps.truncation(), len(linear.support)
+    S, b, _ = linear.chain.reduced(factor, linear.border.rows, k, error, np.zeros_like(linear.errors))
+    S, b = linear.freed(S, b)
+    covariance = np.linalg.pinv(S, hermitian=True)
+    shift = covariance @ b
+    return np.asarray(np.abs(shift) / np.sqrt(np.maximum(covariance.diagonal(), np.finfo(float).tiny)))
+
+
+def _is_step_error(of: Likelihood, point: Point) -> bool:
+    """Return whether what looks like noise of the process is the error of the steps."""
+    return bool(np.all(_step_error(of, point) > point.process / 2))
+
+
+def _step_error(of: Likelihood, point: Point, growth: Array | float = 1.0) -> Array:
+    """Return the root mean square of the error of the steps in every state, in shares of what q grows with."""
+    return np.sqrt(np.mean((of.steps(point).truncation() / growth)[of.nodes.joined] ** 2, axis=0))
+
+
+def refined(pursuit: Pursuit, on: Callable[[int, Array | float], Likelihood]) -> Pursuit:
+    """Return the search with q next to nothing, on steps so short that their error does not matter."""
+    fit, of, substeps = pursuit.best, pursuit.of, pursuit.of.nodes.substeps
+    last = of.ladder(fit.point.states, fit.point.noise)[-1]
+    exact = replace(fit.point, process=last)
+    bias = float(np.max(step_bias(of.linearised(exact, fit.support)), initial=0.0))
+    # The error falls with the fourth power of the steps. It is part of the intervals, all of them without noise.
+    largest = 1.0 if of.noiseless(fit.point) else LARGEST_BIAS
+    finer = min(MOST_SUBSTEPS, substeps * max(1, int(np.ceil((bias / largest) ** 0.25))))
+    if finer == substeps and (substeps > 1 or np.all(pursuit.levels[-1] < LEVEL_FACTOR * last)):
+        return pursuit
+    new = of if finer == substeps else on(finer, of.power)
+    ranked = pursuit.ranking[:MOST_REFINED]
+    starts = [replace(one.point, states=of.steps(one.point).between(new.nodes)) for one in ranked]
+    # What error is left where steps cannot be shorter counts as noise of the process.
+    error = _step_error(new, starts[0], new.growth(starts[0].states)) * (bias * (substeps / finer) ** 4 > 2 * largest)
+    levels = new.ladder(starts[0].states, fit.point.noise, error)
+    after = replace(pursuit, of=new, levels=levels, error=error, met={})
+    for one, start in zip(ranked, starts, strict=True):
+        # At the noise of the best so far: what another fit was left with says nothing of its support on shorter steps.
+        noise = after.best.point.noise if after.met else start.noise
+        after.fit(one.support, replace(start, noise=noise), levels[-1:] if pursuit.narrow else levels[-3:])
+    if not pursuit.narrow:
+        after.search(thorough=of.noiseless(fit.point))
+    return refined(after, on)
+
+
+def with_growing_noise(pursuit: Pursuit) -> Pursuit:
+    """Return the search with noise that grows with the states, where the likelihood is clearly for it.
+
+    Kinds are proposed as the states of the best fit so far see them: one for all states, and for each its own.
+    """
+    fit, of = pursuit.best, pursuit.of
+    if of.noiseless(fit.point):
+        return pursuit
+    first, best, met = list[Pursuit](), pursuit, {_kinds(of)}
+    for _ in range(MOST_KINDS):
+        new = {_kinds(one): one for one in _likely_kinds(best) if _kinds(one) not in met}
+        if not new:
+            break
+        met |= set(new)
+        first += [_again(pursuit, one, [fit]) for one in new.values()]
+        best = min([pursuit, *first], key=lambda one: one.best.deviance)
+    if best.best.deviance >= fit.deviance - CLEAR_GAIN:
+        return pursuit
+    # Which of them is right may depend on terms that only it shows: each is searched.
+    found = [_again(pursuit, one.of, pursuit.ranking[:MOST_REFINED]) for one in first]
+    for one in found:
+        one.search()
+    return min(found, key=lambda one: one.score(one.best))
+
+
+def _kinds(of: Likelihood) -> tuple[float, ...]:
+    return tuple(np.broadcast_to(of.power, of.n).tolist())
+
+
+def _likely_kinds(pursuit: Pursuit) -> list[Likelihood]:
+    """Return the likelihoods with noise of other kinds that are worth a fit at the states of the best."""
+    of, states, powers = pursuit.of, pursuit.best.point.states, list(NOISE_POWERS.values())
+    tried = [of.with_power(power) for power in powers]
+    misfits = np.array([one.misfit_of(states) for one in tried])
+    worth = float(np.sum(of.misfit_of(states))) + WORTH_A_FIT
+    found = [one for one, own in zip(tried, misfits, strict=True) if own.sum() < worth]
+    # Every state with the noise that is the likeliest for it, where that is clearly more than one kind for all.
+    if np.min(misfits.sum(axis=1)) - np.sum(misfits.min(axis=0)) > CLEAR_GAIN:
+        found.append(of.with_power(np.array(powers)[misfits.argmin(axis=0)]))
+    return found
+
+
+def _again(pursuit: Pursuit, new: Likelihood, fits: Sequence[Fit]) -> Pursuit:
+    """Return some fits on a likelihood of the same nodes whose noise has other units."""
+    best = fits[0].point
+    noise = np.maximum(best.noise * pursuit.of.usual_size(best.states) / new.usual_size(best.states), new.floor)
+    levels = new.ladder(best.states, noise, pursuit.error)
+    after = replace(pursuit, of=new, levels=levels, met={})
+    for one in fits:
+        after.fit(one.support, replace(one.point, noise=noise), levels[-2:])
+    return after
+
+
+def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
+    """Return the search with noise of the process, where the likelihood gains so much by it.
+
+    Supports are compared at the same s and q, which are learned for the best of them, again while that changes.
+    """
+    of, few = pursuit.of, pursuit.few
+    ranked = [pursuit.best, *(one for one in pursuit.ranking if one is not pursuit.best)]
+    if of.noiseless(ranked[0].point):  # none of the process either
+        return pursuit
+    likely = _likeliest(pursuit, ranked[0])
+    if not few if likely is ranked[0] else _is_step_error(of, likely.point):
+        return pursuit
+    learned = [_learned(pursuit, likely)]
+    if pursuit.score(learned[0]) > pursuit.score(ranked[0]) + LARGE_GAIN:
+        return pursuit
+    others = [] if pursuit.narrow else ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
+    learned += [_learned(pursuit, _likeliest(pursuit, other)) for other in others]
+    best = pursuit.chosen(learned)
+    needed = min(gain, SLIGHT_GAIN) if few else gain
+    if few and pursuit.degree(best.support) < pursuit.degree(ranked[0].support):
+        needed = -SLIGHT_GAIN
+    # Less than was left to the last level says nothing of the process: digits end there.
+    if pursuit.score(best) > pursuit.score(ranked[0]) - needed or np.all(
+        best.point.process <= _usual(pursuit.levels[-1])
+    ):
+        return pursuit
+    for _ in range(MOST_RELEARNED):
+        after = replace(pursuit, with_process=True, met={})
+        for one in learned:
+            after.fit(one.support, replace(one.point, noise=best.point.noise, process=best.point.process), [])
+        found = after.search()
+        before, best = best, of.learned(found.support, found.point)
+        if best.support == before.support:
+            break
+        learned = [best]
+    if _is_step_error(of, best.point):
+        return pursuit
+    # Rivals are compared at the q of the best, and so is it: its own place stays what it was there.
+    after.met[best.support] = replace(best, deviance=after.met[best.support].deviance)
+    return after
+
+
+def _learned(pursuit: Pursuit, fit: Fit) -> Fit:
+    """Return a fit with s and q learned, from its own states and, where these have collapsed, from smoothed samples."""
+    process = _usual(pursuit.levels[1])
+    starts = [replace(fit.point, process=process)]
+    if pursuit.start is not None and pursuit.start.states.shape == fit.point.states.shape:
+        starts.append(replace(pursuit.start, coefficients=fit.point.coefficients, process=process))
+    return min((pursuit.of.learned(fit.support, one) for one in starts), key=lambda one: one.deviance)
+
+
+def _usual(level: Array) -> Array:
+    """Return a level of q as one number per state, as noise of the process is."""
+    return np.asarray(np.sqrt(np.mean(level**2, axis=0)))
+
+
+def _likeliest(pursuit: Pursuit, fit: Fit) -> Fit:
+    """Return a fit at the level of q that is the likeliest for it."""
+    point, tried = fit.point, [fit]
+    for level in pursuit.levels[-2:0:-1]:
+        point, linear = pursuit.of.descended(replace(point, process=_usual(level)), fit.support)
+        tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
+        if tried[-1].deviance > min(one.deviance for one in tried) + HOPELESS:
+            break
+    return min(tried, key=lambda one: one.deviance)
