@@ -145,6 +145,17 @@ def test_a_switch_of_texts_is_an_input_that_simulate_knows_again(heater, tmp_pat
     start = ["simulate", tmp_path / "run" / "model.ardea", "--start", "0", "--until", "3", "--step", "1"]
     last = run(capsys, *start, "--inputs", switched).out.splitlines()[-1]
     assert float(last.split(",")[1]) == pytest.approx(4 * (1 - np.exp(-1.5)), abs=0.05)
+    # The folder, and the only column that can hold the times.
+    start[1], path = tmp_path / "run", written(heater[["t", "heater"]].rename(columns={"t": "h"}), tmp_path / "h.csv")
+    assert run(capsys, *start, "--inputs", path).out.splitlines()[-1] == last
+    for told, cells in (
+        ("unknown text '1'. There are OFF, ON.", {"ON": 1, "OFF": 0}),
+        ("unknown text 'on'. Did you mean 'ON'?", {"ON": "on"}),
+        ("Empty are heater=ON in row 1", {"ON": ""}),
+    ):
+        wrong = written(heater[["t", "heater"]].replace({"heater": cells}), tmp_path / "wrong.csv")
+        assert main([*map(str, start), "--inputs", wrong]) == 1
+        assert told in capsys.readouterr().err
 
 
 def test_what_is_off_is_the_reference_whatever_the_case(heater, tmp_path, capsys):

@@ -1,7 +1,5 @@
 """What is said of samples: values that are no readings, rounding, switches, rows far off; times of one moment."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest

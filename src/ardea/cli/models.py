@@ -33,7 +33,6 @@ from ardea.cli.program import command_with, table_notes, text_settings, written
 from ardea.cli.regressions import arrays, estimator
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
-from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.equation import WEAK, Equation
 from ardea.names import counted, sized
 from ardea.saving import load
@@ -404,7 +403,7 @@ def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> l
 
 def _what_may_help(model: Any, options: argparse.Namespace) -> list[str]:
     """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
-    told, doubted = [], model.misfit_ is not None and np.max(model.misfit_, initial=0.0) > LARGEST_MISFIT
+    told, doubted = [], any("explain misfit" in one for one in model.warnings_)
     if doubted:
         degree = "" if options.degree is None else f" (--degree {options.degree})"
         told.append(f"Tried, and not enough{degree}: {shortened(model.get_feature_names(), MOST_TRIED)}.")

@@ -251,11 +251,17 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     notes = table_notes(model)
     used = columns_of(names, notes)
     others = [name for name in table.names if name not in used]
-    time = options.time or next(filter(names_time, others), None)
+    time = options.time or next(filter(names_time, others), others[0] if len(others) == 1 else None)
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
     settings = {**text_settings(options, model), "levels": notes["levels"]}
     series = read_series(options.inputs, Choice(time, [joined_names(used)]), **settings)
+    if np.any(gaps := np.isnan(series.x)):
+        rows = "; ".join(
+            f"{name} in row {np.argmax(gap) + 1}" for name, gap in zip(names, gaps.T, strict=True) if gap.any()
+        )
+        told = " ".join(one.removesuffix(" It was taken as empty.") for one in series.doubts) or f"empty are {rows}."
+        raise Failure(f"{options.inputs}: inputs must be known in every row. {told[0].upper()}{told[1:]}")
     if model.discrete_time:
         return series.x
     known = np.asarray(model.elapsed(series.t), dtype=float)

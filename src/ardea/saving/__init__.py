@@ -113,7 +113,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path
-        The file.
+        The file, or a folder with a `model.ardea`, as ``ardea fit --out`` writes it.
 
     Returns
     -------
@@ -125,7 +125,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         If the file is damaged, cut short, of a later format, or holds anything but a model.
     """
-    with opened_archive(path, put_together) as content:
+    file = os.path.join(path, "model.ardea") if os.path.isdir(path) else path
+    with opened_archive(file, put_together) as content:
         require(isinstance(content, Model), "the file", "one of a model")
         return _model(content)
 

@@ -133,8 +133,7 @@ def indicators(column: Any, levels: Sequence[str], empty: Set[str]) -> Cells:
 
 def _rank(text: str) -> tuple[bool, str, str]:
     """Return where a text stands among others: of a switch what is off comes first, whatever the case."""
-    plain = text.casefold()
-    return plain in SWITCHED_ON, plain, text
+    return text.casefold() in SWITCHED_ON, text.casefold(), text
 
 
 def level_names(column: str, levels: Sequence[str]) -> list[str]:
@@ -457,11 +456,11 @@ class Columns:
 
     def unknown_texts(self) -> list[str]:
         """Return which texts were taken as gaps: with their number of rows, and what they may have meant."""
-        said = []
-        for (name, text), count in self._unknown.items():
-            error = unknown(text, self.levels[name], f"column {name!r} ({count} row{'s' * (count > 1)}): unknown text")
-            said.append(f"{error} It was taken as empty.")
-        return said
+        return [
+            str(unknown(text, self.levels[name], f"column {name!r} ({counted(count, 'row')}): unknown text"))
+            + " It was taken as empty."
+            for (name, text), count in self._unknown.items()
+        ]
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
