@@ -180,11 +180,11 @@ class Chain:
         """The Cholesky factor of H; None where H is not positive."""
         return self.damped(0.0)
 
-    def damped(self, damping: float) -> Factor | None:
-        """Return the factor of H with some of the largest weight of every state on its diagonal."""
+    def damped(self, damping: Array | float) -> Factor | None:
+        """Return the factor of H with something on its diagonal, (points, n)."""
         band = self.band.copy()
-        if damping:
-            band[:, 0] += damping * np.tile(self.weights.max(axis=0), len(self.weights))
+        if np.any(damping):
+            band[:, 0] += np.ravel(damping)
         factor, info = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
         return None if info else Factor(factor.T, self.weights.shape[1])
 

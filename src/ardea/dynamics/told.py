@@ -333,5 +333,5 @@ def open_questions(equation: Equation) -> list[str]:
         if rivals[0].excess < -BEATEN:
             remarks.append(f"The best model found is not better than its neighbours: {named}.")
         else:
-            remarks.append(f"Other models fit almost as well: {named}. A difference of {CLOSE:g} would be clear.")
+            remarks.append(f"Other models fit about as well: {named}. A difference of {CLOSE:g} would be clear.")
     return remarks

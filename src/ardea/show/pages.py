@@ -68,7 +68,7 @@ def doubts_of_equation(equation: Equation, level: float, *, with_rivals: bool = 
     rivals = equation.close_rivals() if with_rivals else []
     if rivals:
         told.append(
-            f"Another model of {left} fits almost as well: {rivals[0].compared}. A difference of {CLOSE:g} or more "
+            f"Another model of {left} fits about as well: {rivals[0].compared}. A difference of {CLOSE:g} or more "
             "would be clear; longer or cleaner data would decide."
         )
     return told
