@@ -90,16 +90,29 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
         if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
             finer = on(SUBSTEPS_BETWEEN, of.power)
             between = band_limited(finer.nodes)
-            starts += [] if between is None else [(finer, between)]
+            starts = starts if between is None else [(finer, between), *starts]
         found = []
-        for likelihood, begun in reversed(starts):
+        for likelihood, begun in starts:
             pursuit, point = _beginning(likelihood, begun, hidden, propose, wishes)
             found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
-            end, left = found[-1]
-            quiet = likelihood.nodes.substeps > 1 and np.all(left[: len(spread)] < LOUD / 2 * spread)
-            if quiet or end.of.noiseless(end.best.point):
-                break  # chance does not explain loud samples by little noise, nor any by none
+            if _explained(*found[-1], likelihood, spread):
+                break
         return min(found, key=lambda one: one[0].score(one[0].best))
+
+
+def _explained(pursuit: Pursuit, left: Array, begun: Likelihood, spread: Array) -> bool:
+    """Return whether a search has ended with no more noise than samples have, which is clearly not additive.
+
+    Other starts would not lead to less. Chance does not explain loud samples by little noise.
+    """
+    of, best, measured = pursuit.of, pursuit.best.point, len(spread)
+    if begun.nodes.substeps > 1:
+        return bool(np.all(left[:measured] < LOUD / 2 * spread))
+    additive, own = (float(np.sum(one.misfit_of(best.states))) for one in (of.with_power(0.0), of))
+    if additive < own + WORTH_A_FIT or pursuit.with_process or of.noiseless(best):
+        return False
+    sampled = sample_noise(of.nodes, of.sizes(best.states), measured)
+    return bool(np.all(best.noise[:measured] < POOR_START * sampled))
 
 
 def _pursued(
