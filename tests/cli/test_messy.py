@@ -324,3 +324,32 @@ def test_a_table_that_lies_on_its_side_and_a_target_of_words(stores, tmp_path, c
     path = written(stores.assign(y=np.where(stores.y > 120, "high", "low")), tmp_path / "words.csv")
     assert main(["fit", path, "--target", "y"]) == 1
     assert "for two kinds of rows these may be 0 and 1" in capsys.readouterr().err
+
+
+def test_the_cell_that_is_no_date_is_named_and_empty_rows_at_the_end_are_left_out(heater, tmp_path, capsys):
+    days = (pd.Timestamp("2024-01-05") + pd.to_timedelta(7 * np.arange(len(heater)), unit="D")).strftime("%m/%d/%Y")
+    dated = heater.assign(t=days)
+    options = ["--time", "t", "--degree", "1", "--inputs", "heater"]
+    path = Path(written(dated, tmp_path / "dated.csv"))
+    whole, text = record(capsys, "discover", path, *options), path.read_text()
+    path.write_text(text + ",,\n,,\n")
+    assert record(capsys, "discover", path, *options)["equations"] == whole["equations"]
+    for last, told in (
+        ("Total,17,ON\n", f"line {len(heater) + 2}, column 't': 'Total' is neither a number nor a date"),
+        (",17,ON\n", f"line {len(heater) + 2}, column 't': is empty, and its row is not"),
+    ):
+        path.write_text(text + last)
+        assert main(["discover", str(path), *options]) == 1
+        said = capsys.readouterr().err
+        assert told in said
+        assert "01/05/2024" not in said
+    path = written(dated.assign(t=dated.t.str[:-4] + dated.t.str[-2:]), path)
+    assert main(["discover", path, *options]) == 1
+    assert "'01/05/24' has a year of two digits" in capsys.readouterr().err
+
+
+def test_runs_that_are_not_in_order_are_told_by_name(heater, tmp_path, capsys):
+    runs = pd.concat([heater.assign(run="A"), heater.iloc[::-1].assign(run="B")]).drop(columns="heater")
+    path = written(runs, tmp_path / "runs.csv")
+    assert main(["discover", path, "--time", "t", "--series", "run", "--degree", "1"]) == 1
+    assert "Sort the rows of series 'B' by time" in capsys.readouterr().err

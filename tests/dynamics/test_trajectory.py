@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
@@ -840,6 +841,33 @@ def test_the_noise_of_counts_is_told_from_others():
         assert (model.noise_kind_, terms_of(model)) == (kind, [{"n", "n p"}, {"p", "n p"}])
         told = Discovery(noise=kind).fit(y, t, feature_names=["n", "p"])
         np.testing.assert_allclose(told.coef_, model.coef_, rtol=2e-2)
+
+
+def test_few_counts_are_searched_with_the_noise_of_counts():
+    """A radioactive chain: with additive noise, products of both states fit better than the truth does."""
+    t = np.arange(25.0)
+    parent = 900 * np.exp(-0.25 * t)
+    child = 50 * np.exp(-0.1 * t) + 900 * 0.25 / (0.1 - 0.25) * (np.exp(-0.25 * t) - np.exp(-0.1 * t))
+    x = RNG(105).poisson(np.column_stack([parent, child])).astype(float)
+    model = Discovery().fit(x, t, feature_names=["A", "B"])
+    assert (model.noise_kind_, terms_of(model)) == ("counts", [{"A"}, {"A", "B"}])
+
+
+def test_an_input_that_jumps_at_every_sample_is_held_where_the_data_say_so():
+    """v' = −0.6 v + 1.5 u, u held for each half of a unit, or smooth in between."""
+    t, rng = np.arange(0, 40, 0.5), RNG(0)
+    u, a = rng.uniform(0, 2, 80), np.exp(-0.3)
+    v = np.zeros(80)
+    for i in range(79):
+        v[i + 1] = v[i] * a + u[i] * 2.5 * (1 - a)
+    model = Discovery(Polynomials(1)).fit(v + 0.03 * rng.normal(size=80), t, u=u, feature_names=["v", "u"])
+    assert model.model_.held == (0,)
+    assert np.abs(distances_of(model, np.array([[0, -0.6, 1.5]]))).max() < 4
+    smooth = CubicSpline(t, u)
+    run = solve_ivp(lambda s, y: -0.6 * y + 1.5 * smooth(s), (0, 40), [0.0], t_eval=t, rtol=1e-9, atol=1e-9).y[0]
+    model = Discovery(Polynomials(1)).fit(run + 0.03 * rng.normal(size=80), t, u=u, feature_names=["v", "u"])
+    assert model.model_.held == ()
+    assert np.abs(distances_of(model, np.array([[0, -0.6, 1.5]]))).max() < 4
 
 
 @pytest.mark.parametrize("top", [1e5, 1e9])

@@ -266,7 +266,8 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
         return series.x
     known = np.asarray(model.elapsed(series.t), dtype=float)
     near = 1e-9 * (known[-1] - known[0])  # rounding
-    if t[0] < known[0] - near or t[-1] > known[-1] + near:
+    last = np.inf if len(model.model_.held) == len(names) else known[-1]  # what is held stays what it is
+    if t[0] < known[0] - near or t[-1] > last + near:
         ends = " to ".join(str(one) for one in model.dates(known[[0, -1]]))
         raise Failure(f"{options.inputs} has inputs from {ends}: let --from and --until lie between.")
     return input_curve(known, series.x, model.model_.held)

@@ -199,7 +199,7 @@ def _sampled(one: Series) -> Index:
 def _parts(one: Series, usual: float, longest: float, substeps: int, hidden: int) -> list[tuple[Array, ...]]:
     """Return t, y, and inputs at the start, the middle and the end of the steps, of every stretch between long gaps."""
     rows = _sampled(one)
-    control = _interpolated(one.t, one.inputs)
+    control = _interpolated(one.t, one.inputs, one.held)
     parts: list[tuple[Array, ...]] = []
     for stretch in np.split(rows, np.flatnonzero(np.diff(one.t[rows]) > longest) + 1):
         if stretch.size < 2:
@@ -216,14 +216,14 @@ def _parts(one: Series, usual: float, longest: float, substeps: int, hidden: int
     return parts
 
 
-def _interpolated(t: Array, values: Array) -> Callable[..., Array]:
+def _interpolated(t: Array, values: Array, held: Sequence[int]) -> Callable[..., Array]:
     """Return known inputs as a function of time."""
     if not values.shape[1]:
         return lambda times, before=False: np.empty((len(times), 0))
     known = np.isfinite(t) & np.all(np.isfinite(values), axis=1)
     if known.sum() < 2:
         raise ValueError("u must have at least two rows without NaN.")
-    return input_curve(t[known], values[known])
+    return input_curve(t[known], values[known], held)
 
 
 def smoothed_logarithms(nodes: Nodes, states: Array, discrete_time: bool) -> Array:
@@ -306,8 +306,6 @@ def sample_noise(nodes: Nodes, sizes: Array, measured: int) -> Array:
     for state in range(measured):
         known = [np.flatnonzero(nodes.seen[:, state] & (nodes.series == one)) for one in np.unique(nodes.series)]
         known = [rows for rows in known if rows.size > 1]
-        if not known:
-            raise ValueError(f"The state in column {state} of x has no two samples in any series: leave it out.")
         parts = [Series(nodes.t[rows], nodes.y[rows][:, [state]], np.empty((rows.size, 0))) for rows in known]
         levels.append(float(noise_levels(parts, [sizes[rows][:, [state]] for rows in known])[0]))
     return np.array(levels)

@@ -29,7 +29,7 @@ from ardea.dynamics.collocation import (
 from ardea.dynamics.inside import unfolded
 from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes, price_of
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import HOPELESS, MOST_ALONE, SLIGHT_GAIN, Pursuit
+from ardea.dynamics.pursuit import FEW_SAMPLES, HOPELESS, MOST_ALONE, SLIGHT_GAIN, Pursuit
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
 
@@ -86,6 +86,9 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
         if np.any(many) and (np.any(of.power) or wishes.any_noise):
             own = of.with_power(many.astype(float)) if wishes.any_noise else of
             starts = [(own, smoothed_logarithms(nodes, many, wishes.discrete_time)), *starts[own is of :]]
+        if wishes.any_noise and of.n_samples <= FEW_SAMPLES:  # terms that are wrong fit noise of the wrong kind
+            positive = np.prod(nodes.ends, axis=0) >= 0
+            starts += [(of.with_power(power * positive), states) for power in (0.5, 1.0) if np.any(positive)]
         spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
         if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
             finer = on(SUBSTEPS_BETWEEN, of.power)
@@ -97,7 +100,7 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
             found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
             if _explained(*found[-1], likelihood, spread):
                 break
-        return min(found, key=lambda one: one[0].score(one[0].best))
+        return min(found, key=lambda one: one[0].score(one[0].best) + SLIGHT_GAIN * bool(np.any(one[0].of.power)))
 
 
 def _explained(pursuit: Pursuit, left: Array, begun: Likelihood, spread: Array) -> bool:

@@ -8,6 +8,7 @@ the model (`models`, `simulation`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,7 @@ from ardea.dynamics.search import (
     no_candidate_fits,
     regressor_supports,
 )
-from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero, held_inputs
+from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
 from ardea.dynamics.told import BEATEN, blown_up, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import WEAK, Equation
@@ -338,8 +339,7 @@ class Discovery(Answers, BaseEstimator):
             self.form_ = "derivative"
         every = np.vstack([one.x for one in series])
         reach = np.maximum(np.nanmax(np.abs(every), axis=0), np.finfo(float).tiny)
-        held = tuple(np.flatnonzero(held_inputs([one.inputs for one in series])).tolist())
-        model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order, held=held)
+        model = StateModel(library, all_names, np.zeros((n, d)), reach, bool(self.discrete_time), order)
         model.check_names(x_dot)
         inside, told = bool(model.vocabulary.constants), self.known or self.constraints or self.shared or several
         if (inside or self.false_terms is not None) and self.form_ != "trajectory":
@@ -368,12 +368,12 @@ class Discovery(Answers, BaseEstimator):
             if self.form_ == "trajectory":
                 found = self._continued(found, series, library)
         moving = [ratio >= LEAST_EXCITATION for ratio in found.excitation]
-        far = far_from_zero(
-            np.nanmean(every, axis=0), np.nanstd(every, axis=0), library.degrees(n_states), all_names, moving
-        )
+        middle, wide = np.nanmean(every, axis=0), np.nanstd(every, axis=0)
+        far = far_from_zero(middle, wide, library.degrees(n_states), all_names, moving)
         far += [] if self.discrete_time else ends_off(series, all_names)
         said = [*said_of_states(series, all_names), *said_of_inputs(series, all_names)]
         spoiled = said_of_spoiled(series, all_names)
+        model = replace(model, held=found.held or series[0].held)
         return found, model, clock, ([*spoiled, *said], None) if spoiled else (said, far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:

@@ -18,7 +18,7 @@ from ardea.dynamics.course import pursued, step_bias
 from ardea.dynamics.knowledge import Wishes
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import SLIGHT_GAIN, Pursuit
-from ardea.dynamics.series import SAME_TIME, Series, noise_degrees
+from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
 from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import N_RIVALS, Equation, KeptTerms
@@ -41,6 +41,7 @@ class FoundStates:
     misfit: Array  # noise at which the equations hold exactly, over that
     n_rows: int  # rows with a sample
     times: list[Array]  # of every series, as given
+    held: tuple[int, ...]  # inputs that are held from row to row
     series: int = 0  # whose coefficients are told, where those of series differ
 
     @property
@@ -325,12 +326,19 @@ class FoundStates:
 
 
 def found_states(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> FoundStates:
-    """Find the equations of some series on the likelihood of their trajectories."""
-    pursuit, exact = pursued(series, library, propose, wishes)
+    """Find the equations of some series on the likelihood of their trajectories.
+
+    Inputs that jump from row to row are interpolated and, in another search, held: the likelihood decides.
+    """
+    jumping = () if wishes.discrete_time else jumping_inputs([one.inputs for one in series])
+    held = series[0].held
+    ways = {some: [replace(one, held=some) for one in series] for some in {held, (*held, *jumping)}}
+    found = {some: pursued(way, library, propose, wishes) for some, way in ways.items()}
+    held, (pursuit, exact) = min(found.items(), key=lambda one: one[1][0].score(one[1][0].best))
     of, states, measured = pursuit.of, pursuit.best.point.states, series[0].x.shape[1]
     noise = sample_noise(of.nodes, of.sizes(states), measured) * of.usual_size(states)[:measured]
     floor = np.maximum(noise, LEAST_NOISE * states[:, :measured].std(axis=0))
     rows = int(np.sum(np.any(of.nodes.seen, axis=1)))
     # The samples of a map jump: their differences say nothing of noise.
     misfit = np.full(measured, np.nan) if wishes.discrete_time else exact[:measured] / np.maximum(floor, TINY)
-    return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series])
+    return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series], held)

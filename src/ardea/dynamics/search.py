@@ -399,6 +399,7 @@ class FoundRows:
 
     results: list[SearchResult]
     propose: Propose
+    held = ()  # nothing is said of inputs
 
     @property
     def excitation(self) -> list[float]:

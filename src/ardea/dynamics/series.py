@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import comb
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from ardea.core.problem import Array
-from ardea.names import counted, default_names, nor_others
+from ardea.names import counted, default_names, listed, nor_others
 
 # Longer stretches are cut, so that the cost grows with the number of rows, not with its cube: a Cholesky factor of 400
 # rows takes 2 ms.
@@ -47,6 +47,7 @@ class Series:
     x: Array
     inputs: Array
     x_dot: Array | None = None
+    held: tuple[int, ...] = ()  # inputs that are held from row to row
 
     @property
     def values(self) -> Array:
@@ -81,6 +82,14 @@ class Series:
 def held_inputs(parts: Sequence[Array]) -> NDArray[np.bool_]:
     """Return which inputs switch: those that mostly stay what they were."""
     return np.asarray(np.mean(np.concatenate([np.diff(rows, axis=0) == 0 for rows in parts]), axis=0) >= HELD)
+
+
+def jumping_inputs(parts: Sequence[Array]) -> tuple[int, ...]:
+    """Return which inputs go from row to row as far as they go at all: held in between, or sampled too rarely."""
+    steps = np.concatenate([np.diff(rows, axis=0) for rows in parts])
+    rows = np.concatenate([rows[:-1] for rows in parts])
+    jump = np.nanmean(steps**2, axis=0) > np.nanvar(rows, axis=0)
+    return tuple(np.flatnonzero(jump & ~held_inputs(parts)).tolist())
 
 
 def input_curve(t: Array, rows: Array, held: Sequence[int] = ()) -> Callable[..., Array]:
@@ -142,7 +151,13 @@ def checked_series(
     widths = {(one.x.shape[1], one.inputs.shape[1]) for one in series}
     if len(widths) > 1:
         raise ValueError("All trajectories must have the same states and inputs.")
-    return series, _names(feature_names, columns, labels_of(given["u"][0]), *widths.pop()), clock
+    held = tuple(np.flatnonzero(held_inputs([one.inputs for one in series])).tolist())
+    series = [replace(one, held=held) for one in series]
+    names = _names(feature_names, columns, labels_of(given["u"][0]), *widths.pop())
+    samples = np.max([np.isfinite(one.x).sum(axis=0) for one in series], axis=0)
+    if few := [name for name, count in zip(names, samples, strict=False) if count < 2]:
+        raise ValueError(f"{listed(few)} has no two samples in any series: leave it out.")
+    return series, names, clock
 
 
 def _as_frame(values: Any) -> Any:

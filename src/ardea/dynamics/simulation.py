@@ -117,9 +117,9 @@ def simulate_draws(
     """
     times = checked_times(np.arange(float(t)) if discrete_time and np.ndim(t) == 0 else t)
     bound = np.broadcast_to(np.asarray(limit, dtype=float), rhs.n_states)
+    if np.shape(x0) not in ((rhs.n_states,), (rhs.n_draws, rhs.n_states)):
+        raise ValueError(f"x0 must have shape ({rhs.n_states},), one number for every state, got {np.shape(x0)}")
     start = checked_start(x0, bound)
-    if start.shape not in ((rhs.n_states,), (rhs.n_draws, rhs.n_states)):
-        raise ValueError(f"x0 must have shape ({rhs.n_states},), got {np.shape(x0)}")
     u = _inputs_at(inputs, times, rhs.n_inputs, between=not discrete_time, held=held)
     x = np.full((rhs.n_draws, len(times), rhs.n_states), np.nan)
     x[:, 0] = start

@@ -55,7 +55,6 @@ READ_WITH = {
 ROLES = {True: "stand before decimals", False: "group thousands"}
 # Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
 SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
-WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
 DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+(?: ?[AaPp]\.?[Mm]\.?)?)?$")
 # 2024/5/31, 7:05 and 1:05 PM, which are not ISO 8601.
 YEAR_FIRST = re.compile(r"([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})(?![0-9])")
@@ -170,25 +169,6 @@ def as_dates(texts: Sequence[str]) -> NDArray[Any]:
     dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     found: NDArray[Any] = dates.dt.tz_localize(None).to_numpy()
     return found
-
-
-def dates_by_order(texts: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return texts such as 31/05/2024 as dates, by the order of day and month; only those orders that suit them all.
-
-    Examples
-    --------
-    >>> list(dates_by_order(["03/01/2021", "13/01/2021"]))
-    ['day, month, year']
-    >>> len(dates_by_order(["03.01.2021 12:30"]))
-    2
-    """
-    parts = [match.groups(default="") for match in map(WRITTEN_DATE.fullmatch, texts) if match]
-    orders = {
-        "day, month, year": [f"{year}-{b:0>2}-{a:0>2}{time}" for a, b, year, time in parts],
-        "month, day, year": [f"{year}-{a:0>2}-{b:0>2}{time}" for a, b, year, time in parts],
-    }
-    found = {order: as_dates(written) for order, written in orders.items() if len(written) == len(texts) > 0}
-    return {order: dates for order, dates in found.items() if not np.isnat(dates).any()}
 
 
 def compact_dates(values: Array) -> NDArray[Any] | None:

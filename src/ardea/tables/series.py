@@ -19,7 +19,6 @@ from ardea.tables.columns import (
     as_dates,
     as_numbers,
     compact_dates,
-    dates_by_order,
     is_numeric,
     texts_of,
 )
@@ -39,6 +38,7 @@ OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
+WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,8 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     if not states or apart.keys() & set(states):
         raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
     pieces, whole = _pieces(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
+    if time is not None:
+        pieces[-1] = pieces[-1][0], _without_end(pieces[-1][1], table)
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
     columns = Columns(table, [*states, *inputs], categorical=(), levels=levels, if_text=inputs)
@@ -139,7 +141,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
             )
         _require_order(table, times[0], time)
     if label is not None:
-        numbers, times, left_out = _grouped(pieces[0][1][label], table, numbers[0], times[0], split)
+        numbers, times, left_out = _grouped(pieces[0][1][label], table, numbers[0], times[0], time or "", split)
         said = [*said, *left_out]
     x, u = ([block[:, part] for block in numbers] for part in (slice(split), slice(split, None)))
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
@@ -158,21 +160,29 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     )
 
 
-def _require_order(table: Table, times: NDArray[Any], name: str) -> None:
+def _without_end(frame: Any, table: Table) -> Any:
+    """Return a frame without the rows at its end in which nothing stands, as spreadsheets write them."""
+    filled = ~(frame.isna() | frame.isin(list(table.empty))).all(axis=1).to_numpy()
+    return frame.iloc[: int(np.flatnonzero(filled).max(initial=-1)) + 1]
+
+
+def _require_order(table: Table, times: NDArray[Any], name: str, rows: Any = None, series: str = "") -> None:
     """Refuse times that do not ascend, with the first line that is out of order, and all such lines if they are few."""
+    rows = np.arange(times.size) if rows is None else rows
     latest = np.maximum.accumulate(times)
     late = np.flatnonzero(~(times[1:] > latest[:-1])) + 1
     if late.size:
         row, others = int(late[0]), nor_others(late.size - 1)
-        (place,) = table.placed([(row, name, f"{times[row]} does not come after {latest[row - 1]}{others}")])
+        (place,) = table.placed([(int(rows[row]), name, f"{times[row]} does not come after {latest[row - 1]}{others}")])
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
-        few = late.tolist() if late.size <= max(1, FEW * times.size) else []
+        told = f"Sort the rows of series {series!r} by time" if series else told
+        few = rows[late].tolist() if late.size <= max(1, FEW * times.size) else []
         lines = [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few]
         raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=lines)
 
 
 def _grouped(
-    labels: Any, table: Table, numbers: Array, times: Any, n_states: int
+    labels: Any, table: Table, numbers: Array, times: Any, time: str, n_states: int
 ) -> tuple[list[Array], list[Any], list[str]]:
     """Return the rows of every series, by the texts that tell them apart, in the order of their first rows.
 
@@ -189,6 +199,9 @@ def _grouped(
         unnamed = counted(len(groups[-1]), "row")
         said.append(f"{unnamed} without a text in column {labels.name!r} belong to no series and were left out")
     rows_of = list(seen.values())
+    for one, rows in seen.items():
+        if times is not None:
+            _require_order(table, times[rows], time, rows, texts[one])
     return [numbers[rows] for rows in rows_of], [None if times is None else times[rows] for rows in rows_of], said
 
 
@@ -220,9 +233,7 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
     """Return a column as times: numbers, or dates; and what was inferred."""
     columns = [frame[name] for _, frame in pieces]
     found, order = _by_order(table, columns, name)
-    if order:
-        return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
-    found = [_as_times(column, table) for column in columns]
+    found = found if order else [_as_times(column, table) for column in columns]
     bad = [
         (first + row, name, _no_time(str(column.iloc[row])))
         for (first, _), column, times in zip(pieces, columns, found, strict=True)
@@ -231,6 +242,8 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
     if bad:
         more = f"and {len(bad) - MOST_SHOWN} more of column {name!r}"
         raise TableError(table.path, [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])])
+    if order:
+        return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
     if found[0].dtype.kind == "m":
         return found, [f"column {name!r} was read as times of one day ({columns[0].iloc[0]})"]
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
@@ -239,6 +252,10 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
 
 def _no_time(cell: str) -> str:
     """Return why a cell is no time, with what to do."""
+    if cell.strip() in ("", "nan", "None", "NaT"):
+        return "is empty, and its row is not"
+    if re.fullmatch(r"\d{1,2}([/.-])\d{1,2}\1\d{2}(\s.*)?", cell):
+        return f"{cell!r} has a year of two digits: write {A_DATE}"
     if OF_DAY.fullmatch(cell):
         return f"{cell!r} is a time of day, and others are none: write {A_DATE}, or a number of seconds"
     if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
@@ -246,6 +263,33 @@ def _no_time(cell: str) -> str:
     if re.fullmatch(r"[-+]?\d*,\d+", cell):
         return f"{cell!r} has a decimal comma: write a point, or say that all numbers have one with --decimal ,"
     return f"{cell!r} is neither a number nor {A_DATE}"
+
+
+def dates_by_order(texts: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return texts such as 31/05/2024 as dates, by the order of day and month; only those orders that suit them.
+
+    If most of the texts are such dates, the others are none in any order.
+
+    Examples
+    --------
+    >>> list(dates_by_order(["03/01/2021", "13/01/2021"]))
+    ['day, month, year']
+    >>> len(dates_by_order(["03.01.2021 12:30"]))
+    2
+    """
+    matches = [WRITTEN_DATE.fullmatch(text) for text in texts]
+    written = np.array([match is not None for match in matches], dtype=bool)
+    parts = [match.groups(default="") for match in matches if match]
+    orders = {
+        "day, month, year": [f"{year}-{b:0>2}-{a:0>2}{time}" for a, b, year, time in parts],
+        "month, day, year": [f"{year}-{a:0>2}-{b:0>2}{time}" for a, b, year, time in parts],
+    }
+    found = {}
+    for order, dates in ((order, as_dates(some)) for order, some in orders.items() if 2 * len(parts) > len(texts)):
+        if not np.isnat(dates).any():
+            found[order] = np.full(len(texts), np.datetime64("NaT"), dtype=dates.dtype)
+            found[order][written] = dates
+    return found
 
 
 def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], str]:
@@ -257,8 +301,9 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
     place = {text: number for number, text in enumerate(texts)}
     spread = [np.array([*(place[text] for text in own), -1])[codes] for codes, own in cells]
     orders = {order: np.append(dates, np.datetime64("NaT")) for order, dates in dates_by_order(texts).items()}
-    rising = [order for order, dates in orders.items() if all(_rise(dates[rows]) for rows in spread)]
-    steps = [[np.diff(dates[rows]) for rows in spread] for dates in orders.values()]
+    known = [{order: dates[rows][~np.isnat(dates[rows])] for order, dates in orders.items()} for rows in spread]
+    rising = [order for order in orders if all(_rise(dates[order]) for dates in known)]
+    steps = [[np.diff(dates[order]) for dates in known] for order in orders]
     same = all(
         np.array_equal(one, other)
         for first in steps[:1]
@@ -272,8 +317,7 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
             "dates as 2024-05-31."
         )
     for order in rising or orders:
-        found = [orders[order][rows] for rows in spread]
-        return ([], "") if any(np.isnat(one).any() for one in found) else (found, order)
+        return [orders[order][rows] for rows in spread], order
     return [], ""
 
 
