@@ -130,6 +130,25 @@ def test_small_extraneous_terms_are_told_from_large_ones():
     assert not claims.ard_terms_are_small(records.assign(added_l1=5.0)).true
 
 
+@pytest.mark.parametrize(("wide", "better"), [(1, True), (5, False), (9, False)])
+def test_a_search_over_more_that_does_not_help_is_noticed(wide, better):
+    generator = np.random.default_rng(0)
+    rows = [
+        {"trial": trial, "method": method, "added": level + generator.integers(2), "missed": 0, "l2": level}
+        for method, level in (("ARDr", 5), (f"ARDr, {regressions.WIDE}", wide))
+        for trial in range(30)
+    ]
+    assert claims.both_searched_is_better(pd.DataFrame(rows)).true == better
+    assert claims.both_searched_is_better(authors("linear")) is None
+
+
+def test_distances_from_theory_are_in_standard_errors():
+    """Nine trials that expect four events each: a mean of 4 is at 0, one of 6 at (6 − 4)/√(4/9) = 3."""
+    level = {"strength": 1.0, "expected_added": 4.0}
+    rows = [level | {"trial": t, "sigma": s, "added": n} for s, n in ((0.1, 4), (1.0, 6)) for t in range(9)]
+    assert tables.distances(pd.DataFrame(rows), "added").tolist() == pytest.approx([0, 3])
+
+
 def test_errors_that_harm_are_noticed():
     generator = np.random.default_rng(0)
     rows = [
