@@ -12,7 +12,6 @@ import pytest
 from ardea.cli import main
 from ardea.paper import claims, regressions, runner, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.claims import mode
 from ardea.paper.experiment import duration
 from ardea.paper.page import agreement, judgement, page_text, read_outputs, stored, write_page
 from ardea.paper.regressions import METHODS, METRICS
@@ -29,6 +28,7 @@ from ardea.paper.tables import (
     at_most,
     comparison,
     markdown,
+    mode,
     number,
     steadiness,
     verdict,
@@ -138,8 +138,9 @@ def test_a_search_over_more_that_does_not_help_is_noticed(wide, better):
         for method, level in (("ARDr", 5), (f"ARDr, {regressions.WIDE}", wide))
         for trial in range(30)
     ]
-    assert claims.both_searched_is_better(pd.DataFrame(rows)).true == better
-    assert claims.both_searched_is_better(authors("linear")) is None
+    for check in (claims.both_searched_is_sparser, claims.both_searched_is_nearer):
+        assert check(pd.DataFrame(rows)).true == better
+        assert check(authors("linear")) is None
 
 
 def test_distances_from_theory_are_in_standard_errors():

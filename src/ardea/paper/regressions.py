@@ -50,7 +50,7 @@ Fit = tuple[Array, Row]
 WIDE_GRIDS = Grids(
     alpha=(*2.0 ** np.arange(0, 16.5, 0.5),),
     lam=(0, *10.0 ** np.array([-4, -2, -1, 0, 1, 2, 4, 8, 12, 16, 20])),
-    tau_l=(np.inf, *10.0 ** np.arange(-12, 2.5, 0.5)),
+    tau_l=(np.inf, *10.0 ** -np.array([300, 200, 100, 50, 30, 20, 15]), *10.0 ** np.arange(-12, 2.5, 0.5)),
     tau_m=(0, *10.0 ** np.arange(-6, 2.5, 0.5)),
     tau_map=(0, *10.0 ** np.arange(-2, 6.5, 0.5)),
     eta=(*10.0 ** np.array([-6, -5, -4, -3, -2.5, -2, -1.5, -1, -0.5, 0, 1, 2]),),
@@ -156,7 +156,7 @@ def _regularised(priors: list[Any], problem: Regression, start: Start = "paper")
 # Threshold sparse Bayesian regression of Zhang & Lin (Proc. R. Soc. A 474:20180305), as their published code does it
 # (sheng-sheng-sheng/SubTSBR): evidence maximised one column at a time, from none (Tipping & Faul, AISTATS 2003), with
 # σ² learned; drop |μ_j| < τ and fit what is left anew, until nothing goes. τ is the user's; here it is that of their
-# example, and the constants are those of their code. (Σ_j Σ_jj/μ_j² chooses among subsamples only, arXiv:1907.07788.)
+# example, the constants those of SparseBayes 2.0, which they call. (Σ_j Σ_jj/μ_j² chooses among subsamples only.)
 
 TSBR_THRESHOLD = 0.1
 FIRST_NOISE_SHARE = 0.01  # of var(y)

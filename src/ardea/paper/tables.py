@@ -109,6 +109,11 @@ def method_means(records: DataFrame) -> DataFrame:
     return records.groupby("method")[list(METRICS)].mean().loc[methods_in(records)]
 
 
+def mode(records: DataFrame, method: str, metric: str) -> int:
+    """Return the most frequent value of a count, the least of ties."""
+    return int(records.loc[records["method"] == method, metric].mode().iloc[0])
+
+
 def mean_cells(records: DataFrame) -> DataFrame:
     """Return the four metrics of every method as texts, means with standard errors."""
     groups = records.groupby("method")[list(METRICS)]
