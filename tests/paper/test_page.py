@@ -143,6 +143,14 @@ def test_a_search_over_more_that_does_not_help_is_noticed(wide, better):
         assert check(authors("linear")) is None
 
 
+@pytest.mark.parametrize(("more", "holds"), [(0.0, True), (1.0, False)])
+def test_an_increase_is_told_from_chance(more, holds):
+    generator = np.random.default_rng(1)
+    missed = {"ARD": generator.integers(3, size=100), "ARDvi": generator.integers(3, size=100) + more}
+    rows = [{"trial": t, "method": m, "missed": v} for m, values in missed.items() for t, v in enumerate(values)]
+    assert claims.inflation_misses_no_more(pd.DataFrame(rows)).true == holds
+
+
 def test_distances_from_theory_are_in_standard_errors():
     """Nine trials that expect four events each: a mean of 4 is at 0, one of 6 at (6 − 4)/√(4/9) = 3."""
     level = {"strength": 1.0, "expected_added": 4.0}
