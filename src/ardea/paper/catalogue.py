@@ -76,7 +76,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         trial=closed_forms.fpfn_curve,
         table=curve_table,
         draw=draw_curve,
-        core_seconds={"corrected": (1, 40)},
+        core_seconds={"corrected": (1, 51)},
         figure_size=(4.6, 4.6),
     ),
     Experiment(
@@ -131,7 +131,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             "terms": (6, 25),
         },
         trial=regressions.LINEAR.trial,
-        core_seconds={"corrected": (1, 40), "published": (2, 531), "beyond": (2, 35), "ablation": (2, 145)},
+        core_seconds={"corrected": (1, 40), "published": (2, 676), "beyond": (2, 177), "ablation": (2, 145)},
     ),
     _comparison(
         "fourier",
@@ -147,7 +147,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             "terms": (6, 50),
         },
         trial=regressions.FOURIER.trial,
-        core_seconds={"corrected": (1, 172), "published": (4, 238), "beyond": (2, 134), "ablation": (4, 164)},
+        core_seconds={"corrected": (1, 633), "published": (4, 286), "beyond": (2, 340), "ablation": (4, 164)},
     ),
     _comparison(
         "lorenz63",
@@ -155,7 +155,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "Lorenz 63, quintic library, errors summed over the three equations, strengths chosen by an oracle",
         sizes={"trials": (1, 200), "published_trials": (1, 10), "ablation_trials": (1, 4), "beyond_trials": (1, 30)},
         trial=regressions.LORENZ63.trial,
-        core_seconds={"corrected": (1, 128), "published": (3, 41), "beyond": (3, 37), "ablation": (20, 181)},
+        core_seconds={"corrected": (1, 298), "published": (3, 41), "beyond": (3, 139), "ablation": (20, 181)},
         table=partial(comparisons, column="criterion", value="oracle"),
         shown=partial(group, column="criterion", value="oracle"),
     ),
@@ -171,7 +171,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             "states": (8, 40),
         },
         trial=regressions.LORENZ96.trial,
-        core_seconds={"corrected": (2, 74), "published": (2, 167), "beyond": (3, 80), "ablation": (5, 183)},
+        core_seconds={"corrected": (2, 149), "published": (2, 167), "beyond": (3, 81), "ablation": (5, 183)},
     ),
     _comparison(
         "ks",
@@ -187,7 +187,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             "n_t": (60, 1072),
         },
         trial=regressions.KS.trial,
-        core_seconds={"corrected": (2, 77), "published": (5, 13), "beyond": (5, 48), "ablation": (5, 47)},
+        core_seconds={"corrected": (2, 77), "published": (5, 13), "beyond": (5, 130), "ablation": (5, 47)},
         table=partial(comparisons, column="rows", value="sample"),
         shown=partial(group, column="rows", value="sample"),
     ),
