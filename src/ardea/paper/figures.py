@@ -100,7 +100,7 @@ def _spread_axis(ax: Any, values: Array, counts: bool) -> str:
     if counts:
         ax.yaxis.get_major_locator().set_params(integer=True)
         ax.set_ylim(-0.03 * max(largest, 1), 1.05 * max(largest, 1))
-    elif positive.size and largest > 30 * positive.min():
+    elif positive.size and largest > 20 * positive.min():
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if largest < 1000 * positive.min() else (1,)))
         ax.yaxis.set_major_formatter("{x:g}")
