@@ -12,7 +12,6 @@ import pytest
 from ardea.cli import main
 from ardea.paper import claims, regressions, runner, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.claims import mode
 from ardea.paper.experiment import duration
 from ardea.paper.page import agreement, judgement, page_text, read_outputs, stored, write_page
 from ardea.paper.regressions import METHODS, METRICS
@@ -29,6 +28,7 @@ from ardea.paper.tables import (
     at_most,
     comparison,
     markdown,
+    mode,
     number,
     steadiness,
     verdict,
@@ -128,6 +128,34 @@ def test_small_extraneous_terms_are_told_from_large_ones():
     records = pd.DataFrame({"method": "ARD", "trial": range(4), "added": 10, "added_l1": 0.5})
     assert claims.ard_terms_are_small(records).true
     assert not claims.ard_terms_are_small(records.assign(added_l1=5.0)).true
+
+
+@pytest.mark.parametrize(("wide", "better"), [(1, True), (5, False), (9, False)])
+def test_a_search_over_more_that_does_not_help_is_noticed(wide, better):
+    generator = np.random.default_rng(0)
+    rows = [
+        {"trial": trial, "method": method, "added": level + generator.integers(2), "missed": 0, "l2": level}
+        for method, level in (("ARDr", 5), (f"ARDr, {regressions.WIDE}", wide))
+        for trial in range(30)
+    ]
+    for check in (claims.both_searched_is_sparser, claims.both_searched_is_nearer):
+        assert check(pd.DataFrame(rows)).true == better
+        assert check(authors("linear")) is None
+
+
+@pytest.mark.parametrize(("more", "holds"), [(0.0, True), (1.0, False)])
+def test_an_increase_is_told_from_chance(more, holds):
+    generator = np.random.default_rng(1)
+    missed = {"ARD": generator.integers(3, size=100), "ARDvi": generator.integers(3, size=100) + more}
+    rows = [{"trial": t, "method": m, "missed": v} for m, values in missed.items() for t, v in enumerate(values)]
+    assert claims.inflation_misses_no_more(pd.DataFrame(rows)).true == holds
+
+
+def test_distances_from_theory_are_in_standard_errors():
+    """Nine trials that expect four events each: a mean of 4 is at 0, one of 6 at (6 − 4)/√(4/9) = 3."""
+    level = {"strength": 1.0, "expected_added": 4.0}
+    rows = [level | {"trial": t, "sigma": s, "added": n} for s, n in ((0.1, 4), (1.0, 6)) for t in range(9)]
+    assert tables.distances(pd.DataFrame(rows), "added").tolist() == pytest.approx([0, 3])
 
 
 def test_errors_that_harm_are_noticed():

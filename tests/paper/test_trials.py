@@ -82,10 +82,12 @@ def test_false_terms_do_not_depend_on_the_noise(method):
     assert np.array_equal(kept[0], kept[2])
 
 
-def test_every_noise_level_has_noise_of_its_own(orthogonal_rows):
+def test_every_noise_level_has_noise_of_its_own_except_as_published(orthogonal_rows):
     """One vector for all levels would add the same number of terms at each."""
     plain = orthogonal_rows["orthogonal-vi"].query("strength == 1")
     assert (plain.groupby("trial")["added"].nunique() > 1).all()
+    as_published = rows_of(experiment_named("orthogonal-vi"), variant="published", trials=2).query("strength == 1")
+    assert (as_published.groupby("trial")["added"].nunique() == 1).all()
 
 
 @pytest.mark.parametrize("name", ["orthogonal-m", "orthogonal-l", "orthogonal-map"])
@@ -487,9 +489,33 @@ def test_a_grid_binds_where_its_end_is_better_than_the_rest(strongest, bound):
     assert row["bound"] == bound
 
 
-def test_least_error_bars_keep_strong_terms():
+# Threshold sparse Bayesian regression of Zhang & Lin.
+
+
+@pytest.mark.parametrize(("m", "d"), [(60, 8), (30, 45)])
+def test_one_column_at_a_time_ends_where_no_single_prior_variance_can_be_bettered(m, d):
+    """Along every axis the dense evidence is greatest where γ_j is; it stops at changes of a γ_j by 0.1 %."""
+    theta, y = noisy_case(m, d, 5)
+    fit = regressions.one_column_at_a_time(posed(theta, y), float(np.var(y)))
+    np.testing.assert_allclose(fit.xi, posterior_mean(theta, y, fit), atol=1e-8)
+    least = twin.cost(theta, y, fit.gamma, fit.noise)
+    for j in range(d):
+        axis = np.arange(d) == j
+        for value in (0.0, *np.logspace(-6, 1, 15)):
+            assert twin.cost(theta, y, np.where(axis, value, fit.gamma), fit.noise) > least - 1e-4
+
+
+def posterior_mean(theta, y, fit):
+    return fit.gamma * (theta.T @ np.linalg.solve(twin.sigma_y(theta, fit.gamma, fit.noise), y))
+
+
+def test_threshold_sparse_bayes_ends_when_nothing_is_below_the_threshold():
     generator = np.random.default_rng(3)
     theta = generator.normal(size=(60, 8))
-    coef = np.array([2.0, -1.0, 0, 0, 0, 0, 0, 0])
-    problem = Regression(theta, theta @ coef + 0.01 * generator.normal(size=60), coef, "oracle")
-    assert np.array_equal(regressions.least_error_bars(problem, [0.001, 0.1, 10.0]) != 0, coef != 0)
+    coef = np.array([2.0, -1.0, 0.02, 0, 0, 0, 0, 0])
+    y = theta @ coef + 0.001 * generator.normal(size=60)
+    found = regressions.threshold_sparse_bayes(theta, y)
+    assert np.array_equal(np.flatnonzero(found), [0, 1])  # 0.02 is there, but below the threshold
+    kept = regressions.one_column_at_a_time(posed(theta[:, :2], y), float(np.var(y)))
+    np.testing.assert_allclose(found[:2], kept.xi, rtol=1e-12)
+    assert not regressions.threshold_sparse_bayes(theta, 0.01 * y).any()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ardea.core.problem import Array
-from ardea.paper.regressions import METHODS, METRICS
-from ardea.paper.tables import methods_in, relative_costs
+from ardea.paper.regressions import METHODS, METRICS, WIDE
+from ardea.paper.tables import SIGNIFICANT, Paired, by_trial, methods_in, relative_costs
 from ardea.show.canvas import DASHES
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = (*DASHES, (0, (1, 3)))
-# Ours that are drawn beside the paper's methods; the others are in the tables.
-DRAWN = ("SparseARD", "ARDSearch", "Discovery")
+# What is drawn beside the paper's methods; the rest is in the tables.
+DRAWN = (f"ARDr, {WIDE}", "TSBR", "SparseARD", "ARDSearch", "Discovery")
 # Convention: counts beyond the first of these are shown on a logarithmic axis that keeps zero.
 WIDE_COUNTS = 30
 COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
+PAPER_BOX, OTHER_BOX = "#dbe9f4", "#ffffff"
 BOX_STYLE: dict[str, Any] = {
-    "boxprops": {"facecolor": "#dbe9f4", "edgecolor": "0.2"},
     "medianprops": {"color": "#0072b2", "linewidth": 1.6},
     "whiskerprops": {"color": "0.2"},
     "capprops": {"color": "0.2"},
@@ -40,6 +40,11 @@ METRIC_LABELS = {
 }
 MEASURED = "markers: measured, mean ± standard error; dashes: theory"
 RATE_LABELS = {"fp": "false positive rate", "fn": "false negative rate"}
+
+
+def number_of(method: str) -> int:
+    """Return which colour, dashes and marker a method has in all figures; the other reading of a rule has ARD's."""
+    return METHODS.index(method) if method in METHODS else 0
 
 
 def style(i: int, *, theory: bool = False) -> dict[str, Any]:
@@ -60,7 +65,9 @@ def draw_boxes(records: DataFrame, figure: Any) -> str:
     methods = [method for method in methods_in(records) if method in (*METHODS, *DRAWN)]
     for ax, metric in zip(figure.subplots(1, len(METRICS)), METRICS, strict=True):
         values = [records.loc[records["method"] == method, metric].to_numpy() for method in methods]
-        ax.boxplot(values, whis=(0, 100), widths=0.6, patch_artist=True, **BOX_STYLE)
+        boxes = ax.boxplot(values, whis=(0, 100), widths=0.6, patch_artist=True, **BOX_STYLE)["boxes"]
+        for box, method in zip(boxes, methods, strict=True):
+            box.set(facecolor=PAPER_BOX if method in METHODS else OTHER_BOX, edgecolor="0.2")
         places = np.arange(1, len(methods) + 1)
         errors = [value.std(ddof=1) / np.sqrt(value.size) if value.size > 1 else 0.0 for value in values]
         means = [value.mean() for value in values]
@@ -68,14 +75,20 @@ def draw_boxes(records: DataFrame, figure: Any) -> str:
         ax.set_xticks(places, methods, rotation=60, ha="right", rotation_mode="anchor")
         ax.set_ylabel(METRIC_LABELS[metric] + _spread_axis(ax, np.concatenate(values), metric in ("added", "missed")))
         _grid(ax, "y")
-    means = records[records["method"].isin(METHODS)].groupby("method")[list(METRICS)].mean()
+    own = records[records["method"].isin(METHODS)]
+    means = own.groupby("method")[list(METRICS)].mean()
     nearest, right = means["l2"].idxmin(), (means["added"] + means["missed"]).idxmin()
-    title = f"Of the paper's methods {nearest} has the least ℓ² error{' and' if nearest == right else f', {right}'}"
-    return f"{title} the fewest wrong terms (box: quartiles, whiskers: range, diamond: mean ± standard error)"
+    least = f"the least mean ℓ² error{' and' if nearest == right else f', {right}'} the fewest wrong terms"
+    others = records.loc[~records["method"].isin(METHODS), "trial"].nunique()
+    trials = f"{own['trial'].nunique()} trials" + (f"; white, not the paper's: {others}" if others else "")
+    explained = f"box: quartiles, whiskers: range, diamond: mean ± standard error; {trials}"
+    return f"Of the paper's methods {nearest} has {least}\n({explained})"
 
 
 def _spread_axis(ax: Any, values: Array, counts: bool) -> str:
     """Use a logarithmic axis where the values span decades; counts keep their zero. Return what to say of it."""
+    from matplotlib.ticker import LogLocator
+
     largest, positive = values.max(initial=0.0), values[values > 0]
     if counts and largest > WIDE_COUNTS:
         ax.set_yscale("symlog", linthresh=5)
@@ -87,8 +100,11 @@ def _spread_axis(ax: Any, values: Array, counts: bool) -> str:
     if counts:
         ax.yaxis.get_major_locator().set_params(integer=True)
         ax.set_ylim(-0.03 * max(largest, 1), 1.05 * max(largest, 1))
-    elif positive.size and largest > 30 * positive.min():
+    elif positive.size and largest > 20 * positive.min():
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if largest < 1000 * positive.min() else (1,)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.minorticks_off()
         return " (log scale)"
     return ""
 
@@ -123,7 +139,7 @@ def draw_curve(records: DataFrame, figure: Any) -> str:
         ax.errorbar(one["fp"], one["fn"], *errors, linestyle="none", **style(i))
     ax.set(xlabel=RATE_LABELS["fp"], ylabel=RATE_LABELS["fn"], xlim=(0, 1), ylim=(0, 1))
     _grid(ax)
-    ax.legend(title="lines: theory; markers: simulated ± s.e.")
+    figure.legend(loc="outside lower center", ncols=3, title="lines: theory; markers: simulated ± standard error")
     return "All five methods lie on one curve for each size of a coefficient"
 
 
@@ -131,9 +147,10 @@ def draw_rho(records: DataFrame, figure: Any) -> str:
     """Draw FP and FN against ρ."""
     panels = figure.subplots(1, 2)
     for ax, (rate, label) in zip(panels, RATE_LABELS.items(), strict=True):
-        for i, (method, part) in enumerate(records.groupby("method", sort=False)):
+        for method, part in records.groupby("method", sort=False):
+            i = number_of(str(method))
             # ARDvi and MAP-STSBL coincide: one is drawn as a thick light line under the other.
-            under = {"color": "0.8", "linewidth": 5}
+            under = {"color": COLOURS[i], "alpha": 0.25, "linewidth": 6}
             look = {"color": COLOURS[i], "linestyle": LINES[i], "linewidth": 1.5} if method != "ARDvi" else under
             ax.plot(part["rho"], np.maximum(part[rate], 1e-12), label=method, **look)
         ax.set(xscale="log", yscale="log", ylim=(1e-6, 1.3), xlabel="squared norm of the column, ρ (log scale)")
@@ -149,7 +166,8 @@ def draw_kappa(records: DataFrame, figure: Any) -> str:
     panels = figure.subplots(2, 2, sharex=True)
     for row, name in zip(panels, ("added", "missed"), strict=True):
         for ax, (sigma, level) in zip(row, records.groupby("sigma"), strict=True):
-            for i, (method, part) in enumerate(level.groupby("method", sort=False)):
+            for method, part in level.groupby("method", sort=False):
+                i = number_of(str(method))
                 groups = part.groupby("kappa")[[name, f"expected_{name}"]]
                 means, errors = groups.mean(), groups.sem()
                 ax.errorbar(means.index, means[name], errors[name], linestyle="none", label=method, **style(i))
@@ -164,12 +182,12 @@ def draw_kappa(records: DataFrame, figure: Any) -> str:
 
 
 def draw_merits(records: DataFrame, figure: Any) -> str:
-    """Draw wrong terms against cost, with standard errors, the name beside each marker."""
+    """Draw wrong terms against cost, with standard errors."""
     ax = figure.subplots()
     wrong = (records["added"] + records["missed"]).groupby(records["method"]).agg(["mean", "sem"])
     named, costs = records.groupby("method")["named"].mean(), relative_costs(records)
-    for i, (method, cost) in enumerate(costs.items()):
-        mean, error = wrong.loc[method]
+    for method, cost in costs.items():
+        i, (mean, error) = number_of(str(method)), wrong.loc[method]
         filled = {"fillstyle": "full" if named[method] > 0 else "none"}
         ax.errorbar(cost, mean, error, linestyle="none", label=method, **(style(i) | {"markersize": 7} | filled))
     ax.set(xlabel="processor time relative to plain ARD (median)", ylabel="wrong terms: added + missed (mean)")
@@ -177,5 +195,7 @@ def draw_merits(records: DataFrame, figure: Any) -> str:
     ax.set_ylim(bottom=0)
     ax.margins(x=0.12)
     figure.legend(loc="outside lower center", ncols=3, title="filled: removals have a reason")
-    cheapest = costs.drop("ARD").idxmin()
-    return f"{cheapest} is the cheapest; {wrong['mean'].idxmin()} has the fewest wrong terms"
+    table, best = by_trial(records, "wrong"), str(wrong["mean"].idxmin())
+    like = [m for m in METHODS if m != best and Paired(table[m], table[best]).chance > SIGNIFICANT]
+    few = f", not significantly fewer than {', '.join(like)}" if like else ""
+    return f"{costs.drop('ARD').idxmin()} is the cheapest; {best} has the fewest wrong terms{few}"

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ardea.dynamics.differences import difference_weights
 from ardea.paper import claims, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CORRECTIONS, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.regressions import METHODS, METRICS
+from ardea.paper.regressions import METHODS, METRICS, TSBR_THRESHOLD, WIDE_GRIDS
 from ardea.paper.tables import Finding, steadiness, verdict
 from ardea.tables.writing import write_whole
 
@@ -110,9 +111,16 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         mean=lambda name, variant, method, metric: (
             outputs[name, variant].shown.groupby("method")[metric].mean()[method]
         ),
-        beside=lambda name, one, other: tables.by_trial(outputs[name, "corrected"].shown, "added")[
-            [one, other]
-        ].dropna(),
+        paired=lambda name, metric, kept: tables.by_trial(outputs[name, "corrected"].shown, metric)[kept].dropna(),
+        wider=lambda name: (
+            (name, "corrected") in outputs and "TSBR" in set(outputs[name, "corrected"].records["method"])
+        ),
+        methods=list(METHODS),
+        tsbr_threshold=TSBR_THRESHOLD,
+        lam=len(WIDE_GRIDS.lam) - 1,
+        eta=len(WIDE_GRIDS.eta),
+        orthogonal={key: one.records for key, one in outputs.items() if key[0].startswith("orthogonal")},
+        ends=[float(np.linalg.norm(difference_weights(points, 1))) for points in (range(7), range(-3, 4))],
         known=lambda *names: all((name, variant) in outputs for name in names for variant in VARIANTS),
     )
 
@@ -146,7 +154,8 @@ def judgement(outputs: Outputs, theirs: dict[str, DataFrame], claim: Any) -> tup
     for title, records in sources.items():
         finding = None if records is None or (title == "replay" and found) else check(records)
         if finding is not None:
-            steady = steadiness(check, records) if claim.rows == "shown" and claim.section.startswith("6") else np.nan
+            drawn = claim.rows == "shown" and (claim.section.startswith("6") or claim.experiment == "kappa")
+            steady = steadiness(check, records) if drawn else np.nan
             told = "" if np.isnan(steady) else f"the same in {100 * steady:.0f} % of resamples"
             margin = ", ".join(text for text in (finding.margin, told) if text)
             found.append((title, finding._replace(margin=margin)))

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import stats
 
 from ardea import rates
-from ardea.paper.regressions import METHODS, METRICS, OURS
+from ardea.paper.regressions import METHODS, METRICS, OURS, SECOND, WIDE
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 
 class Finding(NamedTuple):
@@ -28,6 +28,10 @@ Check = Callable[["DataFrame"], Finding | None]
 HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
 PUBLISHED_ONLY, CORRECTED_ONLY = "only as published", "holds once corrected"
 WORDS = {(True, True): HOLDS, (True, False): PUBLISHED_ONLY, (False, True): CORRECTED_ONLY, (False, False): FAILS}
+# Convention: "significant" is a p-value of a paired test below this, divided by the number of comparisons.
+SIGNIFICANT = 0.05
+# Convention: a mean within so many standard errors of the prediction agrees with it.
+AGREEMENT_ERRORS = 3.0
 # Resamples of the trials that tell how far a verdict hangs on the draw.
 RESAMPLES = 50
 
@@ -66,9 +70,6 @@ def at_most(word: str, bound: float, values: Mapping[str, float], evidence: str)
     return Finding(bool(values[worst] <= bound), evidence, margin)
 
 
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
 METRIC_NAMES = {"l2": "ℓ² error", "l1": "ℓ¹ error", "added": "added", "missed": "missed"}
 
 
@@ -106,6 +107,11 @@ def methods_in(records: DataFrame) -> list[str]:
 def method_means(records: DataFrame) -> DataFrame:
     """Return the four metrics averaged, one row per method."""
     return records.groupby("method")[list(METRICS)].mean().loc[methods_in(records)]
+
+
+def mode(records: DataFrame, method: str, metric: str) -> int:
+    """Return the most frequent value of a count, the least of ties."""
+    return int(records.loc[records["method"] == method, metric].mode().iloc[0])
 
 
 def mean_cells(records: DataFrame) -> DataFrame:
@@ -214,6 +220,27 @@ def level_table(records: DataFrame) -> str:
     return markdown(["strength", "sigma", "added", "theory", "missed", "theory", "ℓ² error"], rows)
 
 
+def distances(records: DataFrame, kind: str) -> Series:
+    """Return how many standard errors the mean number of added or missed terms is from theory, by strength and σ."""
+    groups = records.groupby(["strength", "sigma"], sort=False)
+    means, n, expected = groups[kind].mean(), groups.size(), groups[f"expected_{kind}"].mean()
+    # Variance of a sum of independent Bernoulli variables is at most its mean.
+    return (means - expected).abs() / np.sqrt(np.maximum(expected, 1 / n) / n)
+
+
+def agreement_table(records: Mapping[tuple[str, str], DataFrame]) -> str:
+    """Return how far the orthogonal studies are from theory, with noise of its own at every level and as published."""
+    rows: list[list[str | float]] = []
+    for (name, variant), frame in records.items():
+        noise = "one vector (published)" if variant == "published" else "its own at every σ"
+        cells = []
+        for kind in ("added", "missed"):
+            gaps = distances(frame, kind)
+            cells.append(f"{(gaps <= AGREEMENT_ERRORS).sum()} of {gaps.size}; {gaps.mean():.2f}, {gaps.max():.1f}")
+        rows.append([name, noise, str(frame["trial"].nunique()), *cells])
+    return markdown(["study", "noise", "trials", "added", "missed"], rows)
+
+
 def curve_table(records: DataFrame) -> str:
     """Return theory and simulation of the FP–FN curves side by side; all methods keep the same columns."""
     rows: list[list[str | float]] = []
@@ -301,7 +328,7 @@ def bound_table(records: dict[str, DataFrame]) -> str:
     names = [m for m in METHODS if m != "ARD"]
     rows: list[list[str | float]] = []
     for name, frame in records.items():
-        for title, suffix in (("the authors'", ""), ("wide", ", wide grid")):
+        for title, suffix in (("the authors'", ""), ("wide", f", {WIDE}")):
             parts = [frame.loc[frame["method"] == f"{method}{suffix}", "bound"].dropna() for method in names]
             if any(len(part) for part in parts):
                 rows.append([name, title, *(f"{part.sum():.0f} of {len(part)}" for part in parts)])
@@ -321,7 +348,7 @@ def ablation_table(published: DataFrame, corrected: DataFrame) -> tuple[str, int
     own = corrected[corrected["trial"].isin(trials)]
     cases = {name: here[here["correction"] == name] for name in here["correction"].unique()}
     cases["the estimators"] = own[own["method"].isin(METHODS)]
-    for suffix in ("wide grid", "second start"):
+    for suffix in (WIDE, SECOND):
         more = own[own["method"].str.endswith(f", {suffix}")]
         cases[f"the estimators, {suffix}"] = more.assign(method=more["method"].str.removesuffix(f", {suffix}"))
     rows: list[list[str | float]] = []
@@ -331,6 +358,6 @@ def ablation_table(published: DataFrame, corrected: DataFrame) -> tuple[str, int
             continue
         cells = method_means(part)[list(METRICS)].map("{:.3g}".format).agg(" / ".join, axis=1)
         first = first or dict(cells)
-        shown = ["=" if name != "none" and cells[m] == first[m] else cells[m] for m in METHODS]
+        shown = ["=" if name != "none" and cells.get(m) == first[m] else cells.get(m, "–") for m in METHODS]
         rows.append(["as published" if name == "none" else name, *shown])
     return markdown(["correction", *METHODS], rows), len(trials)
