@@ -206,7 +206,7 @@ class Inside(NothingInside):
     def __init__(self, library: Unfolded) -> None:
         self.members, self.states = library.members, library.equations
         members = self.members
-        plain = len(library.plain)
+        plain = self.n_plain = len(library.plain)
         self.n_open = plain + sum(len(one.grid) for one in members)
         of_grid = [(m, k) for m, one in enumerate(members) for k in range(len(one.grid))]
         free = [

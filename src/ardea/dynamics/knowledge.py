@@ -26,23 +26,15 @@ from scipy import special
 
 from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import (
-    DEPENDENT,
-    ROUNDING,
-    Model,
-    Propose,
-    Support,
-    given,
-    model,
-    neighbours,
-    select,
-)
+from ardea.core.subsets import DEPENDENT, ROUNDING, Model, Propose, Support, given, model, neighbours, select
 from ardea.methods.task import wide_supports
 
 # A share of a row of C: what elimination leaves of it below is rounding error.
 NOTHING = 1e-9
 # A bound on work: subsets of tied terms among which those are looked for that have one free parameter.
 MOST_SUBSETS = 20_000
+# Up to so many columns those of all equations are selected together: beyond, that takes seconds (a convention).
+MOST_TOGETHER = 250
 # The expected number of false terms, where it is not told.
 FALSE_TERMS = 0.02
 
@@ -394,9 +386,28 @@ class Posed:
         return replace(self, problem=self.problem.restrict(columns), unit=self.unit[columns], moves=moves, ways=ways)
 
     def selected(self, propose: Propose, starts: Sequence[Support], wide: bool) -> list[Model]:
-        """Return models from what is proposed, and from starts, best first; `wide`: terms that act only together."""
-        hidden = wide_supports(self.problem) if wide else []
-        return select(self.problem, [*propose(self.problem, self.unit), *starts, *hidden])
+        """Return models from what is proposed, and from starts, best first; `wide`: terms that act only together.
+
+        Where columns are many, those of every equation are selected next to the first start's terms in the others.
+        """
+        if self.problem.n_columns <= MOST_TOGETHER or np.all((groups := self.groups) == groups[0]):
+            return self._selected(self.problem, self.unit, propose, starts, wide)
+        own = np.array(starts[0] if starts else (), dtype=np.intp)
+        best, found = list[int](), list[Model]()
+        for group in np.unique(groups):
+            inside, others = np.flatnonzero(groups == group), own[groups[own] != group]
+            part, mine = given(self.problem, inside, others), np.flatnonzero(np.isin(inside, own)).tolist()
+            part = part.restrict(np.arange(inside.size))
+            chosen = self._selected(part, self.unit[inside], propose, [tuple(mine)], wide)[0]
+            best += inside[list(chosen.support)].tolist()
+            found.append(model(self.problem, (*others.tolist(), *inside[list(chosen.support)].tolist())))
+        return sorted([*found, model(self.problem, best)], key=lambda one: one.criterion)
+
+    def _selected(
+        self, problem: Problem, unit: Array, propose: Propose, starts: Sequence[Support], wide: bool
+    ) -> list[Model]:
+        hidden = wide_supports(problem) if wide else []
+        return select(problem, [*propose(problem, unit), *starts, *hidden])
 
     def neighbours_within(self, inside: Index, others: Index, own: Index) -> list[tuple[Support, float]]:
         """Return neighbours of a model in some of its moves next to the others, and how much worse they are."""

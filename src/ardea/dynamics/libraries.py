@@ -43,7 +43,7 @@ class NothingInside:
     n_constants = 0
 
     def __init__(self, n_terms: int) -> None:
-        self.n_open = self.n_reported = n_terms
+        self.n_plain = self.n_open = self.n_reported = n_terms
 
     def split(self, coefficients: Array) -> tuple[Array, Array]:
         """Return the coefficients alone, and all constants."""
