@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Model, Propose, Support, model, neighbours, small_models
+from ardea.core.subsets import Mask, Model, Propose, Support, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
 from ardea.dynamics.knowledge import Posed
 from ardea.dynamics.trajectory import Likelihood, Linearised
@@ -145,7 +145,7 @@ class Pursuit:
         return linear, parts
 
     def alone(
-        self, linear: Linearised, parts: list[Posed | None], terms: Array | None = None
+        self, linear: Linearised, parts: list[Posed | None], terms: Mask | None = None
     ) -> list[tuple[Support, Array, float]]:
         """Return the supports that are best for every equation alone, of all terms or of those that are marked.
 
@@ -239,8 +239,10 @@ class Pursuit:
 
     def _loosened(self, fit: Fit) -> None:
         point = fit.point
-        # Nothing is likelier than what leaves no noise.
-        for level in [] if self.with_process or self.of.noiseless(point) else self.levels[-2:0:-2]:
+        noiseless = self.of.noiseless(point)
+        for gone in fit.support if noiseless else ():  # nothing is likelier, but what is shorter may be as likely
+            self._tried(tuple(j for j in fit.support if j != gone), point)
+        for level in [] if self.with_process or noiseless else self.levels[-2:0:-2]:
             point, linear = self.of.descended(replace(point, process=level), fit.support)
             for support, coefficients, gain in self.ranked(linear, wide=True)[:MOST_LOOSENED]:
                 if gain > 0:
