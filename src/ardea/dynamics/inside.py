@@ -134,13 +134,11 @@ def _kin_of(term: Term) -> list[Hashable]:
 def unfolded(
     library: Library, states: Array, equations: Sequence[int], knowledge: Knowledge | None = None
 ) -> tuple[Library, Knowledge | None]:
-    """Return the candidates of a search for some equations, and what is known of them.
+    """Return the candidates of a search with constants inside terms for some equations, and what is known of them.
 
     Given are states and inputs in the data, (rows, variables), and what is known of the terms of the library.
     """
     terms = library.listed(states.shape[1])
-    if not any(term.letters for term in terms):
-        return library, knowledge
     members, reach = [], np.maximum(np.abs(states).max(axis=0), np.finfo(float).tiny)
     firsts = np.cumsum([0, *(len(term.letters) for term in terms)]).tolist()
     for place, term in enumerate(terms):
