@@ -65,6 +65,8 @@ def is_right(terms: Sequence[str], constants: Mapping[str, float], truth: str, s
 
 def _fitted(columns: Array, target: Array) -> Array:
     size = np.linalg.norm(columns, axis=0)
+    if not np.all(np.isfinite(size)):  # constants on a wrong way
+        return np.full(len(size), np.nan)
     return np.asarray(np.linalg.lstsq(columns / size, target, rcond=1e-14)[0] / size)
 
 

@@ -410,7 +410,7 @@ class Equation:
         text = " + ".join(parts) or "0"
         for letter, one in self.constants_at(level).items():
             width = (one.interval[1] - one.interval[0]) / 2
-            text += f", {letter} = {rounded(one.value, width)} ± {rounded(width, width)}"
+            text += f", {letter} = {rounded(one.value, width)}" + f" ± {rounded(width, width)}" * (width > 0)
         return text
 
     def latex(self) -> str:

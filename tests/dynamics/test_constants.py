@@ -17,6 +17,7 @@ from ardea.dynamics import (
     CommonTerms,
     Decay,
     Discovery,
+    KnowledgeWarning,
     Oscillation,
     Parametric,
     Polynomials,
@@ -146,7 +147,7 @@ def likelihood():
     (x, *_), _ = enzyme(0.03, 0)
     nodes = nodes_of([Series(T, x, np.empty((len(T), 0)))])
     states = smoothed(nodes)
-    of = Likelihood(nodes, unfolded(Saturation(powers=(1,)), states, [0]))
+    of = Likelihood(nodes, unfolded(Saturation(powers=(1,)), states, [0])[0])
     inside = of.inside
     (free, *rest) = sorted(j for j in range(of.d) if j >= inside.n_open)[:2]
     coefficients = np.zeros((1, of.d))
@@ -344,3 +345,91 @@ def test_common_terms_are_independent_of_each_other(n_states):
     values = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), compute_uv=False)
     assert values[-1] > 1e-9 * values[0]
     assert Polynomials(3).n_terms(n_states) < len(plain) < library.n_terms(n_states)
+
+
+# What is known beforehand
+
+REACTION = "S/(K + S)"
+
+
+def reaction(seed):
+    """Return two runs of S' = −1.5 S/(0.7 + S), P' = −S′, with noise."""
+    generator = np.random.default_rng(seed)
+    runs = [S[::2] for S in enzyme(0.0, 0)[0]]
+    noisy = [np.hstack([S, S[0] - S]) + 0.05 * generator.normal(size=(len(S), 2)) for S in runs]
+    return noisy, [T[::2]] * 2
+
+
+def discovered(seed=0, **told):
+    library = Polynomials(1) + Parametric(lambda x, K: x / (K + x), "{}/(K + {})", K=(0.05, 20))
+    return Discovery(library, **told).fit(*reaction(seed), feature_names=["S", "P"])
+
+
+@pytest.fixture(scope="module")
+def conserved():
+    return discovered(constraints=["S: * + P: * = 0"])
+
+
+def test_a_law_ties_terms_with_constants_and_these_exactly(conserved):
+    first, second = conserved.equations_
+    assert [one.terms for one in conserved.equations_] == [(REACTION,), (REACTION,)]
+    assert first.coefficients[0] == -second.coefficients[0]
+    assert first.constants["K"].value == pytest.approx(second.constants["K"].value, rel=1e-12)
+    assert first.constants["K"].interval[0] < 0.7 < first.constants["K"].interval[1]
+    later = np.linspace(0, 30, 61)
+    assert np.ptp(conserved.simulate([5.0, 0.0], later).sum(axis=1)) < 1e-12
+    bands = conserved.simulate([5.0, 0.0], later, n_samples=20, random_state=0)
+    assert np.ptp(bands.samples.sum(axis=2), axis=1).max() < 1e-11
+
+
+def test_one_constant_in_two_equations_is_one_parameter(conserved):
+    one = discovered(constraints=[f"S: K of {REACTION} - P: K of {REACTION} = 0"])
+    apart = discovered()
+    for each in (one, apart):
+        assert [equation.terms for equation in each.equations_] == [(REACTION,), (REACTION,)]
+    first, second = (equation.constants["K"] for equation in one.equations_)
+    assert first.value == pytest.approx(second.value, rel=1e-12)
+    assert first.std == pytest.approx(second.std, rel=1e-12)
+    assert conserved.equations_[0].constants["K"].std <= first.std
+    assert first.std < min(equation.constants["K"].std for equation in apart.equations_)
+    assert apart.equations_[0].constants["K"].value != apart.equations_[1].constants["K"].value
+
+
+def test_given_coefficients_and_constants_are_exact_and_a_term_can_be_certain():
+    told = {"S": {REACTION: -1.5, f"K of {REACTION}": 0.7}, "P": {REACTION: None}}
+    model = discovered(known=told)
+    first, second = model.equations_
+    assert (first.coefficients[0], first.std[0]) == (-1.5, 0.0)
+    assert (first.constants["K"].value, first.constants["K"].std) == (0.7, 0.0)
+    assert second.terms == (REACTION,)
+    assert second.constants["K"].std > 0
+
+
+def test_a_wrong_constant_is_refuted():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        discovered(known={"S": {f"K of {REACTION}": 3.0, REACTION: None}})
+    assert any(issubclass(one.category, KnowledgeWarning) and "refute known" in str(one.message) for one in said)
+
+
+@pytest.mark.filterwarnings("ignore::ardea.dynamics.AmbiguityWarning", "ignore::ardea.dynamics.MisfitWarning")
+def test_equations_have_families_of_their_own():
+    plain, family = Polynomials(1), Parametric(lambda x, K: x / (K + x), "{}/(K + {})", K=(0.05, 20))
+    model = Discovery(library={"S": plain + family, "P": plain}).fit(*reaction(0), feature_names=["S", "P"])
+    assert model.equations_[0].terms == (REACTION,)
+    assert set(model.equations_[1].terms) <= {"1", "S", "P"}
+
+
+@pytest.mark.parametrize(
+    ("told", "match"),
+    [
+        ({"constraints": [f"S: {REACTION} + P: S = 0"]}, "ties the coefficient of a term with an unknown constant"),
+        ({"constraints": [f"S: {REACTION} + P: K of {REACTION} = 0"]}, "about coefficients or about constants"),
+        ({"constraints": [f"S: K of {REACTION} > 0"]}, "about coefficients or about constants"),
+        ({"constraints": ["S: K of P = 1"]}, "there is no term 'K of P'"),
+        ({"known": {"S": {f"K of {REACTION}": None}}}, "is estimated unless you give its value"),
+    ],
+)
+def test_laws_that_constants_cannot_obey_are_refused(told, match):
+    with pytest.raises(ValueError, match=match):
+        discovered(**told)

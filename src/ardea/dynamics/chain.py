@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from ardea.core.evidence import Tied
 from ardea.core.problem import Array
 
 compiled: Any
@@ -32,6 +33,8 @@ except ImportError:  # installed without a compiler
 
 # The share of a column that is its own, below which that is rounding error.
 DEPENDENT = 1e-11
+# A share of a row of equations: what elimination leaves of it below is rounding error.
+NOTHING = 1e-9
 # Directions with less than this share of the largest information are rounding error (κ² of the last level).
 RESOLVED = 1e-10
 # Where all squared pivots of a Cholesky factor are above this, so are the eigenvalues above the last (four digits to
@@ -325,3 +328,32 @@ def triangle(columns: Array) -> Array:
     R = np.asarray(np.linalg.qr(columns, mode="r"))
     np.fill_diagonal(R, np.where(np.abs(R.diagonal()) > least, R.diagonal(), least))
     return R
+
+
+def eliminated(rows: Array, values: Array, signs: Array) -> Tied:
+    """Return all solutions w of rows · w = values, as w₀ + Zv; w₀ is infinite where there is none.
+
+    Gauss and Jordan: each row in turn is divided by its largest factor and taken out of all others.
+    """
+    left = np.column_stack([rows, values]).astype(float)
+    pivots: dict[int, int] = {}
+    for number in range(len(left)):
+        sizes = np.abs(left[number, :-1])
+        if sizes.max(initial=0.0) <= NOTHING * max(np.abs(rows[number]).max(initial=0.0), np.finfo(float).tiny):
+            continue
+        # The last of the largest: those before it stay free.
+        pivot = int(len(sizes) - 1 - np.argmax(sizes[::-1] > (1 - NOTHING) * sizes.max()))
+        left[number] /= left[number, pivot]
+        others = np.arange(len(left)) != number
+        left[others] -= np.outer(left[others, pivot], left[number])
+        left[others, pivot] = 0.0
+        pivots[number] = pivot
+        left[:, :-1][np.abs(left[:, :-1]) < NOTHING] = 0.0
+    free = np.setdiff1d(np.arange(rows.shape[1]), list(pivots.values()))
+    directions, offset = np.zeros((rows.shape[1], free.size)), np.zeros(rows.shape[1])
+    directions[free, np.arange(free.size)] = 1.0
+    for number, pivot in pivots.items():
+        directions[pivot], offset[pivot] = -left[number, free], left[number, -1]
+    if np.any(np.abs(np.delete(left[:, -1], list(pivots))) > NOTHING * np.abs(values).max(initial=0.0)):
+        offset = np.full(rows.shape[1], np.inf)
+    return Tied(offset, directions, signs)

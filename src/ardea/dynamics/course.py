@@ -73,7 +73,8 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
     states = smoothed(nodes, hidden, wishes.discrete_time)
     data = np.hstack([states, nodes.inputs])
     if any(term.letters for term in library.listed(data.shape[1])):
-        library = unfolded(library, data, range(hidden, nodes.n_states))
+        library, knowledge = unfolded(library, data, range(hidden, nodes.n_states), wishes.knowledge)
+        wishes = replace(wishes, knowledge=knowledge)
 
     def on(substeps: int, power: Array | float) -> Likelihood:
         nodes = nodes_of(series, substeps, hidden, wishes.discrete_time)

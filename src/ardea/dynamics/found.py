@@ -144,6 +144,8 @@ class FoundStates:
         knowledge, several = self.likelihood.knowledge, self.likelihood.knowledge.of_series
         support = self.fit.support
         tied = knowledge.tied(support) if several is None else several.base.tied(several.terms(support))
+        if tied is not None and several is None:
+            tied = Tied(tied.offset[order], tied.directions[order], tied.signs[order])
         return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
 
     def of_every_series(self) -> list[FoundStates]:
@@ -187,19 +189,18 @@ class FoundStates:
         parameters = of.knowledge.n_free(self.fit.support) + of.n * of.n_stretches
         degrees = max(of.n_samples - parameters, 1.0)
         free = self.fit.point.coefficients.ravel()[list(self.fit.support)]
-        if tied is None:
-            used = own
-        else:
+        used, units = own, self._units
+        if tied is not None:
+            units = units[tied.free]
             free, used = free[tied.free], np.flatnonzero(np.any(tied.directions[own] != 0, axis=0))
             tied = Tied(tied.offset[own], tied.directions[np.ix_(own, used)], tied.signs[own])
-        covariance = self._free_covariance[np.ix_(used, used)] * np.outer(self._units[used], self._units[used])
+        covariance = self._free_covariance[np.ix_(used, used)] * np.outer(units[used], units[used])
         unit = np.sqrt(np.maximum(covariance.diagonal(), TINY))
         values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
         rows = (vectors / np.sqrt(np.maximum(values, support.size * EPSILON))).T
         target = rows @ (free[used] / unit)
-        measured = number if number < len(self.sample_noise) else 0
         problem = Problem(DenseColumns(rows), target, degrees, of.n_samples)
-        noise = float(self.noise[measured])
+        noise = float(self.noise[number if number < len(self.sample_noise) else 0])
         return KeptTerms.of_rows(
             support, problem, unit, noise, of.n_samples - degrees, None if of.told is None else 1.0, tied
         )

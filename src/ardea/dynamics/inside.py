@@ -16,16 +16,18 @@ Constants stand behind states and inputs as further columns that a term is a fun
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea.core.evidence import Tied
 from ardea.core.problem import Array, Index
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import solved_damped
 from ardea.dynamics.formulas import Range, WithConstants
+from ardea.dynamics.knowledge import Knowledge, Law
 from ardea.dynamics.libraries import Library, NothingInside
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.equation import Equation
@@ -129,11 +131,14 @@ def _kin_of(term: Term) -> list[Hashable]:
     return [(factor.formula.kin(factor.arguments), letter) for factor in unknown_in(term) for letter in factor.letters]
 
 
-def unfolded(library: Library, states: Array, equations: Sequence[int]) -> Library:
-    """Return the candidates of a search for some equations, given states and inputs in the data, (rows, variables)."""
+def unfolded(
+    library: Library, states: Array, equations: Sequence[int], knowledge: Knowledge | None = None
+) -> tuple[Library, Knowledge | None]:
+    """Return the candidates of a search with constants inside terms for some equations, and what is known of them.
+
+    Given are states and inputs in the data, (rows, variables), and what is known of the terms of the library.
+    """
     terms = library.listed(states.shape[1])
-    if not any(term.letters for term in terms):
-        return library
     members, reach = [], np.maximum(np.abs(states).max(axis=0), np.finfo(float).tiny)
     firsts = np.cumsum([0, *(len(term.letters) for term in terms)]).tolist()
     for place, term in enumerate(terms):
@@ -149,7 +154,8 @@ def unfolded(library: Library, states: Array, equations: Sequence[int]) -> Libra
         sound = np.flatnonzero(np.isfinite(sizes) & (sizes > 0))
         chosen = (tuple(grid[k] for k in sound), tuple(float(sizes[k]) for k in sound))
         members += [Member(term, place, firsts[place], tuple(ranges), *chosen)] if sound.size else []
-    return Unfolded(library, tuple(members), states.shape[1], tuple(equations))
+    out = Unfolded(library, tuple(members), states.shape[1], tuple(equations))
+    return out, None if knowledge is None else Inside(out).told(knowledge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +212,7 @@ class Inside(NothingInside):
     def __init__(self, library: Unfolded) -> None:
         self.members, self.states = library.members, library.equations
         members = self.members
-        plain = len(library.plain)
+        plain = self.n_plain = len(library.plain)
         self.n_open = plain + sum(len(one.grid) for one in members)
         of_grid = [(m, k) for m, one in enumerate(members) for k in range(len(one.grid))]
         free = [
@@ -304,6 +310,62 @@ class Inside(NothingInside):
             change[rest] = -solved_damped(information[np.ix_(rest, rest)], pull[rest], damping)
         return change
 
+    def along(self, tied: Tied, coefficients: Array, equations: Index, terms: Index) -> Array:
+        """Return how free parameters move coefficients and tangents: laws are about constants, β = c ΔK."""
+        c = 1 / self.units(coefficients, equations, terms)
+        return np.asarray(tied.directions * c[:, None] / c[tied.free])
+
+    def told(self, knowledge: Knowledge) -> Knowledge:
+        """Return what is known of terms, and of constants behind them, as knowledge of the candidates.
+
+        A law between coefficients of one term holds for all values of its constants, which are then one. A term whose
+        coefficient is given is free from the start, and is not on the grid.
+        """
+        n, d, width = knowledge.n, self.reported.size, knowledge.d
+        allowed = knowledge.allowed.reshape(n, width)[:, self.reported]
+        allowed &= (self.equation < 0) | (self.equation == np.arange(n)[:, None])
+        laws, asked = list[Law](), list[int]()
+        for law in knowledge.laws:
+            found = self._laws(law, width)
+            if not found and not law.term:
+                raise ValueError(f"{law.told} is about a term that was left out: its state is negative in the data.")
+            laws += found
+        for row, j in {divmod(j, d) for law in laws if law.value and not law.inside for j, _ in law.parts}:
+            allowed[row, (self.value >= 0) & (self.reported == self.reported[j])] = False
+            asked += [row * d + j + k for k in range(1 + (self._number(j) if self.member[j] >= 0 else 0))]
+        certain = [(row, self._places(row, term)) for row, term in (divmod(j, width) for j in knowledge.asked)]
+        if not all(own.size for _, own in certain):
+            raise ValueError("A term in known was left out: its state is negative in the data.")
+        asked += [row * d + int(own[0]) for row, own in certain if own.size == 1]
+        one_of = tuple(tuple((row * d + own).tolist()) for row, own in certain if own.size > 1)
+        return Knowledge(n, d, allowed.ravel(), tuple(laws), tuple(sorted(asked)), one_of)
+
+    def _places(self, row: int, term: int) -> Index:
+        """Return the candidates of an equation that are a term of the library, or a constant."""
+        return np.flatnonzero((self.reported == term) & np.isin(self.equation, (-1, row)))
+
+    def _laws(self, law: Law, width: int) -> list[Law]:
+        """Return a law for every value of the constants of its term, for it free, and that these are one."""
+        d, out = self.reported.size, list[Law]()
+        parts = [(*divmod(j, width), factor) for j, factor in law.parts]
+        terms, places = {term for _, term, _ in parts}, [self._places(row, term) for row, term, _ in parts]
+        if len(terms) > 1 and min(terms) < self.n_reported and any(np.any(self.member[one] >= 0) for one in places):
+            raise ValueError(
+                f"{law.told} ties the coefficient of a term with an unknown constant inside to another: a law may be "
+                "about one such term in several equations, or about constants (docs/knowledge)."
+            )
+        if law.value:  # of a term whose constants are free
+            places = [one[self.value[one] < 0] for one in places]
+        for same in zip(*places, strict=False):
+            candidates = [row * d + int(j) for j, (row, _, _) in zip(same, parts, strict=True)]
+            pairs = zip(candidates, (factor for *_, factor in parts), strict=True)
+            out.append(replace(law, parts=tuple(pairs), inside=bool(self.tangent[same[0]])))
+            if self.equation[same[0]] >= 0 and not self.tangent[same[0]]:
+                for k, (one, other) in product(range(self._number(same[0])), pairwise(candidates)):
+                    both = ((one + 1 + k, 1.0), (other + 1 + k, -1.0))
+                    out.append(Law(law.text, both, term=law.term, inside=True))
+        return out
+
     def report(self, terms: Index) -> Index:
         """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
         return self.reported[terms]
@@ -374,6 +436,8 @@ class Inside(NothingInside):
                 coefficients[row, free] = total / member.sizes[best]
                 coefficients[row, free + 1 : free + 1 + member.n_constants] = member.grid[best]
                 kept.add((row, free))
+        if any(self.equation[j] >= 0 and coefficients[row, j] == 0 for row, j in kept):  # certain, and not yet met
+            coefficients = self.filled(coefficients)
         tangents = {(row, j + 1 + k) for row, j in kept if self.equation[j] >= 0 for k in range(self._number(j))}
         return tuple(sorted(row * d + j for row, j in kept | tangents)), coefficients
 

@@ -14,7 +14,7 @@ terms that are always kept, and those tied to them, are no choice: what they exp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -23,26 +23,18 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from scipy.linalg import block_diag
 
 from ardea.core.evidence import Tied
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import (
-    DEPENDENT,
-    ROUNDING,
-    Model,
-    Propose,
-    Support,
-    given,
-    model,
-    neighbours,
-    select,
-)
+from ardea.core.subsets import DEPENDENT, ROUNDING, Model, Propose, Support, given, model, neighbours, select
+from ardea.dynamics.chain import eliminated
 from ardea.methods.task import wide_supports
 
-# A share of a row of C: what elimination leaves of it below is rounding error.
-NOTHING = 1e-9
 # A bound on work: subsets of tied terms among which those are looked for that have one free parameter.
 MOST_SUBSETS = 20_000
+# Up to so many columns those of all equations are selected together: beyond, that takes seconds (a convention).
+MOST_TOGETHER = 250
 # The expected number of false terms, where it is not told.
 FALSE_TERMS = 0.02
 
@@ -68,6 +60,7 @@ class Law:
     value: float = 0.0
     sign: int = 0  # of the only candidate; 0 for an equation
     term: str = ""  # of which the text says it, where it says the same of several
+    inside: bool = False  # whether it is about constants inside terms: it then holds where all of these are there
 
     @property
     def told(self) -> str:
@@ -103,8 +96,9 @@ class Knowledge:
     allowed: NDArray[np.bool_]  # (n·d,): whether a term is among the candidates of its equation
     laws: tuple[Law, ...] = ()
     asked: Support = ()  # terms that are kept whatever the data say
+    one_of: tuple[Support, ...] = ()  # of each of these some term is kept
     of_series: OfSeries | None = None  # where terms have coefficients of their own in every series
-    _tied: dict[Support, Tied | None] = field(default_factory=dict)
+    _tied: dict[tuple[Support, bool], Tied | None] = field(default_factory=dict)
 
     @classmethod
     def nothing(cls, n: int, d: int) -> Knowledge:
@@ -114,7 +108,7 @@ class Knowledge:
     @property
     def empty(self) -> bool:
         """Whether all candidates are free."""
-        return not self.laws and not self.asked and self.of_series is None
+        return not self.laws and not self.asked and not self.one_of and self.of_series is None
 
     def over(self, number: int, common: Sequence[tuple[int, str]] = ()) -> Knowledge:
         """Return the same for every one of several series, whose coefficients differ but for some that are common."""
@@ -131,12 +125,12 @@ class Knowledge:
         laws += [Law(text, ((placed(j, k), 1.0), (placed(j, 0), -1.0))) for j, text in common for k in range(1, number)]
         allowed = np.repeat(self.allowed.reshape(self.n, 1, d), number, axis=1).ravel()
         whole = OfSeries(self, number, tuple(common))
-        return Knowledge(self.n, number * d, allowed, tuple(laws), whole.spread(self.asked), whole)
+        return Knowledge(self.n, number * d, allowed, tuple(laws), whole.spread(self.asked), of_series=whole)
 
     @cached_property
     def _equations(self) -> tuple[Array, Array]:
         """C and c."""
-        equations = [law for law in self.laws if not law.sign]
+        equations = [law for law in self.laws if not law.sign and not law.inside]
         matrix = np.zeros((len(equations), self.n * self.d))
         for row, law in zip(matrix, equations, strict=True):
             for candidate, factor in law.parts:
@@ -161,16 +155,18 @@ class Knowledge:
     @cached_property
     def kept(self) -> Support:
         """Terms that are no choice: tied to a number, or kept whatever the data say and not tied to a choice."""
-        bound = {int(self.owner[law.parts[0][0]]) for law in self.laws if law.value}
-        alone = set(self.asked) - set(self.chosen_with)
+        alone, bound = set(self.asked).difference(*self.chosen_with), self._bound
         return self.trimmed(j for j in self.candidates if int(self.owner[j]) in bound or j in alone)
 
     @cached_property
-    def chosen_with(self) -> Support:
-        """Terms to be kept that laws tie to others, of which there is a choice."""
-        bound = {int(self.owner[law.parts[0][0]]) for law in self.laws if law.value}
+    def chosen_with(self) -> tuple[Support, ...]:
+        """Terms of which one is to be kept: alone, where laws tie it to others and of these there is a choice."""
         tied = np.any(self._equations[0] != 0, axis=0)
-        return tuple(j for j in self.asked if tied[j] and int(self.owner[j]) not in bound)
+        return *((j,) for j in self.asked if tied[j] and int(self.owner[j]) not in self._bound), *self.one_of
+
+    @property
+    def _bound(self) -> set[int]:
+        return {int(self.owner[law.parts[0][0]]) for law in self.laws if law.value and not law.inside}
 
     @property
     def candidates(self) -> Support:
@@ -197,7 +193,8 @@ class Knowledge:
         return _components(between)
 
     def with_kept(self, candidates: Support) -> Support:
-        """Return some candidates with those of the same equations that are always kept."""
+        """Return those of some candidates that are allowed, with those of the same equations that are always kept."""
+        candidates = tuple(j for j in candidates if self.allowed[j])
         if not self.kept:
             return candidates
         met = {int(self.groups[j // self.d]) for j in candidates}
@@ -205,20 +202,29 @@ class Knowledge:
 
     # What laws leave of a support
 
-    def tied(self, support: Support) -> Tied | None:
-        """Return how the coefficients of a support are tied; None where each is free."""
-        if support not in self._tied:
-            (C, c), chosen = self._equations, list(support)
+    def tied(self, support: Support, inside: bool = True) -> Tied | None:
+        """Return how the coefficients of a support, and constants inside its terms, are tied; None: each is free.
+
+        Not `inside`: of the changes of constants it is only known that those of given ones are zero.
+        """
+        key = (support, inside)
+        if key not in self._tied:
+            (C, c), chosen, met = self._equations, list(support), set(support)
             rows = np.any(C[:, chosen] != 0, axis=1)
-            free = not rows.any() and not self.signs[chosen].any()
-            self._tied[support] = None if free else _solved(C[np.ix_(rows, chosen)], c[rows], self.signs[chosen])
-        return self._tied[support]
+            within = [law for law in self.laws if law.inside and met.issuperset(j for j, _ in law.parts)]
+            within = [one if inside else replace(one, value=0.0) for one in within if inside or len(one.parts) == 1]
+            more = np.array([[dict(law.parts).get(j, 0.0) for j in support] for law in within])
+            equations = np.vstack([C[np.ix_(rows, chosen)], more.reshape(len(within), len(chosen))])
+            values = np.array([*c[rows], *(law.value for law in within)])
+            free = not len(equations) and not self.signs[chosen].any()
+            self._tied[key] = None if free else eliminated(equations, values, self.signs[chosen])
+        return self._tied[key]
 
     def possible(self, support: Support) -> bool:
         """Whether the coefficients of a support can obey all laws."""
         (C, c), tied = self._equations, self.tied(support)
         met = np.any(C[:, list(support)] != 0, axis=1)
-        if not {j for j in self.chosen_with if not self.signs[j]} <= set(support):
+        if any(set(one).isdisjoint(support) for one in self.chosen_with if not self.signs[one[0]]):
             return False
         return not np.any(c[~met]) and (tied is None or bool(np.all(np.isfinite(tied.offset))))
 
@@ -275,12 +281,14 @@ class Knowledge:
         if self.empty:
             return Posed(self, problem, unit, tuple((j,) for j in candidates), None, source)
         held = tuple(j for j in self.kept if j in set(candidates))
-        moves, bases = self._ways(tuple(j for j in candidates if j not in set(held)))
+        owners = range(len(candidates)) if problem.owners is None else problem.owners
+        goes_with = {j: candidates[one] for j, one in zip(candidates, owners, strict=True) if candidates[one] != j}
+        moves, bases = self._ways(tuple(j for j in candidates if j not in set(held)), goes_with)
         place = {candidate: i for i, candidate in enumerate(candidates)}
         root = problem.columns.take(np.arange(len(candidates))) / unit
         parts = [root[:, [place[j] for j in move]] @ Z for move, Z in zip(moves, bases, strict=True)]
         columns = np.column_stack([np.empty((len(root), 0)), *parts])
-        tied, own = self.tied(held), root[:, [place[j] for j in held]]
+        tied, own = self.tied(held, inside=False), root[:, [place[j] for j in held]]
         target = problem.target if tied is None else problem.target - own @ tied.offset
         q, _ = np.linalg.qr(own if tied is None else own @ tied.directions)
         left, size = columns - q @ (q.T @ columns), np.linalg.norm(columns, axis=0)
@@ -289,20 +297,25 @@ class Knowledge:
         scale = 1 / np.where(dependent, 1.0, norms)
         left[:, dependent] = 0.0
         floor = max(problem.floor, ROUNDING * problem.total)
-        inner = replace(problem, columns=DenseColumns(left * scale), target=target - q @ (q.T @ target), floor=floor)
+        target = target - q @ (q.T @ target)
+        inner = replace(problem, columns=DenseColumns(left * scale), target=target, floor=floor, owners=None)
         widths = np.array([Z.shape[1] for Z in bases], dtype=np.intp)
         if np.any(widths > 1):
             owners = np.repeat(np.cumsum(widths) - widths, widths)
-            price = np.concatenate([np.full(f, problem.price if f == 1 else group_price / f) for f in widths if f])
+            price = np.concatenate(
+                [np.full(f, group_price / f if group_price and f > 1 else problem.price) for f in widths]
+            )
             inner = replace(inner, owners=owners, price=price)
         each = tuple(move for move, width in zip(moves, widths, strict=True) for _ in range(width))
         return Posed(self, inner, scale, each, [way for Z in bases for way in Z.T], source)
 
-    def _ways(self, candidates: Support) -> tuple[list[Support], list[Array]]:
+    def _ways(self, candidates: Support, goes_with: Mapping[int, int]) -> tuple[list[Support], list[Array]]:
         """Return sets of candidates that are chosen together, and the directions that are then free."""
         if self.of_series is None:
-            found = self.moves(candidates)
-            return [move for move, _ in found], [way[:, None] for _, way in found]
+            found = self.moves(tuple(j for j in candidates if j not in goes_with))
+            more = [tuple(j for j, owner in goes_with.items() if owner in move) for move, _ in found]
+            bases = [block_diag(way[:, None], np.eye(len(own))) for (_, way), own in zip(found, more, strict=True)]
+            return [(*move, *own) for (move, _), own in zip(found, more, strict=True)], bases
         of = self.of_series
         moves = [of.spread(move) for move, _ in of.base.moves(of.terms(candidates))]
         tied = [self.tied(move) for move in moves]
@@ -324,11 +337,11 @@ class Knowledge:
         rank = int(np.linalg.matrix_rank(rows))
         out: list[tuple[Support, Array]] = []
         if sum(comb(len(tied), size) for size in range(1, rank + 2)) > MOST_SUBSETS:
-            every = _solved(rows, np.zeros(len(rows)), np.zeros(len(tied))).directions.T
+            every = eliminated(rows, np.zeros(len(rows)), np.zeros(len(tied))).directions.T
             return [(tuple(np.array(tied)[e != 0].tolist()), e[e != 0]) for e in every]
         for size in range(2, rank + 2):
             for subset in combinations(range(len(tied)), size):
-                basis = _solved(rows[:, subset], np.zeros(len(rows)), np.zeros(size)).directions
+                basis = eliminated(rows[:, subset], np.zeros(len(rows)), np.zeros(size)).directions
                 if basis.shape[1] == 1 and np.all(basis):
                     out.append((tuple(tied[i] for i in subset), basis[:, 0]))
         return out
@@ -339,7 +352,8 @@ class Knowledge:
         """Return all but what one text tells."""
         if (of := self.of_series) is not None:
             return of.base.without(text).over(of.number, [one for one in of.common if one[1] != text])
-        return Knowledge(self.n, self.d, self.allowed, tuple(law for law in self.laws if law.text != text), self.asked)
+        laws = tuple(law for law in self.laws if law.text != text)
+        return Knowledge(self.n, self.d, self.allowed, laws, self.asked, self.one_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,9 +408,28 @@ class Posed:
         return replace(self, problem=self.problem.restrict(columns), unit=self.unit[columns], moves=moves, ways=ways)
 
     def selected(self, propose: Propose, starts: Sequence[Support], wide: bool) -> list[Model]:
-        """Return models from what is proposed, and from starts, best first; `wide`: terms that act only together."""
-        hidden = wide_supports(self.problem) if wide else []
-        return select(self.problem, [*propose(self.problem, self.unit), *starts, *hidden])
+        """Return models from what is proposed, and from starts, best first; `wide`: terms that act only together.
+
+        Where columns are many, those of every equation are selected next to the first start's terms in the others.
+        """
+        if self.problem.n_columns <= MOST_TOGETHER or np.all((groups := self.groups) == groups[0]):
+            return self._selected(self.problem, self.unit, propose, starts, wide)
+        own = np.array(starts[0] if starts else (), dtype=np.intp)
+        best, found = list[int](), list[Model]()
+        for group in np.unique(groups):
+            inside, others = np.flatnonzero(groups == group), own[groups[own] != group]
+            part, mine = given(self.problem, inside, others), np.flatnonzero(np.isin(inside, own)).tolist()
+            part = part.restrict(np.arange(inside.size))
+            chosen = self._selected(part, self.unit[inside], propose, [tuple(mine)], wide)[0]
+            best += inside[list(chosen.support)].tolist()
+            found.append(model(self.problem, (*others.tolist(), *inside[list(chosen.support)].tolist())))
+        return sorted([*found, model(self.problem, best)], key=lambda one: one.criterion)
+
+    def _selected(
+        self, problem: Problem, unit: Array, propose: Propose, starts: Sequence[Support], wide: bool
+    ) -> list[Model]:
+        hidden = wide_supports(problem) if wide else []
+        return select(problem, [*propose(problem, unit), *starts, *hidden])
 
     def neighbours_within(self, inside: Index, others: Index, own: Index) -> list[tuple[Support, float]]:
         """Return neighbours of a model in some of its moves next to the others, and how much worse they are."""
@@ -410,9 +443,9 @@ class Posed:
     def support(self, moves: Iterable[int]) -> Support:
         """Return the candidates of some moves, and those that are always kept."""
         found = (set(self.knowledge.kept) & set(self.source[2])).union(*(self.moves[j] for j in moves))
-        for candidate in self.knowledge.chosen_with:
-            ways = [number for number, move in enumerate(self.moves) if candidate in move]
-            if ways and candidate not in found:  # with what explains most
+        for wanted in self.knowledge.chosen_with:
+            ways = [number for number, move in enumerate(self.moves) if not set(wanted).isdisjoint(move)]
+            if ways and found.isdisjoint(wanted):  # with what explains most
                 found.update(self.moves[min(ways, key=lambda one: model(self.problem, [one]).rss)])
         return tuple(sorted(found))
 
@@ -438,7 +471,7 @@ class Posed:
         values = np.zeros(self.knowledge.n * self.knowledge.d)
         if support:
             place = {candidate: i for i, candidate in enumerate(candidates)}
-            chosen, tied = np.array([place[j] for j in support]), self.knowledge.tied(support)
+            chosen, tied = np.array([place[j] for j in support]), self.knowledge.tied(support, inside=False)
             if tied is None:
                 values[list(support)] = problem.least_squares(chosen)[0] * unit[chosen]
             else:
@@ -463,32 +496,3 @@ def _components(matrix: Array) -> Index:
         if together.size:
             owner[np.isin(owner, together)] = together.min()
     return owner
-
-
-def _solved(rows: Array, values: Array, signs: Array) -> Tied:
-    """Return all solutions w of rows · w = values, as w₀ + Zv; w₀ is infinite where there is none.
-
-    Gauss and Jordan: each row in turn is divided by its largest factor and taken out of all others.
-    """
-    left = np.column_stack([rows, values]).astype(float)
-    pivots: dict[int, int] = {}
-    for number in range(len(left)):
-        sizes = np.abs(left[number, :-1])
-        if sizes.max(initial=0.0) <= NOTHING * max(np.abs(rows[number]).max(initial=0.0), np.finfo(float).tiny):
-            continue
-        # The last of the largest: those before it stay free.
-        pivot = int(len(sizes) - 1 - np.argmax(sizes[::-1] > (1 - NOTHING) * sizes.max()))
-        left[number] /= left[number, pivot]
-        others = np.arange(len(left)) != number
-        left[others] -= np.outer(left[others, pivot], left[number])
-        left[others, pivot] = 0.0
-        pivots[number] = pivot
-        left[:, :-1][np.abs(left[:, :-1]) < NOTHING] = 0.0
-    free = np.setdiff1d(np.arange(rows.shape[1]), list(pivots.values()))
-    directions, offset = np.zeros((rows.shape[1], free.size)), np.zeros(rows.shape[1])
-    directions[free, np.arange(free.size)] = 1.0
-    for number, pivot in pivots.items():
-        directions[pivot], offset[pivot] = -left[number, free], left[number, -1]
-    if np.any(np.abs(np.delete(left[:, -1], list(pivots))) > NOTHING * np.abs(values).max(initial=0.0)):
-        offset = np.full(rows.shape[1], np.inf)
-    return Tied(offset, directions, signs)

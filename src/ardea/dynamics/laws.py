@@ -25,8 +25,9 @@ from scipy import optimize, special
 
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
+from ardea.dynamics.chain import NOTHING
 from ardea.dynamics.collocation import Fit
-from ardea.dynamics.knowledge import NOTHING, Knowledge, Law
+from ardea.dynamics.knowledge import Knowledge, Law
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import StateModel
 from ardea.dynamics.pursuit import Pursuit
@@ -53,15 +54,19 @@ class Reader:
     states: Sequence[str]
     terms: Sequence[str]
     allowed: NDArray[np.bool_]  # (states, terms)
-    first: int = 0  # equations before that of the first state
+    first: int  # equations before that of the first state
+    n_terms: int  # behind them come the constants inside them, "K of x/(K + x)"
 
     @classmethod
     def of(cls, model: StateModel, libraries: Sequence[Library]) -> Reader:
         """Return that of a model whose equations have libraries of their own."""
         terms, states = model.vocabulary.names, [left.name for left in model.lefts]
         names = {library: set(library.names(model.variables)) for library in libraries}
-        allowed = np.array([[term in names[library] for term in terms] for library in libraries])
-        return cls(states, terms, allowed, len(states) * (model.order - 1))
+        of_constants = [(f"{letter} of {terms[j]}", terms[j]) for j, letter in model.vocabulary.constants]
+        owners = [*terms, *(term for _, term in of_constants)]
+        allowed = np.array([[term in names[library] for term in owners] for library in libraries])
+        every = [*terms, *(name for name, _ in of_constants)]
+        return cls(states, every, allowed, len(states) * (model.order - 1), len(terms))
 
     @property
     def size(self) -> tuple[int, int]:
@@ -95,6 +100,8 @@ class Reader:
                 told = f"known={{{state!r}: {{{term!r}: {value!r}}}}}"
                 candidate = self.candidate(state, term, told)
                 if value is None:
+                    if candidate % len(self.terms) >= self.n_terms:
+                        raise ValueError(f"{told}: a constant inside a term is estimated unless you give its value.")
                     kept.append(candidate)
                 elif not np.isfinite(value):
                     raise ValueError(f"{told}: give a finite number, or None for one to be estimated.")
@@ -123,7 +130,7 @@ class Reader:
         if any(term != EVERY for *_, term in parts):
             raise ValueError(f"{told}: * stands for every term, one after the other: write it for all terms, or none.")
         rows = [self._state(state, told) for _, state, _ in parts]
-        met = [term for place, term in enumerate(self.terms) if self.allowed[rows, place].any()]
+        met = [term for place, term in enumerate(self.terms[: self.n_terms]) if self.allowed[rows, place].any()]
         out = []
         for term in met:
             own = [one for one, row in zip(parts, rows, strict=True) if self.allowed[row, list(self.terms).index(term)]]
@@ -132,7 +139,11 @@ class Reader:
         return out
 
     def _law(self, told: str, parts: Sequence[tuple[float, str, str]], value: float, sign: int) -> Law:
-        return Law(told, tuple((self.candidate(s, term, told), factor) for factor, s, term in parts), value, sign)
+        own = tuple((self.candidate(s, term, told), factor) for factor, s, term in parts)
+        inside = {j % len(self.terms) >= self.n_terms for j, _ in own}
+        if len(inside) > 1 or (sign and True in inside):
+            raise ValueError(f"{told}: a law is about coefficients or about constants; these have ranges, no signs.")
+        return Law(told, own, value, sign)
 
     def _parts(self, left: str, told: str) -> list[tuple[float, str, str]]:
         """Return factor, state and term of every part of a sum."""
@@ -262,7 +273,8 @@ def refuted_laws(pursuit: Pursuit, fit: Fit) -> list[str]:
     mine = _without(pursuit, told, fit.support, fit) if texts else pursuit
     for text in texts:
         freer, parts = told.without(text), [part for law in told.laws if law.text == text for part in law.parts]
-        support = freer.trimmed({*fit.support, *(j for j, _ in parts if told.allowed[j])})
+        plain, d = pursuit.of.inside.n_plain, pursuit.of.d
+        support = freer.trimmed({*fit.support, *(j for j, _ in parts if told.allowed[j] and j % d < plain)})
         free, more = _without(pursuit, freer, support, fit), freer.n_free(support) - told.n_free(fit.support)
         gain = mine.best.deviance - free.best.deviance
         limit = float(special.chdtri(max(more, 1), BY_CHANCE / len(texts)))

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_scalar
 
+from ardea.core.evidence import Tied
 from ardea.core.problem import Array, Index
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import solved_damped
@@ -43,7 +44,7 @@ class NothingInside:
     n_constants = 0
 
     def __init__(self, n_terms: int) -> None:
-        self.n_open = self.n_reported = n_terms
+        self.n_plain = self.n_open = self.n_reported = n_terms
 
     def split(self, coefficients: Array) -> tuple[Array, Array]:
         """Return the coefficients alone, and all constants."""
@@ -72,6 +73,10 @@ class NothingInside:
     ) -> Array:
         """Return a damped step −S⁻¹b."""
         return -solved_damped(information, pull, damping)
+
+    def along(self, tied: Tied, coefficients: Array, equations: Index, terms: Index) -> Array:
+        """Return how free parameters move the coefficients of a support."""
+        return tied.directions
 
     def report(self, terms: Index) -> Index:
         """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""

@@ -266,11 +266,11 @@ class Power(Family):
 
 @dataclass(frozen=True)
 class CommonTerms(Library):
-    """The terms of most textbook models in one library, for one or two states when little is known of a system.
+    """The terms of most textbook models in one library, for when little is known of a system.
 
     Monomials up to degree 5 (of three states 4, of more 3 or less), `Saturation()` and `Decay()` with their unknown
     constants, sines and cosines of x and 2x, those of x times a state, and of one state times those of another. With
-    three states and more a search among all of them takes minutes.
+    three states and more a search among all of them takes from half a minute to some minutes.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Model, Propose, Support, model, neighbours, small_models
+from ardea.core.subsets import Mask, Model, Propose, Support, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
 from ardea.dynamics.knowledge import Posed
 from ardea.dynamics.trajectory import Likelihood, Linearised
@@ -64,6 +64,7 @@ class Pursuit:
     group_price: float = 0.0  # of a term with a coefficient for every series
     error: Array | float = 0.0  # of the steps, that counts as noise of the process
     met: dict[Support, Fit] = field(default_factory=dict)
+    expanded: set[Support] = field(default_factory=set, init=False)  # those whose surroundings have been searched
 
     def score(self, fit: Fit) -> float:
         """Return deviance and price."""
@@ -108,8 +109,7 @@ class Pursuit:
 
         Those of an equation alone are from all candidates, and are open afterwards.
         """
-        found: dict[Support, Point] = {}
-        views = []
+        found, views = dict[Support, Point](), []
         for level in self.levels[:FIRST_LEVELS]:
             point = replace(start, process=level)
             views.append(self._apart(self.of.linearised(point, ()), candidates))
@@ -124,10 +124,12 @@ class Pursuit:
                     found.setdefault(other, replace(start, coefficients=values))
                 point, linear = self.of.descended(replace(point, coefficients=coefficients), support)
                 ranked = self.ranked(linear)
-        # Products of noisy states stand in for straight lines: models of lower degrees are tried, too.
-        degrees = np.array(self.of.degrees)[np.array(candidates, dtype=np.intp) % self.of.d]
-        for degree in range(1, int(degrees.max(initial=0))):
-            for support, coefficients, _ in self.alone(*views[min(1, len(views) - 1)], degree):
+        # Products of noisy states stand in for straight lines, constants inside terms for all: simpler ones are tried.
+        degrees, plain = np.array(self.of.degrees), np.arange(self.of.d) < self.of.inside.n_plain
+        top = int(degrees[np.array(candidates, dtype=np.intp) % self.of.d].max(initial=0))
+        simple = [degrees <= one for one in range(1, top)] + [plain & (degrees <= one) for one in range(1, top + 1)]
+        for terms in simple if self.of.inside.n_constants else simple[: max(top - 1, 0)]:
+            for support, coefficients, _ in self.alone(*views[min(1, len(views) - 1)], terms):
                 found.setdefault(support, replace(start, coefficients=coefficients))
         for support, at in found.items() or [(self.of.knowledge.kept, start)]:
             self.fit(support, at, self.levels)
@@ -143,9 +145,9 @@ class Pursuit:
         return linear, parts
 
     def alone(
-        self, linear: Linearised, parts: list[Posed | None], degree: int | None = None
+        self, linear: Linearised, parts: list[Posed | None], terms: Mask | None = None
     ) -> list[tuple[Support, Array, float]]:
-        """Return the supports that are best for every equation alone, of all terms or of those up to a degree.
+        """Return the supports that are best for every equation alone, of all terms or of those that are marked.
 
         Each equation then has noise of its own: one that nothing fits does not hide the terms of the others.
         """
@@ -154,10 +156,8 @@ class Pursuit:
         for every in parts:
             if every is None:
                 return []
-            low = [
-                degree is None or all(self.of.degrees[j % self.of.d] <= degree for j in move) for move in every.moves
-            ]
-            posed = every if all(low) else every.restrict(np.flatnonzero(low))
+            open_to = [terms is None or all(terms[j % self.of.d] for j in move) for move in every.moves]
+            posed = every if all(open_to) else every.restrict(np.flatnonzero(open_to))
             best = posed.selected(self.propose, (), wide=True)[:1]
             small = small_models(posed.problem, np.arange(len(posed.moves)), np.empty(0, dtype=np.intp), 1)
             found, values = self._led(posed, min([*best, *small], key=lambda one: one.criterion), linear)
@@ -174,10 +174,10 @@ class Pursuit:
         looks = [self._neighbours, self._rivals_again, self._loosened][: 3 if thorough and not self.narrow else 1]
         if self.narrow and self.of.n * self.of.d <= MOST_ALONE:
             looks.append(self._each_anew)
-        expanded: set[Support] = set()
-        while len(expanded) < MOST_EXPANDED and self.best.support not in expanded:
-            fit = self.best
-            expanded.add(fit.support)
+        for _ in range(MOST_EXPANDED):
+            if (fit := self.best).support in self.expanded:
+                break
+            self.expanded.add(fit.support)
             for look in looks:
                 look(fit)
                 if self.best.support != fit.support:
@@ -239,7 +239,10 @@ class Pursuit:
 
     def _loosened(self, fit: Fit) -> None:
         point = fit.point
-        for level in [] if self.with_process else self.levels[-2:0:-2]:
+        noiseless = self.of.noiseless(point)
+        for gone in fit.support if noiseless else ():  # nothing is likelier, but what is shorter may be as likely
+            self._tried(tuple(j for j in fit.support if j != gone), point)
+        for level in [] if self.with_process or noiseless else self.levels[-2:0:-2]:
             point, linear = self.of.descended(replace(point, process=level), fit.support)
             for support, coefficients, gain in self.ranked(linear, wide=True)[:MOST_LOOSENED]:
                 if gain > 0:

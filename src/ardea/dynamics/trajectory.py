@@ -350,7 +350,9 @@ class Linearised:
         information, pull, v = self.reduced(factor)
         if not (np.all(np.isfinite(information)) and np.all(np.isfinite(pull))):
             return None
-        change = self.of.inside.step(self.point.coefficients, *placed, information, pull, damping)
+        tied = self.of.knowledge.tied(self.support)
+        free = placed if tied is None else (placed[0][tied.free], placed[1][tied.free])
+        change = self.of.inside.step(self.point.coefficients, *free, information, pull, damping)
         along = change if self.directions is None else self.directions @ change
         pulled = self.chain.pulled(self.border.along(along)[:, :, None])
         states = -factor.solved(self.gradient + pulled).reshape(self.errors.shape)
@@ -364,7 +366,9 @@ class Linearised:
     def directions(self) -> Array | None:
         """Z of the support's coefficients w = w₀ + Zv; None where all are free."""
         tied = self.of.knowledge.tied(self.support)
-        return None if tied is None else tied.directions
+        if tied is None:
+            return None
+        return self.of.inside.along(tied, self.point.coefficients, *self.of.placed(self.support))
 
     @cached_property
     def border(self) -> Border:
