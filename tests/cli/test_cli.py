@@ -1106,8 +1106,10 @@ def test_simulate_takes_inputs_from_a_file_and_dates(driven, capsys):
     )  # seconds since the first row
     assert capsys.readouterr().out.splitlines()[1:] == lines[1:]
     assert "give --inputs FILE" in fails(capsys, "simulate", model, "--start", "0,2", "--until", "1")
-    beyond = fails(capsys, "simulate", model, "--start", "0,2", "--until", "2024-03-02", *options)
-    assert "inputs.csv has inputs from 2024-03-01T00:00:00" in beyond
+    assert main(["simulate", str(model), "--start", "0,2", "--until", "25", *options]) == 0
+    assert "inputs stay what they are" in capsys.readouterr().err
+    before = fails(capsys, "simulate", model, "--start", "0,2", "--from", "-1", "--until", "10", *options)
+    assert "inputs.csv has inputs from 2024-03-01T00:00:00" in before
     assert "is not after the start" in fails(
         capsys, "simulate", model, "--start", "0,2", "--from", "3", "--until", "2", *options
     )

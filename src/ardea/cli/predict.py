@@ -270,4 +270,6 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     if t[0] < known[0] - near or t[-1] > last + near:
         ends = " to ".join(str(one) for one in model.dates(known[[0, -1]]))
         raise Failure(f"{options.inputs} has inputs from {ends}: let --from and --until lie between.")
+    if t[-1] > known[-1] + near:
+        print_remarks(options.inputs, [f"after the last row, {model.dates(known[-1:])[0]}, inputs stay what they are"])
     return input_curve(known, series.x, model.model_.held)
