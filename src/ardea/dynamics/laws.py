@@ -295,12 +295,16 @@ def refuted_laws(pursuit: Pursuit, fit: Fit) -> list[str]:
 
 
 def _without(pursuit: Pursuit, knowledge: Knowledge, support: Support, fit: Fit) -> Pursuit:
-    """Return the search where other laws hold, with one support fitted."""
+    """Return the search where other laws hold, with one support fitted; noise of the process may be due to a law."""
     of = copy(pursuit.of)
     of.knowledge = knowledge
     after = replace(pursuit, of=of, met={})
     after.fit(support, fit.point, pursuit.levels[-LEVELS_AGAIN:])
-    return after
+    if not pursuit.with_process:
+        return after
+    exact = replace(after, with_process=False, met={})
+    exact.fit(support, fit.point, pursuit.levels)
+    return min(after, exact, key=lambda one: one.best.deviance)
 
 
 def _whole_score(pursuit: Pursuit) -> float:
