@@ -87,16 +87,18 @@ class Nodes:
     @cached_property
     def ends(self) -> Array:
         """The least and the largest sample of every state, (2, n); infinite of states without."""
-        return np.array(
-            [np.where(self.seen, self.y, np.inf).min(axis=0), np.where(self.seen, self.y, -np.inf).max(axis=0)]
-        )
+        low = np.where(self.seen, self.y, np.inf).min(axis=0)
+        return np.array([low, np.where(self.seen, self.y, -np.inf).max(axis=0)])
 
-    @cached_property
+    @property
+    def one_sign(self) -> Array:
+        """1 where the samples of a state have one sign, 0 where some are zero, −1 where signs differ, or none is."""
+        return np.asarray(np.prod(np.sign(self.ends), axis=0))
+
+    @property
     def decades(self) -> Array:
         """How many decades the samples of every state go through; 0 where they have both signs, or some are zero."""
-        low, high = self.ends
-        one_sign = (np.sign(low) * np.sign(high) > 0) & (self.counts > 0)
-        return np.abs(np.diff(np.log10(np.abs(np.where(one_sign, self.ends, 1.0))), axis=0)[0])
+        return np.abs(np.diff(np.log10(np.abs(np.where(self.one_sign > 0, self.ends, 1.0))), axis=0)[0])
 
     @property
     def counts(self) -> Array:

@@ -88,8 +88,10 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
             own = of.with_power(many.astype(float)) if wishes.any_noise else of
             starts = [(own, smoothed_logarithms(nodes, many, wishes.discrete_time)), *starts[own is of :]]
         if wishes.any_noise and of.n_samples <= FEW_SAMPLES:  # terms that are wrong fit noise of the wrong kind
-            positive = np.prod(nodes.ends, axis=0) >= 0
-            starts += [(of.with_power(power * positive), states) for power in (0.5, 1.0) if np.any(positive)]
+            one_sign = nodes.one_sign >= 0
+            starts += [
+                (of.with_power(np.where(one_sign, power, 0.0)), states) for power in (0.5, 1.0) if np.any(one_sign)
+            ]
         spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
         if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
             finer = on(SUBSTEPS_BETWEEN, of.power)

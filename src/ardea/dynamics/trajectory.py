@@ -281,7 +281,7 @@ def least_sizes(nodes: Nodes, spread: Array) -> Array:
     """Return the least |x| of every state that its noise grows with; of one without samples by how much it varies."""
     ends = np.where(nodes.counts > 0, np.abs(nodes.ends), spread)
     least = np.where(
-        np.prod(np.sign(nodes.ends), axis=0) > 0,
+        nodes.one_sign > 0,
         LEAST_OF_SMALLEST * ends.min(axis=0),
         LEAST_OF_LARGEST * ends.max(axis=0),
     )
