@@ -81,8 +81,9 @@ class FoundStates:
 
     @property
     def _least_noise(self) -> Array:
-        """The noise of the samples: of the fit, or of differences, which show the motion where samples are few."""
-        return np.minimum(self.sample_noise, self.noise[: len(self.sample_noise)])
+        """The noise of the samples. Differences show the motion where samples are few, fits that of the process."""
+        own = self.noise[: len(self.sample_noise)]
+        return self.sample_noise if self.pursuit.with_process else np.minimum(self.sample_noise, own)
 
     @property
     def noise(self) -> Array:
