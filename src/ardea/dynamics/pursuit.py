@@ -116,11 +116,14 @@ class Pursuit:
 
         Those of an equation alone are from all candidates, and are open afterwards.
         """
-        found, views = dict[Support, Point](), []
+        found, views, chosen = dict[Support, Point](), [], list[Support]()
         for level in self.levels[:FIRST_LEVELS]:
+            if len(set(chosen)) < len(chosen):  # two levels agree
+                break
             point = replace(start, process=level)
             views.append(self._apart(self.of.linearised(point, ()), candidates))
             ranked = self.alone(*views[-1])
+            chosen += [one[0] for one in ranked]
             self.candidates = tuple(sorted({*self.candidates, *(j for one in ranked for j in one[0])}))
             support: Support = ()
             for _ in range(MOST_SELECTED):
@@ -131,15 +134,24 @@ class Pursuit:
                     found.setdefault(other, replace(start, coefficients=values))
                 point, linear = self.of.descended(replace(point, coefficients=coefficients), support)
                 ranked = self.ranked(linear)
-        # Products of noisy states stand in for straight lines, constants inside terms for all: simpler ones are tried.
-        degrees, plain = np.array(self.of.degrees), np.arange(self.of.d) < self.of.inside.n_plain
-        top = int(degrees[np.array(candidates, dtype=np.intp) % self.of.d].max(initial=0))
-        simple = [degrees <= one for one in range(1, top)] + [plain & (degrees <= one) for one in range(1, top + 1)]
-        for terms in simple if self.of.inside.n_constants else simple[: max(top - 1, 0)]:
+        for terms in self._simpler(candidates, chosen):
             for support, coefficients, _ in self.alone(*views[min(1, len(views) - 1)], terms):
                 found.setdefault(support, replace(start, coefficients=coefficients))
         for support, at in found.items() or [(self.of.knowledge.kept, start)]:
             self.fit(support, at, self.levels)
+
+    def _simpler(self, candidates: Support, chosen: Sequence[Support]) -> list[Mask]:
+        """Return which terms are simpler than those chosen: of lower degrees, and without constants inside.
+
+        Products of noisy states stand in for straight lines, constants inside terms for all.
+        """
+        degrees, plain = np.array(self.of.degrees), np.arange(self.of.d) < self.of.inside.n_plain
+        mine, every = (
+            int(degrees[np.array(some, dtype=np.intp) % self.of.d].max(initial=0))
+            for some in ([j for support in chosen for j in support], candidates)
+        )
+        found = [degrees <= one for one in range(1, mine)]
+        return found + [plain & (degrees <= one) for one in range(1, every + 1) if self.of.inside.n_constants]
 
     def _apart(self, linear: Linearised, candidates: Support) -> tuple[Linearised, list[Posed | None]]:
         """Return the regressions of every equation alone, of states that do not yet depend on each other."""
