@@ -105,7 +105,8 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
             pursuit = _beginning(likelihood, begun, hidden, propose, wishes)
             so_far = min((one for one, _ in found), key=lambda one: one.score(one.best), default=None)
             found.append(_pursued(replace(pursuit, told=bar.update), on, wishes, so_far))
-            if _explained(*found[-1], likelihood, spread):
+            ends = [(_kinds(one.of), one.best.support) for one, _ in found]
+            if _explained(*found[-1], likelihood, spread) or len(set(ends)) < len(ends):  # or two starts agree
                 break
         return _decided(found)
 

@@ -373,11 +373,15 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
             )
         if ratio < LEAST_EXCITATION:
             sure = bool(equation.terms) and np.all(np.abs(equation.coefficients) > WEAK * equation.std)
-            so = "its equation may change" if sure else "that is too little to find its equation, which will change"
+            so = (
+                ": its equation, and others that contain it, may change with more data"
+                if sure
+                else ", too little to find its equation; others that contain it are in doubt"
+            )
             doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise: {so} with more data, "
-                "like others that contain it. Is it at rest (a fixed point), sampled too rarely, or are there "
-                "outliers, such as -999 for missing values? (python -m ardea.explain ambiguity)"
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise{so}. Is it at rest (a "
+                "fixed point), sampled too rarely, or are there outliers, such as -999 for missing values? "
+                "(python -m ardea.explain ambiguity)"
             )
     return doubts
 
