@@ -25,9 +25,10 @@ from ardea.dynamics import (
     Rational,
     Saturation,
 )
-from ardea.dynamics.collocation import Point, nodes_of, smoothed
+from ardea.dynamics.collocation import Point, nodes_of
 from ardea.dynamics.differences import NumericalPartial
 from ardea.dynamics.formulas import WithConstants
+from ardea.dynamics.guesses import smoothed
 from ardea.dynamics.inside import unfolded
 from ardea.dynamics.series import Series
 from ardea.dynamics.trajectory import Likelihood

@@ -7,7 +7,8 @@ from scipy.integrate import solve_ivp
 
 import ardea
 from ardea.dynamics import AmbiguityWarning, Discovery, MisfitWarning, Polynomials
-from ardea.dynamics.collocation import nodes_of, smoothed, undersampled
+from ardea.dynamics.collocation import nodes_of
+from ardea.dynamics.guesses import smoothed, undersampled
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import Series
 from ardea.dynamics.told import at_rest, ends_off, said_of_inputs, said_of_spoiled, said_of_states

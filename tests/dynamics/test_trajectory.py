@@ -11,7 +11,8 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
-from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps, nodes_of, smoothed
+from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps, nodes_of
+from ardea.dynamics.guesses import smoothed
 from ardea.dynamics.knowledge import price_of
 from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.series import Series
@@ -1090,3 +1091,15 @@ def test_few_rows_that_move_are_told_where_a_system_comes_to_rest():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Discovery(Polynomials(1)).fit(x, t)
+
+
+@pytest.mark.parametrize("seed", [3, 12])
+def test_few_samples_a_period_at_uneven_times(seed):
+    """An oscillator with 100 readings at random times of forty periods: splines through them are all noise."""
+    rng = RNG(seed)
+    t = np.sort(rng.uniform(0, 100, 100))
+    x = solve_ivp(lambda _, x: [x[1], -6 * x[0] - 0.02 * x[1]], (0, 100), [1.0, 0.0], t_eval=t, rtol=1e-9, atol=1e-9)
+    model = Discovery(Polynomials(1)).fit(x.y.T + 0.03 * x.y.std(axis=1) * rng.normal(size=(100, 2)), t)
+    assert terms_of(model)[1] >= {"x0"}
+    z = (model.coefficients()[1, 1] + 6) / model.coef_std_[1, 1]
+    assert abs(z) < 4

@@ -15,17 +15,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ardea.core.problem import Array
 from ardea.core.subsets import Propose
-from ardea.dynamics.collocation import (
-    Fit,
-    Nodes,
-    Point,
-    band_limited,
-    nodes_of,
-    sample_noise,
-    smoothed,
-    smoothed_logarithms,
-    undersampled,
-)
+from ardea.dynamics.collocation import Fit, Nodes, Point, nodes_of, sample_noise
+from ardea.dynamics.guesses import band_limited, smoothed, smoothed_logarithms, undersampled
 from ardea.dynamics.inside import unfolded
 from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes, price_of
 from ardea.dynamics.libraries import Library
@@ -94,11 +85,16 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
                 (of.with_power(np.where(one_sign, power, 0.0)), states) for power in (0.5, 1.0) if np.any(one_sign)
             ]
         spread = np.nanstd(np.concatenate([one.x for one in series]), axis=0)
-        if not (wishes.discrete_time or hidden) and undersampled(of.nodes, states, LOUD * spread):
+
+        def between(loud: float) -> list[tuple[Likelihood, Array]]:
+            """Return a start from states between the samples, where smoothing leaves so much that is not noise."""
+            if wishes.discrete_time or hidden or not undersampled(of.nodes, states, loud * spread):
+                return []
             finer = on(SUBSTEPS_BETWEEN, of.power)
-            between = band_limited(finer.nodes)
-            starts = starts if between is None else [(finer, between), *starts]
-        found = list[tuple[Pursuit, Array]]()
+            curves = band_limited(finer.nodes)
+            return [] if curves is None else [(finer, curves)]
+
+        starts, found = [*between(LOUD), *starts], list[tuple[Pursuit, Array]]()
         for likelihood, begun in starts:
             if any(_kinds(one.of) == _kinds(likelihood) and one.start.states is begun for one, _ in found):
                 continue  # an earlier search has come to this kind of noise
@@ -108,6 +104,9 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
             ends = [(_kinds(one.of), one.best.support) for one, _ in found]
             if _explained(*found[-1], likelihood, spread) or len(set(ends)) < len(ends):  # or two starts agree
                 break
+        if all(np.any(left[: len(spread)] > LOUD * spread) and one.of.nodes.substeps == 1 for one, left in found):
+            for likelihood, begun in between(0.0):
+                found.append(_pursued(_beginning(likelihood, begun, hidden, propose, wishes), on, wishes, None))
         return _decided(found)
 
 

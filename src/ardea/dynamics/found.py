@@ -17,12 +17,12 @@ from ardea.dynamics.collocation import Fit, sample_noise
 from ardea.dynamics.course import pursued, step_bias
 from ardea.dynamics.knowledge import Wishes
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import SLIGHT_GAIN, Pursuit
+from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
 from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
-from ardea.equation import N_RIVALS, Equation, KeptTerms
+from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, in_a_row, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
@@ -82,8 +82,9 @@ class FoundStates:
     @property
     def _least_noise(self) -> Array:
         """The noise of the samples. Differences show the motion where samples are few, fits that of the process."""
-        own = self.noise[: len(self.sample_noise)]
-        return self.sample_noise if self.pursuit.with_process else np.minimum(self.sample_noise, own)
+        own, maps = self.noise[: len(self.sample_noise)], self.likelihood.discrete_time
+        least = own if maps else np.minimum(self.sample_noise, own)
+        return self.sample_noise if self.pursuit.with_process and not maps else least
 
     @property
     def noise(self) -> Array:
@@ -228,9 +229,7 @@ class FoundStates:
                 (equation,) = changed
                 terms = self._named(support, equation)
                 if np.isfinite(excess) and not self._same(equation, mine[equation - first], terms):
-                    # Of models that tie the simplest is taken, even if another is a bit better.
-                    tied = -SLIGHT_GAIN < excess < 0 and self.pursuit.few
-                    found[equation - first].setdefault(terms, 0.0 if tied else float(excess))
+                    found[equation - first].setdefault(terms, float(excess))
         return [sorted(one.items(), key=lambda item: item[1])[:N_RIVALS] for one in found]
 
     def _named(self, support: Support, equation: int) -> Support:
@@ -253,14 +252,16 @@ class FoundStates:
         for other in self.pursuit.rivals:
             terms = {row: self._named(other.support, row) for row in range(first, self.likelihood.n)}
             changed = [row for row in terms if not self._same(row, self._named(self.fit.support, row), terms[row])]
-            if self.pursuit.score(other) > best + SLIGHT_GAIN:
+            excess = self.pursuit.score(other) - best
+            if excess > CLOSE:
                 break
             if len(changed) > 1:
                 told = {row: ", ".join(names[j] for j in terms[row]) for row in changed}
                 parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
+                where = f"{max(excess, 0.0):.1f} worse" if excess > -0.05 else f"{-excess:.1f} better"
                 return [
-                    f"The data hardly tell this model from one in which {in_a_row(parts)}. Longer or richer data "
-                    "would (python -m ardea.explain ambiguity)."
+                    f"The data hardly tell this model from one in which {in_a_row(parts)} ({where}; {CLOSE:g} would be "
+                    "clear). Longer or richer data would (python -m ardea.explain ambiguity)."
                 ]
         return []
 
