@@ -1099,7 +1099,8 @@ def test_few_samples_a_period_at_uneven_times(seed):
     rng = RNG(seed)
     t = np.sort(rng.uniform(0, 100, 100))
     x = solve_ivp(lambda _, x: [x[1], -6 * x[0] - 0.02 * x[1]], (0, 100), [1.0, 0.0], t_eval=t, rtol=1e-9, atol=1e-9)
-    model = Discovery(Polynomials(1)).fit(x.y.T + 0.03 * x.y.std(axis=1) * rng.normal(size=(100, 2)), t)
-    assert terms_of(model)[1] >= {"x0"}
-    z = (model.coefficients()[1, 1] + 6) / model.coef_std_[1, 1]
-    assert abs(z) < 4
+    with pytest.warns(AmbiguityWarning, match="hardly tell this model from one in which"):  # where the damping acts
+        model = Discovery(Polynomials(1)).fit(x.y.T + 0.03 * x.y.std(axis=1) * rng.normal(size=(100, 2)), t)
+    assert terms_of(model) == [{"x1"}, {"x0", "x1"}]
+    for one, truth in zip(model.equations_, ([1.0], [-6.0, -0.02]), strict=True):
+        assert np.all(np.abs(one.coefficients - truth) < 4 * one.std)

@@ -268,9 +268,10 @@ class Pursuit:
                     self._tried(support, replace(point, noise=fit.point.noise, coefficients=coefficients))
 
     def _tried(self, support: Support, start: Point) -> None:
-        """Fit a support that was not met, from states that are close."""
+        """Fit a support that was not met, or given up from worse states, from states that are close."""
         settled, _ = self.of.inside.settled(support, start.coefficients)
-        if self.of.knowledge.trimmed(settled) not in self.met:
+        known = self.met.get(self.of.knowledge.trimmed(settled))
+        if known is None or not np.isfinite(known.deviance):
             self.fit(support, start, [*self.levels[2:-1:2], self.levels[-1]])
 
     def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:
