@@ -19,7 +19,7 @@ from ardea.dynamics.differences import difference_weights
 from ardea.paper import claims, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CORRECTIONS, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.regressions import METHODS, METRICS, TSBR_THRESHOLD, WIDE_GRIDS
+from ardea.paper.regressions import METHODS, METRICS, WIDE_GRIDS
 from ardea.paper.tables import Finding, steadiness, verdict
 from ardea.tables.writing import write_whole
 
