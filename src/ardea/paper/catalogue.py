@@ -12,11 +12,12 @@ from ardea import rates
 from ardea.paper import closed_forms, regressions
 from ardea.paper.experiment import Experiment
 from ardea.paper.figures import draw_boxes, draw_curve, draw_kappa, draw_levels, draw_merits, draw_rho
+from ardea.paper.inference import group
+from ardea.paper.regressions import COMBINED, DIFFERENCED, INDEPENDENT
 from ardea.paper.tables import (
     comparison,
     comparisons,
     curve_table,
-    group,
     kappa_table,
     level_table,
     merits_table,
@@ -41,6 +42,22 @@ ORTHOGONAL: tuple[tuple[str, str, str, str, rates.Method, tuple[float, ...], str
     ("map", "orthonormal_MAP_STSBL", "MAP-STSBL", "τ", "map", (0, 0.2, 2, 20),
      "A price per term acts as variance inflation does"),
 )  # fmt: skip
+
+
+# What the groups of rows of two examples are.
+ERRORS_OF_63 = {
+    "oracle": "Strengths chosen by the oracle, as in the paper",
+    "aicc": "Strengths chosen by AICc",
+    f"oracle, {DIFFERENCED}": "Oracle, with Gaussian errors of y that depend on each other as differences of noise do",
+    f"oracle, {INDEPENDENT}": "Oracle, with Gaussian, independent errors of y",
+    f"aicc, {INDEPENDENT}": "AICc, with Gaussian, independent errors of y",
+}
+ROWS_OF_KS = {
+    "sample": "Samples of the rows, as in the paper",
+    "signs": "Sums of rows with random signs: all rows enter, each once",
+    "Gaussian": f"Sums of {COMBINED} rows each with Gaussian weights",
+    "all": "All rows at once (one trial: no errors, no tests)",
+}
 
 
 def _orthogonal(
@@ -140,7 +157,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         sizes={
             "trials": (2, 100),
             "published_trials": (1, 10),
-            "ablation_trials": (1, 1),
+            "ablation_trials": (1, 10),
             "beyond_trials": (1, 4),
             "rows": (60, 250),
             "modes": (10, 30),
@@ -156,7 +173,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         sizes={"trials": (1, 200), "published_trials": (1, 10), "ablation_trials": (1, 6), "beyond_trials": (1, 30)},
         trial=regressions.LORENZ63.trial,
         core_seconds={"corrected": (1, 298), "published": (3, 41), "beyond": (3, 139), "ablation": (20, 294)},
-        table=partial(comparisons, column="criterion", value="oracle"),
+        table=partial(comparisons, column="criterion", titles=ERRORS_OF_63),
         shown=partial(group, column="criterion", value="oracle"),
     ),
     _comparison(
@@ -188,7 +205,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         },
         trial=regressions.KS.trial,
         core_seconds={"corrected": (2, 77), "published": (5, 13), "beyond": (5, 130), "ablation": (5, 116)},
-        table=partial(comparisons, column="rows", value="sample"),
+        table=partial(comparisons, column="rows", titles=ROWS_OF_KS),
+        draw=partial(draw_boxes, empty={"l2": 3**0.5, "l1": 3.0}),
         shown=partial(group, column="rows", value="sample"),
     ),
 )

@@ -22,6 +22,7 @@ SCALES: tuple[Scale, ...] = ("quick", "paper")
 VARIANTS: tuple[Variant, ...] = ("corrected", "published")
 BEYOND: dict[Variant, Variant] = {"corrected": "beyond", "published": "ablation"}
 Row = dict[str, Any]
+METHODS = ("ARD", "ARDvi", "ARDr", "M-STSBL", "L-STSBL", "MAP-STSBL")
 # Convention: records are written to six digits.
 FLOAT_FORMAT = "%.6g"
 # Where the published code departs from the paper, or from arithmetic: name, and what is put right.
@@ -37,7 +38,7 @@ SLIPS = {
 CHOICES = {
     "noise start": "σ² starts at the mean square of y instead of 1",
     "tolerance": "a fit stops on a change of γ that does not depend on units",
-    "choice": "of equal scores the sparsest instead of the first; AICc only where terms are fewer than a quarter of the rows",
+    "choice": "of equal scores the sparsest instead of the first; AICc only for models with fewer than m/4 terms",
     "differences": "differences at the ends (KS: periodic) as accurate as inside, instead of forward ones",
     "integration": "the trajectory integrated to 1e-12 instead of odeint's default",
     "unit of λ": "λ in units of ‖y‖² of the rows fitted instead of all rows",

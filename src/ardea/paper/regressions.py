@@ -25,8 +25,8 @@ from ardea.dynamics.differences import finite_difference
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.estimators.projections import OwnMatrix, Projection, SparseSigns
 from ardea.methods.task import Start
-from ardea.paper.experiment import CHOICES, SLIPS, Row, Settings
-from ardea.paper.replay import COARSE, FINE, METHODS, Grids, published_difference, replayed
+from ardea.paper.experiment import CHOICES, METHODS, SLIPS, Row, Settings
+from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed
 from ardea.paper.tsbr import threshold_sparse_bayes
 from ardea.priors import CappedLinear, Gamma, Log, Prior, Tanh
 

@@ -33,9 +33,9 @@ from ardea.core.lasso import weighted_lasso
 from ardea.core.loop import solve
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.dynamics.differences import difference_weights, finite_difference
+from ardea.paper.experiment import METHODS
 from ardea.priors import Flat
 
-METHODS = ("ARD", "ARDvi", "ARDr", "M-STSBL", "L-STSBL", "MAP-STSBL")
 # Read off the published code: its bound on steps, its default tolerance, and that of its sweeps.
 MAX_STEPS = 500
 FINE, COARSE = 1e-8, 1e-5
