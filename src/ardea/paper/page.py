@@ -124,7 +124,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
             n: agreement(outputs[n, "published"].records, theirs[n]) for n in theirs if (n, "published") in outputs
         },
         claims=judged if compared else [],
-        tally=tables.tally([(KINDS[claim.kind], word) for claim, word, *_ in judged]),
+        tally=tables.tally([(KINDS[kind], word) for kind in KINDS for one, word, *_ in judged if one.kind == kind]),
         misprints=list(stored("misprints.csv").itertuples(index=False)),
         mean=lambda name, variant, method, metric: (
             outputs[name, variant].shown.groupby("method")[metric].mean()[method]
