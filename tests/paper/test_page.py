@@ -36,7 +36,7 @@ from ardea.paper.inference import (
     with_error,
 )
 from ardea.paper.page import CHECKS, KINDS, agreement, judgement, page_text, read_outputs, stored, write_page
-from ardea.paper.regressions import DIFFERENCED, INDEPENDENT, METRICS
+from ardea.paper.regressions import DIFFERENCED, INDEPENDENT, METRICS, OF_DIFFERENCES
 from ardea.paper.runner import run
 from ardea.paper.tables import ablation_table, binding, comparison, evidence_table, markdown, number, tally
 
@@ -170,7 +170,10 @@ def test_errors_that_harm_are_noticed():
     generator = np.random.default_rng(0)
     rows = [
         {"criterion": kind, "trial": trial, "method": method, "added": added + generator.integers(2), "missed": 0}
-        for kind, added in (("oracle", 4), (f"oracle, {DIFFERENCED}", 0), (f"oracle, {INDEPENDENT}", 0))
+        for kind, added in (
+            ("oracle", 4),
+            *((f"oracle, {one}", 0) for one in (OF_DIFFERENCES, DIFFERENCED, INDEPENDENT)),
+        )
         for trial in range(30)
         for method in METHODS
     ]
@@ -358,6 +361,43 @@ def test_a_wrong_prediction_is_not_called_agreement(quick_results):
     records = read_outputs(quick_results, "quick")["orthogonal-vi", "corrected"].records
     assert claims.agrees_with_theory(records).true
     assert not claims.agrees_with_theory(records.assign(expected_added=2 * records["expected_added"])).true
+
+
+def test_checks_of_theory_notice_when_the_opposite_is_true(quick_results):
+    outputs = read_outputs(quick_results, "quick")
+    rho, vi, m = (outputs[name, "corrected"].records for name in ("rho", "orthogonal-vi", "orthogonal-m"))
+    assert not claims.one_pair_stays(rho.assign(fp=rho["fp"] + 0.1 * (rho["method"] == "ARDvi"))).true
+    assert not claims.pairs_part(rho.assign(fp=0.5, fn=0.5)).true
+    assert not claims.inflation_ends_added(vi.assign(added=vi["strength"])).true
+    assert not claims.added_do_not_depend_on_noise(vi.assign(added=100 * vi["sigma"])).true
+    assert not claims.small_terms_are_lost(m.assign(missed=0)).true
+    both = pd.concat([m.assign(experiment=name, missed=n) for name, n in (("orthogonal-l", 1), ("orthogonal-m", 9))])
+    assert claims.misses_far_fewer_than_magnitude(both).true
+    other = both["experiment"].map({"orthogonal-l": "orthogonal-m", "orthogonal-m": "orthogonal-l"})
+    assert not claims.misses_far_fewer_than_magnitude(both.assign(experiment=other)).true
+
+
+def test_a_larger_strength_that_reaches_no_smaller_noise_is_noticed():
+    levels = [
+        {"strength": s, "sigma": sigma, "added": 1 / (s * sigma**2)} for s in (1, 100) for sigma in (0.01, 0.1, 1)
+    ]
+    records = pd.DataFrame(levels)
+    assert claims.less_noise_needs_more(records).true
+    assert not claims.less_noise_needs_more(records.assign(added=records["sigma"])).true
+
+
+def test_a_sentence_about_two_experiments_is_asked_of_both(quick_results):
+    outputs, claim = read_outputs(quick_results, "quick"), next(c for c in CLAIMS if "+" in c.experiment)
+    assert judgement(outputs, {}, claim)[0] == NOT_RUN  # orthogonal-l was not run
+    outputs["orthogonal-l", "corrected"] = outputs["orthogonal-m", "corrected"]
+    assert judgement(outputs, {}, claim)[0] == FAILS
+
+
+def test_sentences_of_the_authors_trials_are_not_judged_on_more(quick_results):
+    run = read_outputs(quick_results, "quick")["kappa", "corrected"]
+    n = run.settings.sizes["published_trials"]
+    assert n < run.shown["trial"].nunique()
+    assert set(run.theirs["trial"]) == set(range(n))
 
 
 # Comparison with the authors.

@@ -25,6 +25,7 @@ from ardea.paper.regressions import (
     DIFFERENCED,
     INDEPENDENT,
     METHODS,
+    OF_DIFFERENCES,
     SECOND,
     SLIPS_ALONE,
     WIDE,
@@ -490,8 +491,11 @@ def test_an_ablation_takes_the_slips_together_without_the_choices():
 def test_gaussian_errors_have_the_variance_of_the_real_ones_and_of_differences_their_dependence():
     settings = experiment_named("lorenz63").settings("quick", "corrected")
     cases = {(one.names["criterion"], one.names["dimension"]): one for one in regressions.lorenz63(settings, 0)}
-    assert len(cases) == 15
+    assert len(cases) == 18
     errors = {key: one.y - one.theta @ one.coef for key, one in cases.items()}
+    for i in range(3):  # what noise inside the features does to y is what is left out
+        parted = errors["oracle", i] - errors[f"oracle, {OF_DIFFERENCES}", i]
+        assert 0 < np.std(parted) < np.std(errors["oracle", i])
     for kind, dependence in ((DIFFERENCED, -0.5), (INDEPENDENT, 0.0)):
         for i in range(3):
             error = errors[f"oracle, {kind}", i]

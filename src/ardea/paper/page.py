@@ -139,6 +139,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         eta=len(WIDE_GRIDS.eta),
         orthogonal={key: one.records for key, one in outputs.items() if key[0].startswith("orthogonal")},
         ends=[float(np.linalg.norm(difference_weights(points, 1))) for points in (range(7), range(-3, 4))],
+        fourth=float(np.linalg.norm(difference_weights(tuple(range(-4, 5)), 4))) / (32 * np.pi / 512) ** 4,
         known=lambda *names: all((name, variant) in outputs for name in names for variant in VARIANTS),
     )
 
