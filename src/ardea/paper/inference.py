@@ -53,17 +53,22 @@ WORDS = {(True, True): HOLDS, (True, False): PUBLISHED_ONLY, (False, True): CORR
 def verdict(found: Sequence[tuple[str, Finding]]) -> tuple[str, str, str]:
     """Return the verdict on a sentence, its evidence and its margin, from findings by source, corrected ones last.
 
-    A margin that all sources share is told once.
+    What all sources share is told once.
     """
     if not found:
         return NOT_RUN, "", ""
     word = WORDS[found[0][1].true, found[-1][1].true]
     word = word if word != HOLDS or found[-1][1].firm else WEAKLY
-    evidence = "; ".join(f"{source}: {one.evidence}" if len(found) > 1 else one.evidence for source, one in found)
-    margins = {one.margin for _, one in found}
-    if len(margins) == 1:
-        return word, evidence, margins.pop()
-    return word, evidence, "; ".join(f"{source}: {one.margin}" for source, one in found if one.margin)
+    texts = ([(source, one.evidence) for source, one in found], [(source, one.margin) for source, one in found])
+    evidence, margin = map(_by_source, texts)
+    return word, evidence, margin
+
+
+def _by_source(texts: Sequence[tuple[str, str]]) -> str:
+    """Return what is said of every source, once where it is the same of all."""
+    if len({text for _, text in texts}) == 1:
+        return texts[0][1]
+    return "; ".join(f"{source}: {text}" for source, text in texts if text)
 
 
 def unit_of(records: DataFrame) -> str:
