@@ -18,10 +18,20 @@ import dense_twin as twin
 from ardea import MAPSTSBL, MSTSBL, ARDvi, rates
 from ardea.core.problem import DenseColumns, Problem
 from ardea.dynamics.differences import difference_weights, finite_difference
-from ardea.paper import closed_forms, regressions
+from ardea.paper import closed_forms, regressions, tsbr
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import CORRECTIONS
-from ardea.paper.regressions import METHODS, SECOND, WIDE, Regression, scores
+from ardea.paper.experiment import CORRECTIONS, SLIPS
+from ardea.paper.regressions import (
+    DIFFERENCED,
+    INDEPENDENT,
+    METHODS,
+    OF_DIFFERENCES,
+    SECOND,
+    SLIPS_ALONE,
+    WIDE,
+    Regression,
+    scores,
+)
 from ardea.paper.replay import (
     Outcome,
     authors_noise,
@@ -31,6 +41,7 @@ from ardea.paper.replay import (
     improbable,
     posed,
     published_difference,
+    replayed,
     small_magnitude,
     threshold,
 )
@@ -447,13 +458,49 @@ def test_every_correction_touches_an_experiment_and_all_are_right_in_the_correct
 def test_an_ablation_says_what_each_correction_changes(monkeypatch):
     monkeypatch.setattr(regressions, "WIDE_GRIDS", FEW_STRENGTHS)
     rows = rows_of(experiment_named("linear"), variant="ablation", trials=1, columns=16, terms=3)
-    assert set(rows["correction"]) == {*regressions.LINEAR.touched, "all"}
+    assert set(rows["correction"]) == {*regressions.LINEAR.touched, SLIPS_ALONE, "all"}
     none = rows_of(experiment_named("linear"), variant="published", trials=1, columns=16, terms=3)
     ard = rows[rows["method"] == "ARD"].set_index("correction")["l2"]
     plain = none.loc[none["method"] == "ARD", "l2"].iloc[0]
-    # Neither the grid of MAP nor the choice between strengths changes plain ARD; the noise rule does.
-    assert ard[["MAP recursion", "choice", "grids"]].tolist() == pytest.approx([plain] * 3)
+    # Neither the rule of MAP nor the choice between strengths changes plain ARD; the noise rule does.
+    assert not {"MAP recursion", "choice", "grids"} & set(ard.index)
     assert ard["noise grid"] != pytest.approx(plain)
+
+
+@pytest.mark.parametrize("name", CORRECTIONS)
+def test_methods_that_a_correction_cannot_change_are_as_published(name):
+    """What an ablation leaves out to save time is what the published code gives."""
+    for m, d in ((30, 6), (12, 20)):
+        theta, y = noisy_case(m, d, 5)
+        grids, skipped = FEW_STRENGTHS, set(METHODS) - set(regressions.affected((name,), (m, d)))
+        one, none = (
+            replayed(theta, y, grids, None, 1e-5, right, METHODS) for right in (lambda n: n == name, lambda n: False)
+        )
+        for method in skipped:
+            np.testing.assert_array_equal(one[method], none[method])
+
+
+def test_an_ablation_takes_the_slips_together_without_the_choices():
+    for study in (regressions.LINEAR, regressions.FOURIER, regressions.LORENZ63, regressions.LORENZ96, regressions.KS):
+        assert set(study.cases[SLIPS_ALONE]) == set(SLIPS) & set(study.touched)
+        assert set(study.cases["all"]) == set(study.touched) - {"grids"}
+    alone = ["noise grid", "noise count", "MAP recursion", "estimate"]
+    assert list(regressions.FOURIER.cases) == [*alone, SLIPS_ALONE, "all"]
+
+
+def test_gaussian_errors_have_the_variance_of_the_real_ones_and_of_differences_their_dependence():
+    settings = experiment_named("lorenz63").settings("quick", "corrected")
+    cases = {(one.names["criterion"], one.names["dimension"]): one for one in regressions.lorenz63(settings, 0)}
+    assert len(cases) == 18
+    errors = {key: one.y - one.theta @ one.coef for key, one in cases.items()}
+    for i in range(3):  # what noise inside the features does to y is what is left out
+        parted = errors["oracle", i] - errors[f"oracle, {OF_DIFFERENCES}", i]
+        assert 0 < np.std(parted) < np.std(errors["oracle", i])
+    for kind, dependence in ((DIFFERENCED, -0.5), (INDEPENDENT, 0.0)):
+        for i in range(3):
+            error = errors[f"oracle, {kind}", i]
+            assert np.std(error) == pytest.approx(np.std(errors["oracle", i]), rel=1e-10)
+            assert np.corrcoef(error[4:-4], np.roll(error, 2)[4:-4])[0, 1] == pytest.approx(dependence, abs=0.25)
 
 
 def test_with_the_noise_rule_right_the_published_loop_ends_where_the_rule_is_stationary():
@@ -496,7 +543,7 @@ def test_a_grid_binds_where_its_end_is_better_than_the_rest(strongest, bound):
 def test_one_column_at_a_time_ends_where_no_single_prior_variance_can_be_bettered(m, d):
     """Along every axis the dense evidence is greatest where γ_j is; it stops at changes of a γ_j by 0.1 %."""
     theta, y = noisy_case(m, d, 5)
-    fit = regressions.one_column_at_a_time(posed(theta, y), float(np.var(y)))
+    fit = tsbr.one_column_at_a_time(posed(theta, y), float(np.var(y)))
     np.testing.assert_allclose(fit.xi, posterior_mean(theta, y, fit), atol=1e-8)
     least = twin.cost(theta, y, fit.gamma, fit.noise)
     for j in range(d):
@@ -514,8 +561,8 @@ def test_threshold_sparse_bayes_ends_when_nothing_is_below_the_threshold():
     theta = generator.normal(size=(60, 8))
     coef = np.array([2.0, -1.0, 0.02, 0, 0, 0, 0, 0])
     y = theta @ coef + 0.001 * generator.normal(size=60)
-    found = regressions.threshold_sparse_bayes(theta, y)
+    found = tsbr.threshold_sparse_bayes(theta, y)
     assert np.array_equal(np.flatnonzero(found), [0, 1])  # 0.02 is there, but below the threshold
-    kept = regressions.one_column_at_a_time(posed(theta[:, :2], y), float(np.var(y)))
+    kept = tsbr.one_column_at_a_time(posed(theta[:, :2], y), float(np.var(y)))
     np.testing.assert_allclose(found[:2], kept.xi, rtol=1e-12)
-    assert not regressions.threshold_sparse_bayes(theta, 0.01 * y).any()
+    assert not tsbr.threshold_sparse_bayes(theta, 0.01 * y).any()

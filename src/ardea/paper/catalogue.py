@@ -12,11 +12,12 @@ from ardea import rates
 from ardea.paper import closed_forms, regressions
 from ardea.paper.experiment import Experiment
 from ardea.paper.figures import draw_boxes, draw_curve, draw_kappa, draw_levels, draw_merits, draw_rho
+from ardea.paper.inference import group
+from ardea.paper.regressions import COMBINED, DIFFERENCED, INDEPENDENT, OF_DIFFERENCES
 from ardea.paper.tables import (
     comparison,
     comparisons,
     curve_table,
-    group,
     kappa_table,
     level_table,
     merits_table,
@@ -41,6 +42,23 @@ ORTHOGONAL: tuple[tuple[str, str, str, str, rates.Method, tuple[float, ...], str
     ("map", "orthonormal_MAP_STSBL", "MAP-STSBL", "τ", "map", (0, 0.2, 2, 20),
      "A price per term acts as variance inflation does"),
 )  # fmt: skip
+
+
+# What the groups of rows of two examples are.
+ERRORS_OF_63 = {
+    "oracle": "Strengths chosen by the oracle, as in the paper",
+    "aicc": "Strengths chosen by AICc",
+    f"oracle, {DIFFERENCED}": "Oracle, with Gaussian errors of y that depend on each other as differences of noise do",
+    f"oracle, {INDEPENDENT}": "Oracle, with Gaussian, independent errors of y",
+    f"aicc, {INDEPENDENT}": "AICc, with Gaussian, independent errors of y",
+    f"oracle, {OF_DIFFERENCES}": "Oracle, with the errors of differences alone: noise inside the features does no harm",
+}
+ROWS_OF_KS = {
+    "sample": "Samples of the rows, as in the paper",
+    "signs": "Sums of rows with random signs: all rows enter, each once",
+    "Gaussian": f"Sums of {COMBINED} rows each with Gaussian weights",
+    "all": "All rows at once (one trial: no errors, no tests)",
+}
 
 
 def _orthogonal(
@@ -125,13 +143,13 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "sparse linear system, singular values from 0.01 to 1, σ learned",
         sizes={
             "trials": (3, 100),
-            "ablation_trials": (1, 3),
+            "ablation_trials": (1, 5),
             "beyond_trials": (1, 24),
             "columns": (60, 250),
             "terms": (6, 25),
         },
         trial=regressions.LINEAR.trial,
-        core_seconds={"corrected": (1, 40), "published": (2, 676), "beyond": (2, 177), "ablation": (2, 235)},
+        core_seconds={"corrected": (1, 40), "published": (2, 676), "beyond": (2, 177), "ablation": (2, 372)},
     ),
     _comparison(
         "fourier",
@@ -140,23 +158,23 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         sizes={
             "trials": (2, 100),
             "published_trials": (1, 10),
-            "ablation_trials": (1, 1),
+            "ablation_trials": (1, 10),
             "beyond_trials": (1, 4),
             "rows": (60, 250),
             "modes": (10, 30),
             "terms": (6, 50),
         },
         trial=regressions.FOURIER.trial,
-        core_seconds={"corrected": (1, 633), "published": (4, 286), "beyond": (2, 385), "ablation": (4, 164)},
+        core_seconds={"corrected": (1, 633), "published": (4, 286), "beyond": (2, 385), "ablation": (3, 1231)},
     ),
     _comparison(
         "lorenz63",
         "fig:L63_stats",
         "Lorenz 63, quintic library, errors summed over the three equations, strengths chosen by an oracle",
-        sizes={"trials": (1, 200), "published_trials": (1, 10), "ablation_trials": (1, 6), "beyond_trials": (1, 30)},
+        sizes={"trials": (1, 200), "published_trials": (1, 10), "ablation_trials": (1, 5), "beyond_trials": (1, 30)},
         trial=regressions.LORENZ63.trial,
-        core_seconds={"corrected": (1, 298), "published": (3, 41), "beyond": (3, 139), "ablation": (20, 294)},
-        table=partial(comparisons, column="criterion", value="oracle"),
+        core_seconds={"corrected": (2, 650), "published": (3, 41), "beyond": (3, 139), "ablation": (20, 267)},
+        table=partial(comparisons, column="criterion", titles=ERRORS_OF_63),
         shown=partial(group, column="criterion", value="oracle"),
     ),
     _comparison(
@@ -171,7 +189,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             "states": (8, 40),
         },
         trial=regressions.LORENZ96.trial,
-        core_seconds={"corrected": (2, 149), "published": (2, 167), "beyond": (3, 81), "ablation": (5, 183)},
+        core_seconds={"corrected": (2, 149), "published": (2, 167), "beyond": (3, 81), "ablation": (5, 198)},
     ),
     _comparison(
         "ks",
@@ -187,8 +205,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             "n_t": (60, 1072),
         },
         trial=regressions.KS.trial,
-        core_seconds={"corrected": (2, 77), "published": (5, 13), "beyond": (5, 130), "ablation": (5, 116)},
-        table=partial(comparisons, column="rows", value="sample"),
+        core_seconds={"corrected": (2, 77), "published": (5, 13), "beyond": (5, 130), "ablation": (5, 129)},
+        table=partial(comparisons, column="rows", titles=ROWS_OF_KS),
+        draw=partial(draw_boxes, empty={"l2": 3**0.5, "l1": 3.0}),
         shown=partial(group, column="rows", value="sample"),
     ),
 )

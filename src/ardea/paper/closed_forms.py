@@ -14,8 +14,8 @@ from ardea import rates
 from ardea.core.evidence import posterior, slopes_and_scores
 from ardea.core.problem import Array, Problem
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi
-from ardea.paper.experiment import Row, Settings
-from ardea.paper.regressions import LINEAR_NOISE, METHODS, Regression, linear, scores
+from ardea.paper.experiment import METHODS, Row, Settings
+from ardea.paper.regressions import LINEAR_NOISE, Regression, linear, scores
 from ardea.paper.replay import Outcome, cheap_to_remove, fit_at_known_noise, improbable, posed, threshold
 
 ESTIMATORS: dict[rates.Method, Callable[..., Any]] = {"vi": ARDvi, "r": ARDr, "m": MSTSBL, "l": LSTSBL, "map": MAPSTSBL}

@@ -22,23 +22,29 @@ SCALES: tuple[Scale, ...] = ("quick", "paper")
 VARIANTS: tuple[Variant, ...] = ("corrected", "published")
 BEYOND: dict[Variant, Variant] = {"corrected": "beyond", "published": "ablation"}
 Row = dict[str, Any]
+METHODS = ("ARD", "ARDvi", "ARDr", "M-STSBL", "L-STSBL", "MAP-STSBL")
 # Convention: records are written to six digits.
 FLOAT_FORMAT = "%.6g"
-# What the published code does otherwise than the paper says, or than it should: name and what is put right.
-CORRECTIONS = {
+# Where the published code departs from the paper, or from arithmetic: name, and what is put right.
+SLIPS = {
     "noise grid": "σ² = rss/(m − k + Σ Σ_jj/γ_j) instead of a grid with mixed logarithms, where m ≤ d",
     "noise count": "the k active columns instead of all d in the rule for σ², where m > d",
-    "noise start": "σ² starts at the mean square of y instead of 1",
     "MAP recursion": "the paper's diagonal rule in every round, instead of a greedy search from the second on",
+    "estimate": "posterior means at σ², as the paper says, instead of the last lasso at the inflated noise",
+    "signs": "errors against u_t = −uu_x − u_xx − u_xxxx (Eq. KS) instead of all signs positive",
+}
+# What the paper leaves open, where the corrected variant does otherwise than the published code, without either being
+# wrong; grids only in rows of their own.
+CHOICES = {
+    "noise start": "σ² starts at the mean square of y instead of 1",
     "tolerance": "a fit stops on a change of γ that does not depend on units",
-    "estimate": "posterior means at σ² instead of the last lasso at the inflated noise",
-    "choice": "of equal scores the sparsest; AICc only where terms are fewer than a quarter of the rows",
-    "differences": "differences at the ends (KS: periodic) as accurate as inside",
-    "integration": "the trajectory integrated to 1e-12",
+    "choice": "of equal scores the sparsest instead of the first; AICc only for models with fewer than m/4 terms",
+    "differences": "differences at the ends (KS: periodic) as accurate as inside, instead of forward ones",
+    "integration": "the trajectory integrated to 1e-12 instead of odeint's default",
     "unit of λ": "λ in units of ‖y‖² of the rows fitted instead of all rows",
-    "signs": "errors against u_t = −uu_x − u_xx − u_xxxx",
     "grids": "strengths extended and refined, λ × η for ARDr",
 }
+CORRECTIONS = SLIPS | CHOICES
 
 
 @dataclass(frozen=True)

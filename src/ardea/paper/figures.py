@@ -6,17 +6,21 @@ markers too, so that nothing is lost in grey. Every function draws into a figure
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ardea.core.problem import Array
-from ardea.paper.regressions import METHODS, METRICS, WIDE
-from ardea.paper.tables import SIGNIFICANT, Paired, by_trial, methods_in, relative_costs
+from ardea.paper.closed_forms import MARGINAL
+from ardea.paper.experiment import METHODS
+from ardea.paper.inference import SIGNIFICANT, Paired, by_trial, error_of, independent, methods_in, unit_of
+from ardea.paper.regressions import METRICS, WIDE
+from ardea.paper.tables import relative_costs
 from ardea.show.canvas import DASHES
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -28,10 +32,14 @@ WIDE_COUNTS = 30
 COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
 PAPER_BOX, OTHER_BOX = "#dbe9f4", "#ffffff"
 BOX_STYLE: dict[str, Any] = {
+    "whis": (0, 100),
+    "widths": 0.6,
+    "patch_artist": True,
     "medianprops": {"color": "#0072b2", "linewidth": 1.6},
     "whiskerprops": {"color": "0.2"},
     "capprops": {"color": "0.2"},
 }
+MEAN_STYLE: dict[str, Any] = {"markersize": 3.5, "capsize": 2.5}
 METRIC_LABELS = {
     "l2": "ℓ² error of the coefficients",
     "l1": "ℓ¹ error of the coefficients",
@@ -39,6 +47,10 @@ METRIC_LABELS = {
     "missed": "terms missed",
 }
 MEASURED = "markers: measured, mean ± standard error; dashes: theory"
+# The two readings of MAP-STSBL share a colour: the second has open markers and dots for theory.
+POINTS: dict[str, Any] = {"markersize": 4, "capsize": 2, "linestyle": "none"}
+KAPPA_LOOKS = {method: POINTS | {"color": COLOURS[i], "marker": MARKERS[i]} for i, method in enumerate(METHODS)}
+KAPPA_LOOKS[MARGINAL] = POINTS | {"color": COLOURS[5], "marker": "o", "fillstyle": "none"}
 RATE_LABELS = {"fp": "false positive rate", "fn": "false negative rate"}
 
 
@@ -59,30 +71,66 @@ def _grid(ax: Any, axis: str = "both") -> None:
     ax.set_axisbelow(True)
 
 
-def draw_boxes(records: DataFrame, figure: Any) -> str:
-    """Draw the four metrics of every method: quartiles, median and range; the mean with its standard error."""
+def draw_boxes(records: DataFrame, figure: Any, empty: Mapping[str, float] | None = None) -> str:
+    """Draw the four metrics of every method: quartiles, median and range; the mean with its standard error.
+
+    `empty` are the errors of the empty model, drawn as a line; axes then begin at zero, so that it is seen how far
+    everything is from it.
+    """
     records = records[records["correction"] == "none"] if "correction" in records else records
     methods = [method for method in methods_in(records) if method in (*METHODS, *DRAWN)]
     for ax, metric in zip(figure.subplots(1, len(METRICS)), METRICS, strict=True):
-        values = [records.loc[records["method"] == method, metric].to_numpy() for method in methods]
-        boxes = ax.boxplot(values, whis=(0, 100), widths=0.6, patch_artist=True, **BOX_STYLE)["boxes"]
-        for box, method in zip(boxes, methods, strict=True):
-            box.set(facecolor=PAPER_BOX if method in METHODS else OTHER_BOX, edgecolor="0.2")
-        places = np.arange(1, len(methods) + 1)
-        errors = [value.std(ddof=1) / np.sqrt(value.size) if value.size > 1 else 0.0 for value in values]
-        means = [value.mean() for value in values]
-        ax.errorbar(places, means, errors, fmt="D", color="#d55e00", markersize=3.5, capsize=2.5)
-        ax.set_xticks(places, methods, rotation=60, ha="right", rotation_mode="anchor")
-        ax.set_ylabel(METRIC_LABELS[metric] + _spread_axis(ax, np.concatenate(values), metric in ("added", "missed")))
+        table = by_trial(records, metric)
+        _boxes(ax, {method: table[method].dropna() for method in methods})
+        scale = _spread_axis(ax, table[methods].to_numpy()[table[methods].notna()], metric in ("added", "missed"))
+        ax.set_ylabel(METRIC_LABELS[metric] + scale)
+        if empty and metric in empty:
+            ax.axhline(
+                empty[metric],
+                color="#cc79a7",
+                linestyle="--",
+                linewidth=1.2,
+                label=f"empty model ({empty[metric]:.4g})",
+            )
+            ax.set_ylim(bottom=0)
+            ax.legend(loc="lower right", fontsize="small")
         _grid(ax, "y")
     own = records[records["method"].isin(METHODS)]
-    means = own.groupby("method")[list(METRICS)].mean()
-    nearest, right = means["l2"].idxmin(), (means["added"] + means["missed"]).idxmin()
-    least = f"the least mean ℓ² error{' and' if nearest == right else f', {right}'} the fewest wrong terms"
     others = records.loc[~records["method"].isin(METHODS), "trial"].nunique()
-    trials = f"{own['trial'].nunique()} trials" + (f"; white, not the paper's: {others}" if others else "")
-    explained = f"box: quartiles, whiskers: range, diamond: mean ± standard error; {trials}"
-    return f"Of the paper's methods {nearest} has {least}\n({explained})"
+    trials = f"{own['trial'].nunique()} trials"
+    if unit_of(own) == "start":
+        trials = f"{own['trial'].nunique()} equations of {own['start'].nunique()} trajectories"
+    trials += f"; white, not the paper's: {others}" if others else ""
+    return f"{_least(own)}\n(box: quartiles, whiskers: range, diamond: mean ± standard error; {trials})"
+
+
+def _boxes(ax: Any, values: Mapping[str, Series]) -> None:
+    """Draw a box for every method, and its mean."""
+    drawn = ax.boxplot([list(one) for one in values.values()], **BOX_STYLE)
+    for box, method in zip(drawn["boxes"], values, strict=True):
+        box.set(facecolor=PAPER_BOX if method in METHODS else OTHER_BOX, edgecolor="0.2")
+    places = np.arange(1, len(values) + 1)
+    errors = np.nan_to_num([error_of(independent(one)) for one in values.values()])
+    ax.errorbar(places, [one.mean() for one in values.values()], errors, fmt="D", color="#d55e00", **MEAN_STYLE)
+    ax.set_xticks(places, values, rotation=60, ha="right", rotation_mode="anchor")
+
+
+def _least(records: DataFrame) -> str:
+    """Return which of the paper's methods has the least ℓ² error and the fewest wrong terms, and who equals it."""
+    told = []
+    for metric, name in (("l2", "the least mean ℓ² error"), ("wrong", "the fewest wrong terms")):
+        best, like = leader(records, metric)
+        told.append(f"{best} has {name}" + (f" (not significantly less than {', '.join(like)})" if like else ""))
+    return f"Of the paper's methods {'; '.join(told)}"
+
+
+def leader(records: DataFrame, metric: str) -> tuple[str, list[str]]:
+    """Return the method with the least mean, and those from which a paired test does not tell it."""
+    table = by_trial(records, metric)
+    methods = [method for method in METHODS if method in table]
+    best = str(table[methods].mean().idxmin())
+    like = [m for m in methods if m != best and not Paired(table[m], table[best]).chance < SIGNIFICANT]
+    return best, like
 
 
 def _spread_axis(ax: Any, values: Array, counts: bool) -> str:
@@ -139,7 +187,8 @@ def draw_curve(records: DataFrame, figure: Any) -> str:
         ax.errorbar(one["fp"], one["fn"], *errors, linestyle="none", **style(i))
     ax.set(xlabel=RATE_LABELS["fp"], ylabel=RATE_LABELS["fn"], xlim=(0, 1), ylim=(0, 1))
     _grid(ax)
-    figure.legend(loc="outside lower center", ncols=3, title="lines: theory; markers: simulated ± standard error")
+    told = "lines: theory (Sec. 5); markers: simulated ± std. error,\nfive methods in one: all keep the same columns"
+    figure.legend(loc="outside lower center", ncols=3, title=told)
     return "All five methods lie on one curve for each size of a coefficient"
 
 
@@ -167,17 +216,21 @@ def draw_kappa(records: DataFrame, figure: Any) -> str:
     for row, name in zip(panels, ("added", "missed"), strict=True):
         for ax, (sigma, level) in zip(row, records.groupby("sigma"), strict=True):
             for method, part in level.groupby("method", sort=False):
-                i = number_of(str(method))
+                look = KAPPA_LOOKS[str(method)]
                 groups = part.groupby("kappa")[[name, f"expected_{name}"]]
                 means, errors = groups.mean(), groups.sem()
-                ax.errorbar(means.index, means[name], errors[name], linestyle="none", label=method, **style(i))
-                ax.plot(means.index, means[f"expected_{name}"], **style(i, theory=True))
+                label = f"{method} ({part['trial'].nunique()} trials)"
+                ax.errorbar(means.index, means[name], errors[name], label=label, **look)
+                dashes = ":" if method == MARGINAL else "--"
+                ax.plot(means.index, means[f"expected_{name}"], color=look["color"], linestyle=dashes, linewidth=1.1)
             ax.set(xscale="log", ylabel=f"mean number of {METRIC_LABELS[name]}")
             ax.set_title(f"σ = {sigma:g}", fontsize="medium")
+            ax.set_ylim(bottom=0)
             _grid(ax)
     for ax in panels[1]:
         ax.set_xlabel("condition number κ (log scale)")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, title=MEASURED)
+    told = "markers: measured, mean ± standard error; dashes (1/Σ_jj: dots): our theory of correlated columns"
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, title=told)
     return "Equal at κ = 1, the methods part on correlated columns"
 
 
@@ -190,12 +243,12 @@ def draw_merits(records: DataFrame, figure: Any) -> str:
         i, (mean, error) = number_of(str(method)), wrong.loc[method]
         filled = {"fillstyle": "full" if named[method] > 0 else "none"}
         ax.errorbar(cost, mean, error, linestyle="none", label=method, **(style(i) | {"markersize": 7} | filled))
-    ax.set(xlabel="processor time relative to plain ARD (median)", ylabel="wrong terms: added + missed (mean)")
+    ax.set_xlabel("processor time of our implementation relative to plain ARD (median)")
+    ax.set_ylabel("wrong terms: added + missed (mean)")
     _grid(ax)
     ax.set_ylim(bottom=0)
     ax.margins(x=0.12)
     figure.legend(loc="outside lower center", ncols=3, title="filled: removals have a reason")
-    table, best = by_trial(records, "wrong"), str(wrong["mean"].idxmin())
-    like = [m for m in METHODS if m != best and Paired(table[m], table[best]).chance > SIGNIFICANT]
+    best, like = leader(records, "wrong")
     few = f", not significantly fewer than {', '.join(like)}" if like else ""
     return f"{costs.drop('ARD').idxmin()} is the cheapest; {best} has the fewest wrong terms{few}"

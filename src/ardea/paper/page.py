@@ -8,7 +8,6 @@ the equation; for ks ℓ² and ℓ¹ are against coefficients of the wrong sign.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ardea.dynamics.differences import difference_weights
-from ardea.paper import claims, tables
+from ardea.paper import example_claims, inference, tables, theory_claims
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import CORRECTIONS, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.regressions import METHODS, METRICS, TSBR_THRESHOLD, WIDE_GRIDS
-from ardea.paper.tables import Finding, steadiness, verdict
+from ardea.paper.experiment import CHOICES, METHODS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
+from ardea.paper.inference import Finding, steadiness, verdict
+from ardea.paper.regressions import METRICS, WIDE_GRIDS
+from ardea.paper.tsbr import TSBR_THRESHOLD
 from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 # Convention: ℓ² errors closer than this are called equal; the authors' numbers have about seven digits.
 L2_TOLERANCE = 1e-3
+# Experiments whose trials decide verdicts, not closed forms.
+RESAMPLED = ("kappa", "linear", "fourier", "lorenz63", "lorenz96", "ks")
+CHECKS = vars(theory_claims) | vars(example_claims)
+# Kinds of sentences that are counted apart.
+KINDS = {
+    "theory": "results of theory (Secs. 1–5, App. C)",
+    "example": "results on examples (Secs. 5–7)",
+    "expectation": "expectations and conjectures, tested here",
+    "misprint": "as printed; [misprints](#misprints)",
+}
 COPIED = ("table.md", "figure.svg", "environment.json", "records.csv.gz")
 
 
@@ -44,6 +54,11 @@ class Output(NamedTuple):
     def shown(self) -> DataFrame:
         """The rows that the paper's figure shows: of the published code those without a correction."""
         return uncorrected(self.experiment.shown(self.records))
+
+    @property
+    def theirs(self) -> DataFrame:
+        """Those of them in trials that the authors ran, too."""
+        return self.shown[self.shown["trial"] < self.settings.sizes.get("published_trials", self.settings.n_trials)]
 
 
 Outputs = dict[tuple[str, str], Output]
@@ -93,25 +108,28 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
     theirs = dict(iter(stored("authors.csv").groupby("experiment"))) if compared else {}
     judged = [(claim, *judgement(outputs, theirs, claim)) for claim in stored("claims.csv").itertuples()]
     names = [one.name for one in EXPERIMENTS if one.name in set(stored("authors.csv")["experiment"])]
+    bound = {n: _as_in_the_paper(outputs[n, "corrected"].records) for n in names if (n, "corrected") in outputs}
     return form.from_string((files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")).render(
         out=out,
         compared=compared,
         outputs=outputs,
-        corrections=CORRECTIONS,
+        slips=SLIPS,
+        choices=CHOICES,
         tables=tables,
+        inference=inference,
         numbers={name: (experiment_named(name), _numbers(outputs, theirs, name)) for name in names},
         ablations={name: _ablation(outputs, name) for name in names},
-        bound={n: _as_in_the_paper(outputs[n, "corrected"].records) for n in names if (n, "corrected") in outputs},
+        bound=bound,
         replay={
             n: agreement(outputs[n, "published"].records, theirs[n]) for n in theirs if (n, "published") in outputs
         },
         claims=judged if compared else [],
-        tally=Counter(word for _, word, _, _ in judged),
+        tally=tables.tally([(KINDS[kind], word) for kind in KINDS for one, word, *_ in judged if one.kind == kind]),
         misprints=list(stored("misprints.csv").itertuples(index=False)),
         mean=lambda name, variant, method, metric: (
             outputs[name, variant].shown.groupby("method")[metric].mean()[method]
         ),
-        paired=lambda name, metric, kept: tables.by_trial(outputs[name, "corrected"].shown, metric)[kept].dropna(),
+        paired=lambda name, metric, kept: inference.by_trial(outputs[name, "corrected"].shown, metric)[kept].dropna(),
         wider=lambda name: (
             (name, "corrected") in outputs and "TSBR" in set(outputs[name, "corrected"].records["method"])
         ),
@@ -121,6 +139,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         eta=len(WIDE_GRIDS.eta),
         orthogonal={key: one.records for key, one in outputs.items() if key[0].startswith("orthogonal")},
         ends=[float(np.linalg.norm(difference_weights(points, 1))) for points in (range(7), range(-3, 4))],
+        fourth=float(np.linalg.norm(difference_weights(tuple(range(-4, 5)), 4))) / (32 * np.pi / 512) ** 4,
         known=lambda *names: all((name, variant) in outputs for name in names for variant in VARIANTS),
     )
 
@@ -140,21 +159,38 @@ def _authors(theirs: dict[str, DataFrame], experiment: Experiment) -> DataFrame 
     return experiment.shown(records[records["source"] == "authors"])
 
 
-def judgement(outputs: Outputs, theirs: dict[str, DataFrame], claim: Any) -> tuple[str, str, str]:
-    """Return verdict, evidence and margin of a row of claims.csv; its column `check` names a function in claims.py.
-
-    The authors' own records count; where they lack what the sentence is about, the replay of their code.
-    """
-    check, experiment = getattr(claims, claim.check), experiment_named(claim.experiment)
-    sources: dict[str, DataFrame | None] = {"authors": _authors(theirs, experiment) if claim.rows == "shown" else None}
+def _asked(outputs: Outputs, theirs: dict[str, DataFrame], name: str, rows: str) -> dict[str, DataFrame | None]:
+    """Return the records of an experiment that a sentence is asked of, by source."""
+    found = {"authors": None if rows == "all" else _authors(theirs, experiment_named(name))}
     for variant, title in (("published", "replay"), ("corrected", "corrected")):
-        run = outputs.get((claim.experiment, variant))
-        sources[title] = None if run is None else run.shown if claim.rows == "shown" else uncorrected(run.records)
+        run = outputs.get((name, variant))
+        if run is not None:
+            found[title] = {"shown": run.shown, "theirs": run.theirs, "all": uncorrected(run.records)}[rows]
+    return found
+
+
+def judgement(outputs: Outputs, theirs: dict[str, DataFrame], claim: Any) -> tuple[str, str, str]:
+    """Return verdict, evidence and margin of a row of claims.csv; its column `check` names a function.
+
+    The authors' own records count; where they lack what the sentence is about, the replay of their code. `rows` says
+    whether all rows count, those of the paper's figure (`shown`), or of these the trials that the authors ran
+    (`theirs`). A sentence about two experiments is asked of the records of both.
+    """
+    import pandas as pd
+
+    check, names = CHECKS[claim.check], claim.experiment.split(" + ")
+    asked = [_asked(outputs, theirs, name, claim.rows) for name in names]
     found: list[tuple[str, Finding]] = []
-    for title, records in sources.items():
-        finding = None if records is None or (title == "replay" and found) else check(records)
+    for title in ("authors", "replay", "corrected"):
+        parts = [part for part in (one.get(title) for one in asked) if part is not None]
+        if len(parts) < len(names) or (title == "replay" and found):
+            continue
+        several = len(names) > 1
+        named = [part.assign(experiment=name) for part, name in zip(parts, names, strict=True)]
+        records = pd.concat(named) if several else parts[0]
+        finding = check(records)
         if finding is not None:
-            drawn = claim.rows == "shown" and (claim.section.startswith("6") or claim.experiment == "kappa")
+            drawn = claim.rows != "all" and claim.experiment in RESAMPLED
             steady = steadiness(check, records) if drawn else np.nan
             told = "" if np.isnan(steady) else f"the same in {100 * steady:.0f} % of resamples"
             margin = ", ".join(text for text in (finding.margin, told) if text)
@@ -175,10 +211,14 @@ def _numbers(outputs: Outputs, theirs: dict[str, DataFrame], name: str) -> str:
     if name in theirs:
         for source, part in theirs[name].groupby("source", sort=False):
             sources[str(source)] = experiment.shown(part)
-    for variant, title in zip(VARIANTS[::-1], ("replayed", "corrected"), strict=True):
-        if (name, variant) in outputs:
-            sources[title] = outputs[name, variant].shown
-    cells = {source: tables.mean_cells(records) for source, records in sources.items()}
+    if (name, "published") in outputs:
+        sources["replayed"] = outputs[name, "published"].shown
+    if (name, "corrected") in outputs:
+        run = outputs[name, "corrected"]
+        if run.theirs["trial"].nunique() < run.shown["trial"].nunique():
+            sources["corrected, the authors' trials"] = run.theirs
+        sources["corrected"] = run.shown
+    cells = {source: inference.mean_cells(records) for source, records in sources.items()}
     trials = {source: records["trial"].nunique() for source, records in sources.items()}
     rows = [
         [method, source, *cells[source].loc[method, list(METRICS)], "–" if "printed" in source else str(trials[source])]
@@ -189,11 +229,11 @@ def _numbers(outputs: Outputs, theirs: dict[str, DataFrame], name: str) -> str:
     return tables.markdown(["method", "source", *tables.METRIC_NAMES.values(), "trials"], rows)
 
 
-def _ablation(outputs: Outputs, name: str) -> tuple[str, int]:
-    """Return what each correction alone does, and the number of trials; nothing where it was not run."""
+def _ablation(outputs: Outputs, name: str) -> str:
+    """Return what each correction alone does; nothing where it was not run."""
     runs = [outputs[name, variant] for variant in VARIANTS[::-1] if (name, variant) in outputs]
     if len(runs) < 2 or "all" not in set(runs[0].records["correction"]):
-        return "", 0
+        return ""
     published, corrected = (run.experiment.shown(run.records) for run in runs)
     return tables.ablation_table(published, corrected)
 

@@ -16,21 +16,21 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.integrate import odeint
 
-from ardea.core.problem import Array, Problem
+from ardea.core.problem import Array
 from ardea.dynamics import Discovery, FieldTerms, Polynomials, systems
 from ardea.dynamics.differences import finite_difference
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.estimators.projections import OwnMatrix, Projection, SparseSigns
 from ardea.methods.task import Start
-from ardea.paper.experiment import Row, Settings
-from ardea.paper.replay import COARSE, FINE, Grids, Outcome, posed, published_difference, replayed
+from ardea.paper.experiment import CHOICES, METHODS, SLIPS, Row, Settings
+from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed
+from ardea.paper.tsbr import threshold_sparse_bayes
 from ardea.priors import CappedLinear, Gamma, Log, Prior, Tanh
 
 METRICS = ("l2", "l1", "added", "missed")
-METHODS = ("ARD", "ARDvi", "ARDr", "M-STSBL", "L-STSBL", "MAP-STSBL")
 # Rows of their own: the paper's methods with what is not the paper's, and methods that are not.
 WIDE, SECOND = "wide grid", "second start"
 PRIORS = ("ARDr, tanh", "ARDr, log", "ARDr, gamma")
@@ -43,6 +43,8 @@ OURS = (
     "ARDSearch",
     "Discovery",
 )
+# Of an ablation: all that departs from the paper put right, and none of the choices that it leaves open.
+SLIPS_ALONE = "all slips"
 # Coefficients of a method, and what else its row says (strength, seconds, whether a fit warned).
 Fit = tuple[Array, Row]
 # Half octaves and half decades, far beyond the authors' ends: no choice is at an end of these. λ goes on until a larger
@@ -91,14 +93,21 @@ class Study:
     replay_tol: float = FINE  # on γ of plain ARD in the published variant
     replay_sign: float = 1.0  # −1 where the authors scored against coefficients of the wrong sign
     priors: bool = False  # whether other priors are tried
+    only_together: tuple[str, ...] = ()  # corrections that an ablation makes only with others, to save time
 
     def trial(self, settings: Settings, number: int) -> list[Row]:
-        """Return one row per problem and method; of an ablation, for every correction alone and all together."""
+        """Return one row per problem and method; of an ablation, for every point of the published code put right."""
         if settings.variant != "ablation":
             return self._rows(settings, number, {"correction": "none"} if settings.published else {})
-        cases = {name: (name,) for name in self.touched} | {"all": tuple(n for n in self.touched if n != "grids")}
-        rows = (self._rows(settings.correcting(*names), number, {"correction": n}) for n, names in cases.items())
+        rows = (self._rows(settings.correcting(*names), number, {"correction": n}) for n, names in self.cases.items())
         return [row for part in rows for row in part]
+
+    @property
+    def cases(self) -> dict[str, tuple[str, ...]]:
+        """The cases of an ablation: every point alone, then all slips, then all slips and all choices but the grids."""
+        together = {SLIPS_ALONE: tuple(name for name in self.touched if name in SLIPS)}
+        alone = {name: (name,) for name in self.touched if name not in self.only_together}
+        return alone | together | {"all": tuple(name for name in self.touched if name != "grids")}
 
     def _rows(self, settings: Settings, number: int, names: Row) -> list[Row]:
         sign = 1.0 if settings.right("signs") else self.replay_sign
@@ -114,7 +123,15 @@ class Study:
         own, wide = (replace(g, lam=[unit * factor for factor in g.lam]) for g in (self.grids, WIDE_GRIDS))
         if settings.published:
             grids = wide if "grids" in settings.corrections else own
-            found = replayed(problem.theta, problem.y, grids, problem.truth, self.replay_tol, settings.right)
+            found = replayed(
+                problem.theta,
+                problem.y,
+                grids,
+                problem.truth,
+                self.replay_tol,
+                settings.right,
+                affected(settings.corrections, problem.theta.shape),
+            )
             return {method: (coef, {}) for method, coef in found.items()}
         paper = searches(own, problem)
         if settings.variant == "corrected":
@@ -129,6 +146,14 @@ class Study:
         fits = {method: _timed(model, problem) for method, model in models.items()}
         fits["TSBR"] = (threshold_sparse_bayes(problem.theta, problem.y), {})
         return fits if problem.found is None else fits | {"Discovery": (problem.found(), {})}
+
+
+def affected(corrections: tuple[str, ...], shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the methods that a correction of the published code can change; the others need not be run again."""
+    few_rows = shape[0] <= shape[1]  # then the other rule for σ² is used only once a threshold has dropped columns
+    methods = {"MAP recursion": METHODS[5:], "choice": METHODS[1:], "grids": METHODS[1:]}
+    methods |= {"noise count": METHODS[3:]} if few_rows else {}
+    return methods.get(corrections[0], METHODS) if len(corrections) == 1 else METHODS
 
 
 def searches(grids: Grids, problem: Regression, start: Start = "paper") -> dict[str, ARDSearch]:
@@ -151,82 +176,6 @@ def _regularised(priors: list[Any], problem: Regression, start: Start = "paper")
     """Return a search over priors on γ; ARD stands for none."""
     models = [ARDr(fit_intercept=False, start=start), ARD(fit_intercept=False, start=start)]
     return ARDSearch(models, [{"prior": priors}, None], problem.criterion, problem.truth)
-
-
-# Threshold sparse Bayesian regression of Zhang & Lin (Proc. R. Soc. A 474:20180305), as their published code does it
-# (sheng-sheng-sheng/SubTSBR): evidence maximised one column at a time, from none (Tipping & Faul, AISTATS 2003), with
-# σ² learned; drop |μ_j| < τ and fit what is left anew, until nothing goes. τ is the user's; here it is that of their
-# example, the constants those of SparseBayes 2.0, which they call. (Σ_j Σ_jj/μ_j² chooses among subsamples only.)
-
-TSBR_THRESHOLD = 0.1
-FIRST_NOISE_SHARE = 0.01  # of var(y)
-ALIGNED = 0.999  # cosine from which on a column is not added beside another
-LEAST_CHANGE = 1e-3  # of log γ
-NOISE_EACH_STEP, NOISE_STEPS, LEAST_NOISE_CHANGE = 10, 5, 1e-6  # σ² in the first steps, then at every fifth; of log σ²
-LEAST_NOISE = 1e-6  # of var(y)
-MOST_STEPS = 10_000
-
-
-def one_column_at_a_time(problem: Problem, variance: float) -> Outcome:
-    """Return the fit where no change of one γ_j raises the evidence; `variance` is var(y).
-
-    Beside the other columns the evidence of γ_j is ½(q²γ/(1 + γs) − log(1 + γs)), which is greatest at
-    γ = (q² − s)/s² or, where q² < s, at zero. Of all columns that with the largest gain moves; removals go first. With
-    S_j = θ_jᵀΣ_y⁻¹θ_j and Q_j = θ_jᵀΣ_y⁻¹y of all columns, s_j = S_j/(1 − γ_jS_j), and q_j likewise.
-    """
-    theta, y = problem.columns.take(np.arange(problem.n_columns)), problem.target
-    norms, gamma, noise = np.sqrt(problem.square_norms), np.zeros(problem.n_columns), FIRST_NOISE_SHARE * variance
-    aligned = np.abs(theta.T @ theta) > ALIGNED * np.outer(norms, norms)
-    inverse, dual = _inverse(theta, gamma, noise)
-    for step in range(MOST_STEPS):
-        inner, outer, used = (theta * dual).sum(axis=0), dual.T @ y, gamma > 0
-        beside = np.maximum(1 - gamma * inner, np.finfo(float).eps)
-        s, q = inner / beside, outer / beside
-        best = np.maximum(q**2 - s, 0.0) / np.maximum(s, np.finfo(float).tiny) ** 2
-        gain = _evidence(best, s, q) - _evidence(gamma, s, q)
-        gain[~used & aligned[used].any(axis=0)] = 0.0
-        if (gone := used & (best == 0)).any():
-            gain[~gone] = 0.0
-        j = int(np.argmax(gain))
-        still = gain[j] <= 0 or (used[j] and best[j] > 0 and abs(np.log(best[j] / gamma[j])) < LEAST_CHANGE)
-        if not still:
-            change, gamma[j] = best[j] - gamma[j], best[j]
-            inverse -= change / (1 + change * inner[j]) * np.outer(dual[:, j], dual[:, j])
-            dual -= change / (1 + change * inner[j]) * np.outer(dual[:, j], dual[:, j] @ theta)
-        if still or step < NOISE_EACH_STEP or step % NOISE_STEPS == 0:
-            rss = noise**2 * float(np.sum((inverse @ y) ** 2)) + problem.rest
-            degrees = problem.n_rows - float(gamma @ (theta * dual).sum(axis=0))
-            before, noise = noise, max(rss / degrees, LEAST_NOISE * variance)
-            inverse, dual = _inverse(theta, gamma, noise)
-            if still and abs(np.log(noise / before)) < LEAST_NOISE_CHANGE:
-                break
-    return Outcome(problem, gamma * (dual.T @ y), gamma, noise)
-
-
-def _inverse(theta: Array, gamma: Array, noise: float) -> tuple[Array, Array]:
-    """Return Σ_y⁻¹ and Σ_y⁻¹Θ."""
-    used = gamma > 0
-    covariance = noise * np.eye(theta.shape[0]) + (theta[:, used] * gamma[used]) @ theta[:, used].T
-    inverse = linalg.inv(covariance, check_finite=False)
-    return inverse, inverse @ theta
-
-
-def _evidence(gamma: Array, s: Array, q: Array) -> Array:
-    """Return what γ_j adds to the log evidence, given s_j and q_j."""
-    return np.asarray(q**2 * gamma / (1 + gamma * s) - np.log1p(gamma * s)) / 2
-
-
-def threshold_sparse_bayes(theta: Array, y: Array) -> Array:
-    """Return the coefficients that Zhang & Lin's method finds."""
-    coef, columns = np.zeros(theta.shape[1]), np.arange(theta.shape[1])
-    while columns.size:
-        mean = one_column_at_a_time(posed(theta[:, columns], y), float(np.var(y))).xi
-        kept = columns[np.abs(mean) >= TSBR_THRESHOLD]
-        if kept.size == columns.size:
-            coef[columns] = mean
-            break
-        columns = kept
-    return coef
 
 
 def _timed(model: Any, problem: Regression) -> Fit:
@@ -337,7 +286,11 @@ def fourier(settings: Settings, number: int) -> Iterator[Regression]:
 
 
 FOURIER = replace(
-    LINEAR, data=fourier, grids=replace(LINEAR.grids, lam=(0, 1e-2, 1e-1, 1, 1e1, 1e2)), replay_tol=COARSE
+    LINEAR,
+    data=fourier,
+    grids=replace(LINEAR.grids, lam=(0, 1e-2, 1e-1, 1, 1e1, 1e2)),
+    replay_tol=COARSE,
+    only_together=tuple(CHOICES),
 )
 
 
@@ -347,13 +300,23 @@ FOURIER = replace(
 QUINTIC = Polynomials(5)
 
 
-# How strengths are chosen for the three equations of a trial: as the authors did; by AICc, as the paper could not; and
-# by the oracle on a y whose errors are Gaussian and independent, with the variance that those of the differences have.
-CHOICES: tuple[tuple[str, Any], ...] = (("oracle", "oracle"), ("aicc", "aicc"), ("oracle, Gaussian errors", "oracle"))
+# How strengths are chosen for the three equations of a trial, and of which errors: as the authors did; by AICc, as the
+# paper could not; on y whose errors are Gaussian, of the same variance, and depend on each other as differences of
+# noise do, or not at all; and on y without the error that noise inside the features makes, so with that of differences.
+DIFFERENCED, INDEPENDENT = "Gaussian errors, differenced", "Gaussian errors, independent"
+OF_DIFFERENCES = "errors of differences alone"
+CASES: tuple[tuple[Literal["oracle", "aicc"], str], ...] = (
+    ("oracle", ""),
+    ("aicc", ""),
+    ("oracle", DIFFERENCED),
+    ("oracle", INDEPENDENT),
+    ("aicc", INDEPENDENT),
+    ("oracle", OF_DIFFERENCES),
+)
 
 
 def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
-    """Yield the three equations of trial `number`: start and noise are drawn. In the corrected variant three times."""
+    """Yield the three equations of trial `number`: start and noise are drawn. In the corrected variant all cases."""
     system, stream = systems.lorenz63(), np.random.RandomState(settings.seed)
     for _ in range(number + 1):
         start, noise = np.array([0.0, 0.0, 15.0]) + 5 * stream.randn(3), stream.randn(system.n_rows, 3)
@@ -361,13 +324,17 @@ def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
     x = clean + 0.01 * np.std(clean) * noise
     theta, found = QUINTIC.evaluate(x), cache(lambda: Discovery(QUINTIC).fit(x, system.dt).coef_)
     slopes = _difference(settings)(x, system.dt)
-    errors = np.random.default_rng([settings.seed, number]).standard_normal(slopes.shape)
-    cases = CHOICES if settings.variant == "corrected" else CHOICES[:1]
-    for (title, criterion), (i, coef) in product(cases, enumerate(system.true_coefficients(QUINTIC))):
+    white = np.random.default_rng([settings.seed, number]).standard_normal(slopes.shape)
+    errors = {INDEPENDENT: white, DIFFERENCED: finite_difference(white, system.dt)}
+    hidden = theta - QUINTIC.evaluate(clean)
+    cases = CASES if settings.variant == "corrected" else CASES[:1]
+    for (criterion, kind), (i, coef) in product(cases, enumerate(system.true_coefficients(QUINTIC))):
         fitted, y = theta @ coef, slopes[:, i]
-        if "Gaussian" in title:
-            y = fitted + np.std(y - fitted) * errors[:, i]
-        names = {"criterion": title, "dimension": i}
+        if kind == OF_DIFFERENCES:
+            y = y + hidden @ coef
+        elif kind:
+            y = fitted + np.std(y - fitted) * errors[kind][:, i] / np.std(errors[kind][:, i])
+        names = {"criterion": f"{criterion}, {kind}" if kind else criterion, "dimension": i}
         yield Regression(theta, y, coef, criterion, names, found=partial(lambda i: found()[i], i))
 
 

@@ -1,75 +1,36 @@
-"""Statistics of records, and their tables in Markdown: means with standard errors, paired differences, verdicts."""
+"""Tables in Markdown: means with standard errors, paired differences, what theory says and what was measured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 from ardea import rates
-from ardea.paper.regressions import METHODS, METRICS, OURS, SECOND, WIDE
+from ardea.paper.experiment import METHODS
+from ardea.paper.inference import (
+    AGREEMENT_ERRORS,
+    HOLDS,
+    WEAKLY,
+    WORDS,
+    Paired,
+    by_trial,
+    exact,
+    group,
+    mean_cells,
+    methods_in,
+    with_error,
+)
+from ardea.paper.regressions import METRICS, SECOND, WIDE
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-class Finding(NamedTuple):
-    """Whether a sentence is true of some records, the numbers, and how far that hangs on what its words mean."""
-
-    true: bool
-    evidence: str
-    margin: str = ""
-
-
-Check = Callable[["DataFrame"], Finding | None]
-HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
-PUBLISHED_ONLY, CORRECTED_ONLY = "only as published", "holds once corrected"
-WORDS = {(True, True): HOLDS, (True, False): PUBLISHED_ONLY, (False, True): CORRECTED_ONLY, (False, False): FAILS}
-# Convention: "significant" is a p-value of a paired test below this, divided by the number of comparisons.
-SIGNIFICANT = 0.05
-# Convention: a mean within so many standard errors of the prediction agrees with it.
-AGREEMENT_ERRORS = 3.0
-# Resamples of the trials that tell how far a verdict hangs on the draw.
-RESAMPLES = 50
-
-
-def verdict(found: Sequence[tuple[str, Finding]]) -> tuple[str, str, str]:
-    """Return the verdict on a sentence, its evidence and its margin, from findings by source, corrected ones last."""
-    if not found:
-        return NOT_RUN, "", ""
-    word = WORDS[found[0][1].true, found[-1][1].true]
-    evidence = "; ".join(f"{source}: {one.evidence}" if len(found) > 1 else one.evidence for source, one in found)
-    margins = [f"{source}: {one.margin}" if len(found) > 1 else one.margin for source, one in found if one.margin]
-    return word, evidence, "; ".join(margins)
-
-
-def steadiness(check: Check, records: DataFrame) -> float:
-    """Return the share of resamples of the trials (with replacement) in which a check comes to the same truth."""
-    rows = records[records["method"].isin(METHODS)].sort_values("trial", kind="stable")
-    rows = rows.reset_index(drop=True)
-    sizes = rows.groupby("trial").size()
-    first = check(rows)
-    if first is None or sizes.nunique() != 1 or len(sizes) < 2:
-        return np.nan
-    places, generator = np.arange(len(rows)).reshape(len(sizes), -1), np.random.default_rng(0)
-    same = 0
-    for _ in range(RESAMPLES):
-        drawn = places[generator.integers(len(sizes), size=len(sizes))].ravel()
-        again = check(rows.take(drawn).assign(trial=np.repeat(np.arange(len(sizes)), places.shape[1])))
-        same += again is not None and again.true == first.true
-    return same / RESAMPLES
-
-
-def at_most(word: str, bound: float, values: Mapping[str, float], evidence: str) -> Finding:
-    """Find that all values are within a bound, which is what a word means; they are shares of what is compared with."""
-    worst = max(values, key=lambda name: values[name])
-    margin = f"“{word}” is at most {bound:g} times; turns at {values[worst]:.2g} ({worst})"
-    return Finding(bool(values[worst] <= bound), evidence, margin)
-
-
+# Convention: differences below this are rounding; records have six digits.
+NO_CHANGE = 1e-3
 METRIC_NAMES = {"l2": "ℓ² error", "l1": "ℓ¹ error", "added": "added", "missed": "missed"}
 
 
@@ -90,96 +51,21 @@ def number(value: float) -> str:
     return f"{value:.3f}" if size < 10 else f"{value:.1f}" if size < 1000 else f"{value:.0f}"
 
 
-def with_error(mean: float, error: float) -> str:
-    """Return "0.535 ± 0.012": the error to two digits, the mean to as many places; without one where it is unknown."""
-    if not np.isfinite(error) or error == 0:
-        return f"{mean:.3g}"
-    places = max(0, 1 - int(np.floor(np.log10(error))))
-    return f"{mean:.{places}f} ± {error:.{places}f}" if places < 7 else f"{mean:.2g} ± {error:.1g}"
+def listed(values: Any, form: str, names: Sequence[str] | None = None) -> str:
+    """Return "M-STSBL 3.4, L-STSBL 5.7, …"."""
+    return ", ".join(f"{name} {values[name]:{form}}" for name in names or values.keys())
 
 
-def methods_in(records: DataFrame) -> list[str]:
-    """Return the methods that occur, in the paper's order, ours last."""
-    present = set(records["method"])
-    return [method for method in (*METHODS, *OURS) if method in present]
-
-
-def method_means(records: DataFrame) -> DataFrame:
-    """Return the four metrics averaged, one row per method."""
-    return records.groupby("method")[list(METRICS)].mean().loc[methods_in(records)]
-
-
-def mode(records: DataFrame, method: str, metric: str) -> int:
-    """Return the most frequent value of a count, the least of ties."""
-    return int(records.loc[records["method"] == method, metric].mode().iloc[0])
-
-
-def mean_cells(records: DataFrame) -> DataFrame:
-    """Return the four metrics of every method as texts, means with standard errors."""
-    groups = records.groupby("method")[list(METRICS)]
-    means, errors = groups.mean(), groups.sem()
-    cells = means.astype(object)
-    for metric in METRICS:
-        cells[metric] = [with_error(*pair) for pair in zip(means[metric], errors[metric], strict=True)]
-    return cells.loc[methods_in(records)]
-
-
-def exact(records: DataFrame) -> DataFrame:
-    """Return for every method in how many rows the support is exactly that of the truth, and the number of rows."""
-    right = (records["added"] == 0) & (records["missed"] == 0)
-    return right.groupby(records["method"]).agg(["sum", "size"]).loc[methods_in(records)]
-
-
-def group(records: DataFrame, column: str, value: str) -> DataFrame:
-    """Return the rows of one group, metrics summed over the equations of the system."""
-    rows = records[records[column] == value] if column in records else records
-    kept = [name for name in (*METRICS, "added_l1") if name in rows]
-    names = ["trial", "correction", "method"] if "correction" in rows else ["trial", "method"]
-    return rows.groupby(names, sort=False, as_index=False)[kept].sum()
-
-
-class Paired:
-    """Differences of two methods trial by trial, where both were run."""
-
-    def __init__(self, one: Series, other: Series) -> None:
-        self.difference = (one - other).dropna().to_numpy()
-
-    @property
-    def mean(self) -> float:
-        """The mean difference."""
-        return float(self.difference.mean())
-
-    @property
-    def error(self) -> float:
-        """Its standard error."""
-        n = self.difference.size
-        return float(self.difference.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
-
-    @property
-    def chance(self) -> float:
-        """The two-sided p-value of Wilcoxon's signed-rank test; 1 where nothing differs."""
-        if not np.any(self.difference) or self.difference.size < 2:
-            return 1.0
-        return float(stats.wilcoxon(self.difference, method="approx").pvalue)
-
-    def __str__(self) -> str:
-        sign = "+" if self.mean >= 0 else "−"
-        text = with_error(abs(self.mean), self.error)
-        chance = f"{self.chance:.2f}" if self.chance >= 0.01 else f"{self.chance:.0e}"
-        return f"{sign}{text} (p = {chance})" if np.any(self.difference) else "0"
-
-
-def by_trial(records: DataFrame, metric: str) -> DataFrame:
-    """Return a metric with a row for every trial and a column for every method; `wrong` is added + missed."""
-    values = records["added"] + records["missed"] if metric == "wrong" else records[metric]
-    return values.groupby([records["trial"], records["method"]]).mean().unstack()
-
-
-# Tables.
+def tally(judged: Sequence[tuple[str, str]]) -> str:
+    """Return how many sentences of every kind have which verdict."""
+    words = [word for word in dict.fromkeys((HOLDS, WEAKLY, *WORDS.values())) if any(one == word for _, one in judged)]
+    kinds = dict.fromkeys(kind for kind, _ in judged)
+    rows = [[kind, *(str(judged.count((kind, word))) for word in words)] for kind in kinds]
+    return markdown(["sentences", *words], rows)
 
 
 def comparison(records: DataFrame) -> str:
-    """Return mean errors of every method, as Table 1 of the paper, exact supports, and what divides it from the best.
+    """Return mean errors of every method, as Table 1 of the paper, exact supports, and what divides it from the least.
 
     That is the one of the paper's methods with the least mean.
     """
@@ -188,23 +74,40 @@ def comparison(records: DataFrame) -> str:
         return "not run"
     found, cells = exact(records), mean_cells(records)
     tables = {metric: by_trial(records, metric) for metric in ("l2", "wrong")}
-    best = {metric: table[[m for m in METHODS if m in table]].mean().idxmin() for metric, table in tables.items()}
+    least = {metric: table[[m for m in METHODS if m in table]].mean().idxmin() for metric, table in tables.items()}
     rows = []
     for method, row in cells.iterrows():
         behind = [
-            "best" if method == best[metric] else str(Paired(table[method], table[best[metric]]))
+            "least mean" if method == least[metric] else str(Paired(table[method], table[least[metric]]))
             for metric, table in tables.items()
         ]
         rows.append([str(method), *row, f"{found.loc[method, 'sum']} of {found.loc[method, 'size']}", *behind])
     header = ["method", *METRIC_NAMES.values(), "exact support"]
-    return markdown([*header, f"ℓ² behind {best['l2']}", f"wrong terms behind {best['wrong']}"], rows)
+    return markdown([*header, f"ℓ² against {least['l2']}", f"wrong terms against {least['wrong']}"], rows)
 
 
-def comparisons(records: DataFrame, column: str, value: str) -> str:
-    """Return the errors of one group of rows and, under their names, those of the others."""
-    others = [other for other in records[column].unique() if other != value]
-    parts = [comparison(group(records, column, value))]
-    return "\n\n".join([*parts, *(f"{other}:\n\n{comparison(group(records, column, other))}" for other in others)])
+def comparisons(records: DataFrame, column: str, titles: Mapping[str, str]) -> str:
+    """Return the errors of every group of rows, each under its title."""
+    present = {value: title for value, title in titles.items() if (records[column] == value).any()}
+    tables = (f"**{title}**\n\n{comparison(group(records, column, value))}" for value, title in present.items())
+    return "\n\n".join(tables)
+
+
+def evidence_table(records: Mapping[str, DataFrame], chosen: Mapping[str, Sequence[str]]) -> str:
+    """Return for every example some methods on the trials that all of them have, against the first in wrong terms."""
+    rows: list[list[str | float]] = []
+    for name, frame in records.items():
+        methods = [method for method in chosen.get(name, ()) if method in set(frame["method"])]
+        if not methods:
+            continue
+        common = by_trial(frame, "wrong")[methods].dropna().index.get_level_values("trial")
+        here = frame[frame["trial"].isin(common) & frame["method"].isin(methods)]
+        cells, found, wrong = mean_cells(here), exact(here), by_trial(here, "wrong")
+        for method in methods:
+            test = "–" if method == methods[0] else str(Paired(wrong[method], wrong[methods[0]]))
+            counts = f"{found.loc[method, 'sum']} of {found.loc[method, 'size']}"
+            rows.append([name, method, cells.loc[method, "l2"], f"{wrong[method].mean():.3g}", test, counts])
+    return markdown(["example", "method", "ℓ² error", "wrong terms", "against the first", "exact"], rows)
 
 
 def level_table(records: DataFrame) -> str:
@@ -276,7 +179,7 @@ def kappa_table(records: DataFrame) -> str:
     """Return mean numbers of false and missed terms at some condition numbers, with what theory expects."""
     names = ["added", "expected_added", "missed", "expected_missed"]
     groups = records.groupby(["method", "sigma", "kappa"], sort=False)[names]
-    means, errors = groups.mean(), groups.sem()
+    means, errors, trials = groups.mean(), groups.sem(), groups.size()
     kappas = np.sort(records["kappa"].unique())
     shown = kappas[np.unique(np.linspace(0, kappas.size - 1, 5).astype(int))]
     rows: list[list[str | float]] = []
@@ -284,8 +187,8 @@ def kappa_table(records: DataFrame) -> str:
         if key[2] in shown:
             added, theory_added, missed, theory_missed = zip(means.loc[key], errors.loc[key], strict=True)
             counts = [with_error(*added), theory_added[0], with_error(*missed), theory_missed[0]]
-            rows.append([key[0], f"{key[1]:g}", f"{key[2]:.0e}", *counts])
-    return markdown(["method", "σ", "κ", "added", "theory", "missed", "theory"], rows)
+            rows.append([key[0], f"{key[1]:g}", f"{key[2]:.0e}", str(trials[key]), *counts])
+    return markdown(["method", "σ", "κ", "trials", "added", "theory", "missed", "theory"], rows)
 
 
 def theory_table(records: DataFrame) -> str:
@@ -335,29 +238,49 @@ def bound_table(records: dict[str, DataFrame]) -> str:
     return markdown(["experiment", "grid", *names], rows)
 
 
-def ablation_table(published: DataFrame, corrected: DataFrame) -> tuple[str, int]:
-    """Return the four means of every method after each correction alone, on the trials that all have, and their number.
+def binding(records: Mapping[str, DataFrame], share: float = 0.05) -> str:
+    """Return where an end of the authors' grids is chosen in more than a share of the fits, method by method."""
+    found = []
+    for method in METHODS[1:]:
+        shares = {name: frame.loc[frame["method"] == method, "bound"].mean() for name, frame in records.items()}
+        places = [f"{name} {100 * value:.0f} %" for name, value in shares.items() if value > share]
+        found += [f"{method} ({', '.join(places)})"] if places else []
+    return "; ".join(found)
 
-    Cells that are as published say "=". `corrected` are the estimators on the same trials, with their extra rows.
+
+def ablation_table(published: DataFrame, corrected: DataFrame) -> str:
+    """Return what each correction changes, method by method, on the trials that both have, and what changes nothing.
+
+    `corrected` are the estimators, with their extra rows. Differences are paired, with standard errors.
     """
-    extra = corrected.loc[~corrected["method"].isin(METHODS), "trial"]
-    trials = set(published.loc[published["correction"] == "all", "trial"]) & set(
-        extra if len(extra) else corrected["trial"]
-    )
-    here = published[published["trial"].isin(trials)]
+    plain = published[published["correction"] == "none"]
+    trials = set(published.loc[published["correction"] == "all", "trial"])
     own = corrected[corrected["trial"].isin(trials)]
-    cases = {name: here[here["correction"] == name] for name in here["correction"].unique()}
+    cases = {name: published[published["correction"] == name] for name in published["correction"].unique()}
     cases["the estimators"] = own[own["method"].isin(METHODS)]
     for suffix in (WIDE, SECOND):
         more = own[own["method"].str.endswith(f", {suffix}")]
         cases[f"the estimators, {suffix}"] = more.assign(method=more["method"].str.removesuffix(f", {suffix}"))
-    rows: list[list[str | float]] = []
-    first: dict[str, str] = {}
+    del cases["none"]
+    before = mean_cells(plain[plain["trial"].isin(trials)])
+    rows = [["as published", str(method), str(len(trials)), *row] for method, row in before.iterrows()]
+    idle = []
     for name, part in cases.items():
-        if part.empty:
+        changed = _changes(part, plain)
+        rows += [[name, *row] for row in changed]
+        idle += [name] if len(part) and not changed else []
+    text = markdown(["correction", "method", "trials", *METRIC_NAMES.values()], rows)
+    return text + (f"\n\nWithout effect here: {', '.join(idle)}." if idle else "")
+
+
+def _changes(part: DataFrame, plain: DataFrame) -> list[list[str]]:
+    """Return the paired differences from the published code, of the methods for which there are any."""
+    tables = {metric: (by_trial(part, metric), by_trial(plain, metric)) for metric in METRICS if len(part)}
+    rows = []
+    for method in METHODS if len(part) else ():
+        if method not in tables["l2"][0]:
             continue
-        cells = method_means(part)[list(METRICS)].map("{:.3g}".format).agg(" / ".join, axis=1)
-        first = first or dict(cells)
-        shown = ["=" if name != "none" and cells.get(m) == first[m] else cells.get(m, "–") for m in METHODS]
-        rows.append(["as published" if name == "none" else name, *shown])
-    return markdown(["correction", *METHODS], rows), len(trials)
+        tests = [Paired(after[method], before[method]) for after, before in tables.values()]
+        if max(np.abs(test.difference).max() for test in tests) > NO_CHANGE:
+            rows.append([method, str(tests[0].difference.size), *(test.told for test in tests)])
+    return rows
