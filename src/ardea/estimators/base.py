@@ -7,10 +7,8 @@ all come from the equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial, reduce
-from threading import Lock
+from functools import cache, partial, reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
+from ardea.core.lazy import cached_property
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, kept_terms
@@ -46,6 +45,7 @@ from ardea.estimators.inputs import (
     is_single,
     meet_columns,
 )
+from ardea.estimators.threads import threads_for
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, Left, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
@@ -198,7 +198,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         for name in _fitted_names():
             self.__dict__.pop(name, None)
 
-    # Fitted attributes: `fit` sets them all; after `partial_fit` the first one that is read solves for all of them.
+    # Fitted attributes: `fit` sets the first seven; the others follow from the equations when they are read first.
+    # After `partial_fit` the first one that is read solves.
 
     equations_ = _solved_for("equations_", "One equation for every target.")
     warnings_ = _solved_for("warnings_", "What the user was told.")
@@ -282,9 +283,9 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
 
     def _rate(self, n_candidates: int) -> float | None:
         """Return how often chance keeps a column; None where the strength is the user's own."""
-        wish = self._checked(self.n_features_in_)[1]
         if self.method.strength is None:  # plain ARD
             return NO_PRUNING_RATE
+        wish = self._checked(self.n_features_in_)[1]
         return rate_for(wish.false_terms, n_candidates) if wish.calibrated else None
 
     def _set_attributes(
@@ -302,8 +303,6 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
         self.trace_ = traces[0] if self._one_target else traces
         self.effective_rows_, self.error_correlation_ = self._stacked(effective), correlation
-        for name in _fitted_names():
-            getattr(self, name)
 
     def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, also: list[Advice], where: str) -> None:
         """Turn what a user should know of a fit, and of its rows, into warnings; print where asked."""
@@ -330,7 +329,10 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        return np.asarray(np.atleast_2d(self.support_).any(axis=0))
+        kept = np.zeros(self.n_features_in_, dtype=bool)
+        for equation in self.equations_:
+            kept[list(equation.support)] = True
+        return kept
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict y, and if you ask for it the standard deviation of a new observation.
@@ -412,6 +414,7 @@ def _in_single(values: Any, *, keep_zeros: bool = False) -> Any:
     return values if lost.any() else narrow
 
 
+@cache
 def _fitted_names() -> list[str]:
     return [name for name, part in vars(BaseARD).items() if isinstance(part, cached_property)]
 
@@ -442,59 +445,3 @@ def _check_units(equations: Sequence[Equation], names: Sequence[str]) -> None:
                 f"The variance of the coefficients of {listed} overflows: give these columns, or y, in another unit "
                 "(numbers within 1e±150 of each other)."
             )
-
-
-# Threads of BLAS. Those that wait for each other cost more than they bring where a product takes less than a
-# millisecond; on a busy machine they wait for the scheduler, and a fit of five milliseconds takes a second.
-
-# Floating-point operations up to which one thread is used: a tenth of a second of one core.
-MOST_FOR_ONE = 1e9
-
-_lock = Lock()
-_inside = 0  # how many hold BLAS at one thread now, from whatever threads of Python
-_before: list[int] = []  # what it was set to before the first of them
-
-
-@cache
-def _libraries() -> list[Any]:
-    """Return the libraries of BLAS that are loaded. Looking for them takes some ten milliseconds."""
-    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
-
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
-
-
-@contextmanager
-def threads_for(operations: float = 0.0) -> Iterator[None]:
-    """Let BLAS work with one thread if so few operations are ahead, and set it back afterwards.
-
-    BLAS has one setting for the whole process: the first to come changes it, the last to leave sets it back.
-
-    Examples
-    --------
-    >>> from threadpoolctl import threadpool_info
-    >>> with threads_for(1e6):
-    ...     {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
-    {1}
-    """
-    global _inside
-    if operations > MOST_FOR_ONE:
-        yield
-        return
-    with _lock:
-        if _inside == 0:
-            _before[:] = [library.num_threads for library in _libraries()]
-            _set([1] * len(_before))
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _set(_before)
-
-
-def _set(numbers: list[int]) -> None:
-    for library, now, number in zip(_libraries(), _before, numbers, strict=True):
-        if now > 1:
-            library.set_num_threads(number)
