@@ -14,7 +14,7 @@ from ardea.core import evidence, lasso as weighted_lasso, reweighted
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dtrsm
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsyrk, dtrsm
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev
 
 cdef double EPS = 2.220446049250313e-16
@@ -51,13 +51,13 @@ cdef class Steps:
     """The problem, the setting, the present δ and σ², and all the work space that the steps need."""
 
     cdef int r, d, capacity, pool_capacity, pool_count, learned, uniform, rescaled, has_prior, over_noise, has_cost
-    cdef int n_set, n_faces, direct
+    cdef int n_set, n_faces, n_factored, direct
     cdef double rows, rest, total, floor, noise, cost, kkt_gap, noise_gap
     cdef Doubles A, b, rho, correlation0, alpha, noise_scale, lam, eta
     cdef Doubles delta, moved, trial, c, q, score, xi, weights, rounding, correlation
     cdef Doubles pool, half, matrix, scale, goal, signs, values, vector1, vector2, work
     cdef Doubles row_vector, gather, vectors, block, block2
-    cdef Ints position, pooled, index, gathered
+    cdef Ints position, pooled, index, gathered, factored
     cdef Flags in_set, newcomer, doubtful, keep
     cdef Violator* violators
     cdef Post here, next_post, rule_post
@@ -98,7 +98,7 @@ cdef class Steps:
         cdef Py_ssize_t k = self.capacity, d = self.d, r = self.r, pool = self.pool_capacity
         cdef double[::1] doubles = np.empty(pool * d + 10 * d + d * k + k * k + 10 * k + r + GATHER * (r + 2 * k)
                                             + r * k + 3 * (2 * k + 2 * k * k + r))
-        cdef int[::1] ints = np.zeros(d + pool + 4 * k + GATHER, dtype=np.intc)
+        cdef int[::1] ints = np.zeros(d + pool + 5 * k + GATHER, dtype=np.intc)
         cdef char[::1] bytes_ = np.zeros(3 * d + k + 1 + d * sizeof(Violator), dtype=np.int8)
         self._arrays += [doubles, ints, bytes_]
         self.next_double, self.next_int = &doubles[0], &ints[0]
@@ -112,7 +112,7 @@ cdef class Steps:
         self.vector1, self.vector2, self.work = self.doubles(k), self.doubles(k), self.doubles(4 * k)
         self.row_vector, self.gather, self.vectors = self.doubles(r), self.doubles(GATHER * r), self.doubles(r * k)
         self.block, self.block2 = self.doubles(GATHER * k), self.doubles(GATHER * k)
-        self.index, self.gathered = self.ints(k), self.ints(GATHER)
+        self.index, self.gathered, self.factored = self.ints(k), self.ints(GATHER), self.ints(k)
         self.violators = <Violator*> &bytes_[0]
         self.in_set = &bytes_[d * sizeof(Violator)]
         self.newcomer, self.doubtful, self.keep = self.in_set + d, self.in_set + 2 * d, self.in_set + 3 * d

@@ -14,14 +14,14 @@ This is what ``start="paper"`` runs. ``start="safe"`` adds what is not in the pa
 columns refutes is run again from least squares (`Task._not_refuted`); `inflated` that collapses, with the noise rule at
 the inflated noise (`Task.run`); calibrated methods begin with `inflated` where plain ARD would collapse; `inflated`
 begins, in a search over strengths, at the fit before. It leaves out that `thresholded` fits the kept columns once more
-where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`).
+where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`), and steps of ARD after a collapse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -29,8 +29,9 @@ from scipy import special
 
 from ardea import rates
 from ardea.core.evidence import Flat, NoiseRule, Prior, Setting, posterior, slopes_and_scores
+from ardea.core.lazy import cached_property
 from ardea.core.loop import Dropped, Fit, Status, Trace, at_floor, solve_wide, worst
-from ardea.core.problem import Array, Coordinates, Index, Problem
+from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
 from ardea.core.subsets import Support, forward_path
 from ardea.methods.thresholds import SEARCHES, Calibrated, Judge, Rule, Search, by_chance, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
@@ -116,12 +117,12 @@ class Task:
     ) -> Fit:
         """Run the outer loop: once, or also from least squares where the data refute a first result without a prior.
 
-        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise. Neither happens
-        with the paper's start.
+        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise.
         """
         problem = self.problem if problem is None else problem
         alpha = np.ones(problem.n_columns) if inflation is None else inflation
-        setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
+        plain = prior is None and inflation is None and self.start == "safe"
+        setting = Setting(problem, prior or Flat(), self._noise_rule(noise), inflation=alpha, gives_up=plain)
         fit = self._off_the_floor(setting, self._solved(setting, start))
         if self.start == "paper":
             return fit
@@ -147,7 +148,7 @@ class Task:
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
         problem = setting.problem
-        if not at_floor(setting, fit) or not problem.wide or problem.too_many(fit.posterior.active.size):
+        if not at_floor(setting, fit.noise) or not problem.wide or problem.too_many(fit.posterior.active.size):
             return fit
         lower = replace(setting, noise_rule=NoiseRule(initial=fit.noise, low_floor=True))
         again = self._solved(lower, fit.gamma)
@@ -286,12 +287,11 @@ def tasks_of(
             f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
             "nothing is left to learn from. Keep fewer columns, or add rows."
         )
-    with np.errstate(over="ignore", under="ignore"):
-        squares = coordinates.targets**2
-    if not np.all((squares >= np.finfo(float).tiny) & np.isfinite(squares)):
+    squares = [one * one for one in coordinates.targets.tolist()]
+    if not all(TINY <= one < np.inf for one in squares):
         raise ValueError("The square of y overflows or underflows (beyond 1e±150): give y in another unit.")
     return [
-        Task(problem, coordinates.coefficient_unit(t), float(squares[t]), noise_variance, max_iter, tol)
+        Task(problem, coordinates.coefficient_unit(t), squares[t], noise_variance, max_iter, tol)
         for t, problem in enumerate(problems)
     ]
 
