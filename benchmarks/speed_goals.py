@@ -1,4 +1,4 @@
-"""Each goal for the speed of regressions as one ratio: ``python -m benchmarks.speed_goals [small wide tall ill threads]``.
+"""Each goal for the speed of regressions as one ratio: ``python -m benchmarks.speed_goals [small] [wide] …``.
 
 Both sides of a ratio are measured in the same process, in turns, as CPU time of one thread, so that a machine that does
 something else as well changes both. `threads` measures elapsed time, in processes of its own: nothing else may run.
@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -78,26 +79,29 @@ def small(seed: int) -> Iterator[Goal]:
     from sklearn.linear_model import Ridge
 
     from ardea import ARD, SparseARD
-    from ardea.estimators import base
+    from ardea.estimators.dependence import rows_advice
 
+    tested = {"all": rows_advice, "none": lambda *_: (np.nan, [])}
     for m, d in SMALL:
         X, y, _ = cases.gauss(m, d, d // 3, seed)
         fits = {"Ridge": Ridge(), "ARD": ARD(), "SparseARD": SparseARD()}
-        times = in_turns({name: lambda model=model: model.fit(X, y) for name, model in fits.items()}, 25, 5)
+        times = in_turns({name: partial(model.fit, X, y) for name, model in fits.items()}, 25, 5)
         yield Goal(f"ARD / Ridge, {m} × {d}", times["ARD"] / times["Ridge"], 1.5)
         yield Goal(f"SparseARD / Ridge, {m} × {d}", times["SparseARD"] / times["Ridge"], 2.5)
-        with_tests, tests = base.rows_advice, lambda *_: (np.nan, [])
-        without = {"all": ARD(), "untested": ARD()}
+        times = in_turns({name: partial(fit_with, tests, X, y) for name, tests in tested.items()}, 25, 5)
+        yield Goal(f"share of ARD that tests rows, %, {m} × {d}", 100 * (1 - times["none"] / times["all"]), 10)
 
-        def fit(name: str, X: Array = X, y: Array = y, models: dict[str, Any] = without) -> None:
-            base.rows_advice = with_tests if name == "all" else tests
-            models[name].fit(X, y)
 
-        try:
-            times = in_turns({name: lambda name=name: fit(name) for name in without}, 25, 5)
-        finally:
-            base.rows_advice = with_tests
-        yield Goal(f"share of ARD that tests rows, %, {m} × {d}", 100 * (1 - times["untested"] / times["all"]), 10)
+def fit_with(tests: Callable[..., Any], X: Array, y: Array) -> None:
+    """Fit ARD with other tests of the rows."""
+    from ardea import ARD
+    from ardea.estimators import base
+
+    own, base.rows_advice = base.rows_advice, tests
+    try:
+        ARD().fit(X, y)
+    finally:
+        base.rows_advice = own
 
 
 def against_ard_regression(name: str, seed: int, faster: float) -> Iterator[Goal]:

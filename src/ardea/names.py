@@ -8,12 +8,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
-
-from ardea.core.lazy import cached_property
 
 # Convention: an error is shown with two digits, a number without an error with five.
 DIGITS_OF_ERROR, DIGITS = 2, 5

@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ardea import ARD
-from ardea.estimators.threads import MOST_FOR_ONE, threads_for
+from ardea.estimators.base import MOST_FOR_ONE, threads_for
 
 
 def blas_threads():

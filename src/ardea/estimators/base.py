@@ -7,8 +7,10 @@ all come from the equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
+from threading import Lock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -45,7 +47,6 @@ from ardea.estimators.inputs import (
     is_single,
     meet_columns,
 )
-from ardea.estimators.threads import threads_for
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, Left, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
@@ -325,14 +326,9 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
             self.warnings_.append(where + text)
             warn_caller(where + text, category)
 
-    # Answers
-
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        kept = np.zeros(self.n_features_in_, dtype=bool)
-        for equation in self.equations_:
-            kept[list(equation.support)] = True
-        return kept
+        return np.isin(np.arange(self.n_features_in_), [j for one in self.equations_ for j in one.support])
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict y, and if you ask for it the standard deviation of a new observation.
@@ -445,3 +441,59 @@ def _check_units(equations: Sequence[Equation], names: Sequence[str]) -> None:
                 f"The variance of the coefficients of {listed} overflows: give these columns, or y, in another unit "
                 "(numbers within 1e±150 of each other)."
             )
+
+
+# Threads of BLAS. Those that wait for each other cost more than they bring where a product takes less than a
+# millisecond; on a busy machine they wait for the scheduler, and a fit of five milliseconds takes a second.
+
+# Floating-point operations up to which one thread is used: a tenth of a second of one core.
+MOST_FOR_ONE = 1e9
+
+_lock = Lock()
+_inside = 0  # how many hold BLAS at one thread now, from whatever threads of Python
+_before: list[int] = []  # what it was set to before the first of them
+
+
+@cache
+def _libraries() -> list[Any]:
+    """Return the libraries of BLAS that are loaded. Looking for them takes some ten milliseconds."""
+    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+@contextmanager
+def threads_for(operations: float = 0.0) -> Iterator[None]:
+    """Let BLAS work with one thread if so few operations are ahead, and set it back afterwards.
+
+    BLAS has one setting for the whole process: the first to come changes it, the last to leave sets it back.
+
+    Examples
+    --------
+    >>> from threadpoolctl import threadpool_info
+    >>> with threads_for(1e6):
+    ...     {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+    {1}
+    """
+    global _inside
+    if operations > MOST_FOR_ONE:
+        yield
+        return
+    with _lock:
+        if _inside == 0:
+            _before[:] = [library.num_threads for library in _libraries()]
+            _set([1] * len(_before))
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _set(_before)
+
+
+def _set(numbers: list[int]) -> None:
+    for library, now, number in zip(_libraries(), _before, numbers, strict=True):
+        if now > 1:
+            library.set_num_threads(number)

@@ -41,10 +41,9 @@ from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, Criterion, Problem, misfit, penalty
 from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
-from ardea.estimators.base import BaseARD, predicted
+from ardea.estimators.base import BaseARD, predicted, threads_for
 from ardea.estimators.family import grid_of, is_number, name_of_strength
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
-from ardea.estimators.threads import threads_for
 from ardea.methods.task import Task, tasks_of
 from ardea.names import counted
 from ardea.show import fits
