@@ -47,7 +47,8 @@ CENTRING_SHARE = 1e-2
 BLOCK_BYTES = 2**20
 # Least rows of a block whose Gram product is taken.
 GRAM_ROWS = 512
-# Rows whose means serve as shift: near the column means is enough.
+# Rows whose means serve as shift: near the column means is enough. Nothing is shifted, and no row copied, where no mean
+# is larger than the deviation beside it: centring then costs one bit.
 SHIFT_ROWS = 64
 # Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
 FOLDED_WIDTH = 2048
@@ -378,38 +379,56 @@ class Rows:
         return self.X.tocsr() if sparse.issparse(self.X) else self.X
 
     def blocks(self, least_rows: int) -> Iterator[Array]:
-        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS.
+        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS."""
+        size = max(least_rows, BLOCK_BYTES // (8 * self.width))
+        for start in range(0, self.X.shape[0], size):
+            yield self.weighted(slice(start, start + size), self.shift)
 
-        All blocks share one buffer: each is gone when the next is asked for.
-        """
-        m = self.X.shape[0]
-        size = min(m, max(least_rows, BLOCK_BYTES // (8 * self.width)))
-        buffer = np.empty((size, self.width))
-        for start in range(0, m, size):
-            yield self.weighted(slice(start, start + size), self.shift, buffer)
+    def weighted(self, part: slice, shift: Array) -> Array:
+        """Return the part of √w·[u, X − u·shift, Y − u·shift]."""
+        block, beside = self._parts(part, shift)
+        return np.concatenate([beside[:, :1], block, beside[:, 1:]], axis=1)
 
-    def weighted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
-        """Return the part of √w·[u, X − u·shift, Y − u·shift], in the buffer where one is given."""
-        block, d = self._readable[part], self.X.shape[1]
-        rows = np.empty((block.shape[0], self.width)) if buffer is None else buffer[: block.shape[0]]
-        rows[:, 0] = 1.0 if self.constant is None else self.constant[part]
-        moved = shift if self.constant is None else np.outer(rows[:, 0], shift)
-        np.subtract(_dense(block), moved[..., :d], out=rows[:, 1 : 1 + d])
-        np.subtract(self.Y[part], moved[..., d:], out=rows[:, 1 + d :])
+    def _parts(self, part: slice, shift: Array) -> tuple[Array, Array]:
+        """Return the part of √w·(X − u·shift), X itself where that is the same, and of √w·[u, Y − u·shift]."""
+        d, block = self.X.shape[1], np.ascontiguousarray(_dense(self._readable[part]), dtype=float)
+        beside = np.empty((len(block), self.width - d))
+        beside[:, 0] = 1.0 if self.constant is None else self.constant[part]
+        if shift.any():
+            block = block - (shift[:d] if self.constant is None else np.outer(beside[:, 0], shift[:d]))
+        beside[:, 1:] = self.Y[part] - beside[:, :1] * shift[d:]
         if self.weight is not None:
-            rows *= np.sqrt(self.weight[part])[:, None]
-        return rows
+            root = np.sqrt(self.weight[part])[:, None]
+            block, beside = block * root, beside * root
+        return block, beside
+
+    def gram(self) -> Array:
+        """Return the Gram matrix of √w·[u, X − u·shift, Y − u·shift]; below the diagonal only that of X."""
+        d, beyond = self.X.shape[1], self.width - self.X.shape[1]
+        square, cross, own = np.zeros((d, d)), np.zeros((d, beyond)), np.zeros((beyond, beyond))
+        size = max(GRAM_ROWS, BLOCK_BYTES // (8 * self.width), 4 * d)  # so that sums cost little beside products
+        for start in range(0, self.X.shape[0], size):
+            block, beside = self._parts(slice(start, start + size), self.shift)
+            square += block.T @ block
+            cross += block.T @ beside
+            own += beside.T @ beside
+        gram, X, Y = np.zeros((self.width, self.width)), slice(1, 1 + d), slice(1 + d, None)
+        gram[0, 0], gram[0, X], gram[0, Y] = own[0, 0], cross[:, 0], own[0, 1:]
+        gram[X, X], gram[X, Y], gram[Y, Y] = square, cross[:, 1:], own[1:, 1:]
+        return gram
 
     @cached_property
     def shift(self) -> Array:
-        """Means of the first rows; where those are constant, their exact value."""
+        """Means of the first rows; where those are constant, their exact value. Zeros where all of them are small."""
         first = np.empty((min(SHIFT_ROWS, self.X.shape[0]), self.width - 1))  # one layout: sums run in one order
         first[:, : self.X.shape[1]] = _dense(self._readable[:SHIFT_ROWS])
         first[:, self.X.shape[1] :] = self.Y[:SHIFT_ROWS]
         mean, perhaps = first.sum(axis=0) / first.shape[0], first[0] == first[-1]
         if perhaps.any():
             mean = np.where((first == first[0]).all(axis=0), first[0], mean)
-        return mean
+        with np.errstate(over="ignore"):
+            small = 2 * first.shape[0] * mean**2 <= np.einsum("ij,ij->j", first, first)
+        return np.zeros_like(mean) if small.all() else mean
 
 
 def _dense(block: Any) -> Any:
@@ -434,7 +453,7 @@ def factor_by_gram(rows: Rows) -> Array | None:
     3) Otherwise once more on Q = CR⁻¹.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = _gram(rows.blocks(GRAM_ROWS), rows.width)
+        gram = rows.gram()
         centred = gram[1:, 1:] - gram[0, 1:, None] * (gram[0, 1:] / gram[0, 0])
     raw, left = gram.diagonal()[1:], centred.diagonal()
     live = raw > 0
@@ -457,14 +476,6 @@ def factor_by_gram(rows: Rows) -> Array | None:
     return factor
 
 
-def _gram(blocks: Iterator[Array], width: int) -> Array:
-    """Return the upper triangle of the sum of BᵀB over the blocks, accumulated in place (zeros below)."""
-    gram = np.zeros((width, width), order="F")
-    for block in blocks:
-        gram = linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=gram, overwrite_c=1)
-    return gram
-
-
 def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
     """Return the Cholesky factor of a Gram matrix (upper triangle given) and the condition of its unit-norm columns."""
     if not gram.size:
@@ -485,6 +496,7 @@ def _second_pass(rows: Rows, live: NDArray[np.bool_], mean_row: Array, upper: Ar
         centred = (block[:, 1:] - block[:, :1] * mean)[:, live]
         return np.asarray(linalg.blas.dtrsm(1.0, upper, centred.T, trans_a=1).T)
 
-    gram = _gram((orthonormal(block) for block in rows.blocks(GRAM_ROWS)), upper.shape[1])
-    correction, condition = _scaled_cholesky(gram)
+    correction, condition = _scaled_cholesky(
+        reduce(np.add, (Q.T @ Q for Q in map(orthonormal, rows.blocks(GRAM_ROWS))))
+    )
     return correction @ upper if correction is not None and condition < 10 else None
