@@ -47,8 +47,7 @@ CENTRING_SHARE = 1e-2
 BLOCK_BYTES = 2**20
 # Least rows of a block whose Gram product is taken.
 GRAM_ROWS = 512
-# Rows whose means serve as shift: near the column means is enough. Nothing is shifted, and no row copied, where no mean
-# is larger than the deviation beside it: centring then costs one bit.
+# Rows whose means serve as shift. Where none is larger than the deviation beside it, which costs one bit, it is zero.
 SHIFT_ROWS = 64
 # Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
 FOLDED_WIDTH = 2048
@@ -496,7 +495,6 @@ def _second_pass(rows: Rows, live: NDArray[np.bool_], mean_row: Array, upper: Ar
         centred = (block[:, 1:] - block[:, :1] * mean)[:, live]
         return np.asarray(linalg.blas.dtrsm(1.0, upper, centred.T, trans_a=1).T)
 
-    correction, condition = _scaled_cholesky(
-        reduce(np.add, (Q.T @ Q for Q in map(orthonormal, rows.blocks(GRAM_ROWS))))
-    )
+    blocks = map(orthonormal, rows.blocks(GRAM_ROWS))
+    correction, condition = _scaled_cholesky(reduce(np.add, (Q.T @ Q for Q in blocks)))
     return correction @ upper if correction is not None and condition < 10 else None

@@ -163,7 +163,7 @@ class Task:
             F = (RSS_k − RSS_r)/(r − k) / (RSS_r/(m − r)),
 
         or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees. Columns that interpolate the rows that differ
-        have RSS_r = 0 and refute nothing. A collapse is not taken, whatever its cost.
+        have RSS_r = 0 and refute nothing, nor do rounding errors. A collapse is not taken, whatever its cost.
         """
         rule, rows, k = self._noise_rule(None), problem.columns.shape[0], fit.posterior.active.size
         degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
@@ -175,7 +175,7 @@ class Task:
         else:
             noise = fit.noise
             chance = special.chdtrc(rows - k, excess / noise)
-        if chance > REFUTED:
+        if chance > REFUTED or fit.status is Status.STALLED:
             return fit
         coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
         again = self.run(problem, noise, inflation=inflation, start=coefficients**2, once=True)
@@ -196,14 +196,14 @@ class Task:
             inflation[list(barred)] = BARRED
             fit = self.run(inflation=inflation, start=start, noise=noise)
             before, k = k, max(1, fit.posterior.active.size)
-            if k <= before or np.isinf(self.degrees(k)):
+            if k <= before or np.isinf(self.degrees(k)) or fit.status is Status.STALLED:
                 break
         return fit
 
     def vetted(self, fit: Fit, wish: Wish, again: Callable[[list[int], Fit], Fit]) -> Fit:
         """Return a calibrated fit without columns that are together no more than chance; `again` goes on."""
-        barred: list[int] = []
-        while self.noise_variance is None and wish.calibrated and (kept := fit.posterior.active).size:
+        barred, learned = list[int](), self.noise_variance is None and wish.calibrated
+        while learned and fit.status is not Status.STALLED and (kept := fit.posterior.active).size:
             post = self.run(self.problem.restrict(kept), fit.noise).posterior
             drop = by_chance(post, wish.calibrated_for(self, "map")).drop
             if not drop.any():
@@ -413,7 +413,7 @@ def _calibrated(task: Task, wish: Wish, begin: Fit, barred: Sequence[int] = ()) 
     """Run, calibrate the prior again to the σ² found (ARD's is too small by the false columns it keeps), repeat."""
     for _ in range(MOST_CALIBRATIONS):
         fit = _run_on(task, _calibrated_prior(task, wish, begin, barred), begin)
-        if np.array_equal(fit.gamma > 0, begin.gamma > 0):
+        if fit.status is Status.STALLED or np.array_equal(fit.gamma > 0, begin.gamma > 0):
             break
         begin = fit
     return fit
