@@ -1,8 +1,7 @@
 """Each goal for the speed of regressions as one ratio: ``python -m benchmarks.speed_goals [small] [wide] …``.
 
 Both sides of a ratio are measured in the same process, in turns, as CPU time of one thread, so that a machine that does
-something else as well changes both.
-Exits with 1 where a goal is missed.
+something else as well changes both. Exits with 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -203,7 +202,7 @@ for i in range(210):
 
 
 def threads(seed: int) -> Iterator[Goal]:
-    """A busy machine with default threads of BLAS, many threads of Python, and memory after many fits."""
+    """Fit on a busy machine with default threads of BLAS, in many threads of Python, and very often."""
     from ardea import SparseARD
 
     free = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
