@@ -354,3 +354,8 @@ class Constant:
 def listed(terms: Sequence[str]) -> str:
     """Return names of terms in a row."""
     return ", ".join(map(printable, terms))
+
+
+def in_a_row(parts: Sequence[str]) -> str:
+    """Return parts of a sentence with commas, and an "and" before the last."""
+    return " and ".join([", ".join(parts[:-1])] * (len(parts) > 1) + [*parts[-1:]])

@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import solve_ivp
 
 import ardea
-from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials
+from ardea.dynamics import AmbiguityWarning, Discovery, MisfitWarning, Polynomials
+from ardea.dynamics.collocation import nodes_of, smoothed, undersampled
+from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import Series
-from ardea.dynamics.told import ends_off, said_of_inputs, said_of_spoiled, said_of_states
+from ardea.dynamics.told import at_rest, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 
 RNG = np.random.default_rng
 
@@ -189,3 +192,54 @@ def test_an_equation_all_of_whose_terms_are_known_is_fitted():
     every = dict.fromkeys(("1", "T", "T^2", "T^3"))
     model = Discovery(known={"T": every}).fit(x, t, feature_names=["T"])
     assert model.equations_[0].terms == tuple(every)
+
+
+def test_what_an_input_moves_is_not_at_rest():
+    """A decay that ends in a few rows; and the same rows of a system whose input goes on jumping."""
+    t, decay = np.arange(40.0), np.exp(-np.arange(40.0))[:, None]
+    rows = {"still": np.zeros((40, 1)), "moved": RNG(0).normal(size=(40, 1))}
+    nodes = {name: nodes_of([Series(t, decay, u)], 1) for name, u in rows.items()}
+    (said,) = at_rest(nodes["still"], decay, np.array([0.01]), 10)
+    assert said.startswith("The states come to rest: in 35 of 40 rows")  # exp(−5) < 0.01
+    assert at_rest(nodes["moved"], decay, np.array([0.01]), 10) == []
+
+
+def test_noise_of_few_rows_has_no_memory():
+    """Chance makes 40 readings that are all noise look like an oscillation of few readings a period in at most 5 %."""
+    taken, t = 0, np.arange(40.0)
+    for seed in range(100):
+        nodes = nodes_of([Series(t, RNG(seed).normal(size=(40, 1)), np.empty((40, 0)))], 1)
+        taken += undersampled(nodes, smoothed(nodes), np.array([0.5]))
+    assert taken <= 5
+    fast = np.cos(2.2 * t)[:, None] + 0.05 * RNG(0).normal(size=(40, 1))
+    nodes = nodes_of([Series(t, fast, np.empty((40, 0)))], 1)
+    assert undersampled(nodes, np.zeros_like(fast), np.array([0.5]))
+
+
+def test_how_much_a_state_varies_does_not_depend_on_what_was_found():
+    """A wave that a library of one constant cannot follow: it is told that nothing fits, not that it hardly moves."""
+    t = np.linspace(0, 12, 100)
+    x = np.cos(t)[:, None] + 0.05 * RNG(1).normal(size=(100, 1))
+    with pytest.warns((AmbiguityWarning, MisfitWarning)):
+        model = Discovery(Polynomials(0)).fit(x, t)
+    (varies,) = model.searched_.excitation
+    assert varies == pytest.approx(np.std(np.cos(t)) / model.searched_.sample_noise[0], rel=0.05)
+    assert not any("varies only" in one for one in model.warnings_)
+
+
+def test_a_rival_with_noise_of_another_kind_is_named():
+    """Counts of a predator and its prey, in which what noise is decides what terms are: both models are told of."""
+
+    def slopes(_, z):
+        return [0.6 * z[0] - 0.03 * z[0] * z[1], -0.8 * z[1] + 0.025 * z[0] * z[1]]
+
+    t, found = np.linspace(0, 40, 60), Discovery(Polynomials(2))
+    x = solve_ivp(slopes, (0, 40), [30, 10], t_eval=t, rtol=1e-9, atol=1e-9).y.T
+    with pytest.warns(AmbiguityWarning):
+        found.fit(RNG(3).poisson(x).astype(float), t, feature_names=["x", "y"])
+    second = found.equations_[1]
+    named = {tuple(sorted(one.terms)) for one in (second, *second.rivals)}
+    assert ("x y", "y") in named
+    pursuit = found.searched_.pursuit
+    best = min(map(pursuit.score, pursuit.elsewhere))
+    assert pursuit.score(found.searched_.fit) <= best + 2 * SLIGHT_GAIN + 1e-9

@@ -639,7 +639,7 @@ def test_ties_go_to_the_simpler_model_but_no_promise_is_tightened_by_them(promis
     t = 0.1 * np.arange(40)
     of = Likelihood(nodes_of([series(t, np.sin(t)[:, None])], 1), Polynomials(3))
     point = Point(np.sin(t)[:, None], np.zeros((1, 4)), np.ones(1), np.ones(1))
-    pursuit = Pursuit(of, [], 4.0, lambda problem, unit: [], (0, 1, 2, 3), promised)
+    pursuit = Pursuit(of, point, [], 4.0, lambda problem, unit: [], (0, 1, 2, 3), promised)
     best, part, other = Fit((1, 3), point, 0.0), Fit((1,), point, 6.0), Fit((0, 2), point, 2.0)
     assert pursuit.chosen([best, part]) is (best if promised else part)
     assert pursuit.chosen([best, other]) is other
@@ -1082,10 +1082,10 @@ def test_a_term_that_the_weak_form_closes_is_opened_again():
 
 
 def test_few_rows_that_move_are_told_where_a_system_comes_to_rest():
-    """Two decays that end after a few of 60 rows, with ten candidates; with a linear library nothing is said."""
+    """Two decays, within their noise after nine of 60 rows, with ten candidates; with three nothing is said."""
     t = np.linspace(0, 20, 60)
     x = np.exp(-np.outer(t, [1.6, 2.3])) + 0.01 * RNG(0).normal(size=(60, 2))
-    with pytest.warns(AmbiguityWarning, match="come to rest: in 54 of 60 rows"):
+    with pytest.warns(AmbiguityWarning, match="come to rest: in 5[01] of 60 rows"):
         Discovery(Polynomials(3)).fit(x, t)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -145,7 +145,7 @@ def _rivals(found: FoundStates, within: float, n_equations: int) -> list[tuple[A
             if excess < within and support not in pursuit.met:
                 pursuit.fit(support, found.fit.point, pursuit.levels[-2:])
     first = found.likelihood.n - n_equations
-    close = [one for one in pursuit.ranking if one.support != found.fit.support]
+    close = [one for one in pursuit.rivals if one.support != found.fit.support]
     close = [one for one in close if pursuit.score(one) < best + within]
     return [(one.point.coefficients[first:], one.support) for one in close[:MOST_RIVALS]]
 

@@ -277,7 +277,7 @@ def undersampled(nodes: Nodes, states: Array, size: Array) -> bool:
     left = np.where(nodes.seen, nodes.y - states, 0.0)
     variance = np.sum(left**2, axis=0) / np.maximum(nodes.counts, 1.0)
     lags = range(1, min(LAGS, len(left) - 1) + 1)
-    products = np.array([np.mean(left[lag:] * left[:-lag], axis=0) for lag in lags])
+    products = np.array([np.sum(left[lag:] * left[:-lag], axis=0) for lag in lags]) / len(left)
     memory = np.sum((products / np.maximum(variance, np.finfo(float).tiny)) ** 2, axis=0)
     return bool(np.any((variance > size**2) & (memory > MEMORY + 2 * LAGS / len(left))))
 

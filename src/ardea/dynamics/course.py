@@ -48,7 +48,8 @@ POOR_START = 1.5
 # Derived: r has the error h⁵x⁽⁵⁾/2880 of Simpson's rule and about twice that of the middle.
 FIFTH, STEP_ERROR = 5, 3 / 2880
 # How often s and q are learned anew because the support has changed; the gain at which the first fits look for noise of
-# the process at once, and the loss at which others than the best are not tried with it.
+# the process at once, and the loss at which others than the best are not tried with it where the best misses samples by
+# more than their noise (else CLEAR_GAIN is: learning s and q gains little but where states have collapsed).
 MOST_RELEARNED, LARGE_GAIN = 3, 50.0
 # How much deviance noise of the process, or noise that grows with the states, must save to be believed in (odds of 400
 # to 1); with few samples, which cannot save that much, a slight gain is enough, and noise of the process is tried even
@@ -64,8 +65,8 @@ WORTH_A_FIT = 30.0
 MOST_KINDS = 3
 
 
-def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Array]:
-    """Find the equations of some series; return the search at its end, and the noise at which they hold exactly."""
+def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Fit, Array]:
+    """Find the equations of some series; return the search at its end, its fit, and the noise without that of q."""
     from tqdm import tqdm
 
     hidden = series[0].x.shape[1] * (wishes.order - 1)
@@ -97,13 +98,32 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
             finer = on(SUBSTEPS_BETWEEN, of.power)
             between = band_limited(finer.nodes)
             starts = starts if between is None else [(finer, between), *starts]
-        found = []
+        found = list[tuple[Pursuit, Array]]()
         for likelihood, begun in starts:
-            pursuit, point = _beginning(likelihood, begun, hidden, propose, wishes)
-            found.append(_pursued(replace(pursuit, told=bar.update, start=point), point, on, wishes))
+            if any(_kinds(one.of) == _kinds(likelihood) and one.start.states is begun for one, _ in found):
+                continue  # an earlier search has come to this kind of noise
+            pursuit = _beginning(likelihood, begun, hidden, propose, wishes)
+            so_far = min((one for one, _ in found), key=lambda one: one.score(one.best), default=None)
+            found.append(_pursued(replace(pursuit, told=bar.update), on, wishes, so_far))
             if _explained(*found[-1], likelihood, spread):
                 break
-        return min(found, key=lambda one: one[0].score(one[0].best) + SLIGHT_GAIN * bool(np.any(one[0].of.power)))
+        return _decided(found)
+
+
+def _decided(found: Sequence[tuple[Pursuit, Array]]) -> tuple[Pursuit, Fit, Array]:
+    """Return the search to be believed of several, and its fit: supports compete, each with its likeliest noise.
+
+    Noise that grows with the states must be clearly likelier.
+    """
+    fits = [fit for one, _ in found for fit in one.met.values()]
+    any_of = replace(found[0][0], elsewhere=fits)
+    best = any_of.chosen(any_of.rivals).support
+
+    def price(one: tuple[Pursuit, Array]) -> float:
+        return one[0].score(one[0].met[best]) + SLIGHT_GAIN * bool(np.any(one[0].of.power))
+
+    pursuit, left = min((one for one in found if best in one[0].met), key=price)
+    return replace(pursuit, elsewhere=fits), pursuit.met[best], left
 
 
 def _explained(pursuit: Pursuit, left: Array, begun: Likelihood, spread: Array) -> bool:
@@ -122,16 +142,22 @@ def _explained(pursuit: Pursuit, left: Array, begun: Likelihood, spread: Array) 
 
 
 def _pursued(
-    pursuit: Pursuit, start: Point, on: Callable[[int, Array | float], Likelihood], wishes: Wishes
+    pursuit: Pursuit, on: Callable[[int, Array | float], Likelihood], wishes: Wishes, so_far: Pursuit | None
 ) -> tuple[Pursuit, Array]:
-    """Return a search from a start at its end, and the noise at which the equations hold exactly."""
+    """Return a search from its start at its end, and the noise at which the equations hold exactly."""
+
+    def has_rival(one: Pursuit) -> bool:
+        """Return whether noise of another kind explains without noise of the process what this kind does not."""
+        return so_far is not None and not so_far.with_process and one.score(one.best) > least + CLEAR_GAIN
+
+    start, least = pursuit.start, np.inf if so_far is None else so_far.score(so_far.best)
     if wishes.left_open is None:
         pursuit.begin(start, pursuit.candidates)
         if pursuit.of.inside.n_constants:  # values on a grid do not yet fit: that is no noise of the process
             pursuit.search()
-        early = with_process(pursuit, LARGE_GAIN)
+        early = pursuit if has_rival(pursuit) else with_process(pursuit, LARGE_GAIN)
     else:
-        early = pursuit = _continued(pursuit, start, wishes.left_open)
+        early = pursuit = _continued(pursuit, wishes.left_open)
     if early.with_process:
         # What it has found may do without it.
         for one in early.ranking[: 2 * MOST_REFINED]:
@@ -144,14 +170,15 @@ def _pursued(
     pursuit = refined(pursuit, on)
     if wishes.any_noise:
         pursuit = with_growing_noise(pursuit)
-    last = with_process(pursuit)
+    last = pursuit if has_rival(pursuit) else with_process(pursuit)
     if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
         last = early
     return last, _size(pursuit)
 
 
-def _continued(pursuit: Pursuit, start: Point, known: LeftOpen) -> Pursuit:
+def _continued(pursuit: Pursuit, known: LeftOpen) -> Pursuit:
     """Return a search from what an earlier one prefers and, where that is poor, from smoothed states."""
+    start = pursuit.start
     pursuit.fit(known.support, replace(start, coefficients=known.coefficients), pursuit.levels[-2:])
     pursuit = pursuit.opened()
     candidates = range(pursuit.of.n * pursuit.of.d)
@@ -161,8 +188,8 @@ def _continued(pursuit: Pursuit, start: Point, known: LeftOpen) -> Pursuit:
     return pursuit
 
 
-def _beginning(of: Likelihood, states: Array, hidden: int, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Point]:
-    """Return a search with the error of the present steps as noise of the process, and where it starts."""
+def _beginning(of: Likelihood, states: Array, hidden: int, propose: Propose, wishes: Wishes) -> Pursuit:
+    """Return a search that starts from some states, with the error of the present steps as noise of the process."""
     size = of.usual_size(states)
     if wishes.noise_std is not None:
         noise = wishes.noise_std
@@ -192,8 +219,8 @@ def _beginning(of: Likelihood, states: Array, hidden: int, propose: Propose, wis
     group_price = 0.0 if several is None else price_of(asked, choices, of.n_samples, several.number)
     start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
     narrow = wishes.left_open is not None
-    pursuit = Pursuit(of, levels, price, propose, candidates, promised, narrow=narrow, group_price=group_price)
-    return replace(pursuit, error=error), start
+    pursuit = Pursuit(of, start, levels, price, propose, candidates, promised, narrow=narrow, group_price=group_price)
+    return replace(pursuit, error=error)
 
 
 def _rates(nodes: Nodes, hidden: int) -> Array | None:
@@ -306,12 +333,18 @@ def _likely_kinds(pursuit: Pursuit) -> list[Likelihood]:
 def _again(pursuit: Pursuit, new: Likelihood, fits: Sequence[Fit]) -> Pursuit:
     """Return some fits on a likelihood of the same nodes whose noise has other units."""
     best = fits[0].point
-    noise = np.maximum(best.noise * pursuit.of.usual_size(best.states) / new.usual_size(best.states), new.floor)
+    noise = _in_units(best, pursuit.of, new)
     levels = new.ladder(best.states, noise, pursuit.error)
-    after = replace(pursuit, of=new, levels=levels, met={})
+    start = replace(pursuit.start, noise=_in_units(pursuit.start, pursuit.of, new))
+    after = replace(pursuit, of=new, levels=levels, met={}, start=start)
     for one in fits:
         after.fit(one.support, replace(one.point, noise=noise), levels[-2:])
     return after
+
+
+def _in_units(point: Point, of: Likelihood, new: Likelihood) -> Array:
+    """Return the noise of a point in the units of another likelihood."""
+    return np.asarray(np.maximum(point.noise * of.usual_size(point.states) / new.usual_size(point.states), new.floor))
 
 
 def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
@@ -329,8 +362,8 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     learned = [_learned(pursuit, likely)]
     if pursuit.score(learned[0]) > pursuit.score(ranked[0]) + LARGE_GAIN:
         return pursuit
-    others = [] if pursuit.narrow else ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED]
-    learned += [_learned(pursuit, _likeliest(pursuit, other)) for other in others]
+    worth = LARGE_GAIN if _collapsed(pursuit, ranked[0]) else CLEAR_GAIN
+    learned += _rivals_learned(pursuit, ranked[1 : 3 * MOST_REFINED if few else MOST_REFINED], learned[0], worth)
     best = pursuit.chosen(learned)
     needed = min(gain, SLIGHT_GAIN) if few else gain
     if few and pursuit.degree(best.support) < pursuit.degree(ranked[0].support):
@@ -356,13 +389,28 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     return after
 
 
-def _learned(pursuit: Pursuit, fit: Fit) -> Fit:
+def _rivals_learned(pursuit: Pursuit, rivals: Sequence[Fit], learned: Fit, worth: float) -> list[Fit]:
+    """Return rivals of a fit with s and q learned, of those that are worse by no more than that may gain."""
+    found = [learned]
+    for rival in () if pursuit.narrow else rivals:
+        likely, best = _likeliest(pursuit, rival), min(map(pursuit.score, found))
+        if pursuit.score(likely) < best + worth:
+            found.append(_learned(pursuit, likely, best - pursuit.cost(likely.support)))
+    return found[1:]
+
+
+def _learned(pursuit: Pursuit, fit: Fit, limit: float = np.inf) -> Fit:
     """Return a fit with s and q learned, from its own states and, where these have collapsed, from smoothed samples."""
-    process = _usual(pursuit.levels[1])
+    process, start = _usual(pursuit.levels[1]), pursuit.start
     starts = [replace(fit.point, process=process)]
-    if pursuit.start is not None and pursuit.start.states.shape == fit.point.states.shape:
-        starts.append(replace(pursuit.start, coefficients=fit.point.coefficients, process=process))
-    return min((pursuit.of.learned(fit.support, one) for one in starts), key=lambda one: one.deviance)
+    if start.states.shape == fit.point.states.shape and _collapsed(pursuit, fit):
+        starts.append(replace(start, coefficients=fit.point.coefficients, process=process))
+    return min((pursuit.of.learned(fit.support, one, limit) for one in starts), key=lambda one: one.deviance)
+
+
+def _collapsed(pursuit: Pursuit, fit: Fit) -> bool:
+    """Return whether the states of a fit miss the samples by more than these are smoothed by."""
+    return bool(np.any(fit.point.noise > POOR_START * pursuit.start.noise))
 
 
 def _usual(level: Array) -> Array:

@@ -30,7 +30,6 @@ from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import (
-    LARGEST_MISFIT,
     EquationRows,
     FoundRows,
     found_rows,
@@ -38,13 +37,20 @@ from ardea.dynamics.search import (
     regressor_supports,
 )
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
-from ardea.dynamics.told import BEATEN, blown_up, ends_off, said_of_inputs, said_of_spoiled, said_of_states
+from ardea.dynamics.told import (
+    LEAST_EXCITATION,
+    blown_up,
+    doubts_about,
+    ends_off,
+    said_of_inputs,
+    said_of_spoiled,
+    said_of_states,
+)
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
-from ardea.names import listed, printable
 
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may come from (None: all from the first)
@@ -53,11 +59,6 @@ Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may com
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
-# A convention: a state that varies less than this many times its noise says nothing of its equation.
-LEAST_EXCITATION = 2.0
-# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
-# 1): a term more or less has its price.
-INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 # An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
 # expands something else (conventions).
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
@@ -431,7 +432,7 @@ class Discovery(Answers, BaseEstimator):
             return open_still, [*found.misfitting(equations), *dense]
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
-        large = found.remaining > np.maximum(found.largest_misfit, LARGEST_MISFIT)
+        large = found.remaining > found.largest_misfit
         single = len(equations) == self.derivative_order == 1
         alone = " One state alone cannot oscillate: try derivative_order=2." * single
         pairs = zip(equations, found.remaining, strict=True)
@@ -455,46 +456,3 @@ class Discovery(Answers, BaseEstimator):
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
         return self._searched_rows(equations), model, clock, told_of(runs, library.powers)
-
-
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
-    doubts = []
-    for equation in equations:
-        left, chosen = equation.left.text, listed(equation.terms)
-        rivals = [
-            one
-            for one in equation.close_rivals(SIMILAR)
-            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
-        ]
-        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
-        if rivals and rivals[0].excess < -BEATEN:
-            doubts.append(
-                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
-                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (python -m ardea.explain ambiguity)."
-            )
-        elif others:
-            doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
-                "or richer data would, unless both stand in for a term that is not among the candidates "
-                "(python -m ardea.explain ambiguity)."
-            )
-    for equation, ratio in zip(equations, excitation, strict=True):
-        if ratio >= LEAST_EXCITATION and not equation.terms:
-            doubts.append(
-                f"No term was found for {equation.left.text}: what moves it, if anything but noise does, is too weak "
-                "for these data, or not among the candidates (python -m ardea.explain ambiguity)."
-            )
-        if ratio < LEAST_EXCITATION:
-            doubts.append(
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise, too little to find "
-                "its equation; others that contain it are in doubt. Is it at rest (a fixed point), sampled too "
-                "rarely, or are there outliers, such as -999 for missing values? (python -m ardea.explain ambiguity)"
-            )
-    return doubts
-
-
-def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether each of two models has a term that the other lacks."""
-    return bool(set(some) - set(others)) and bool(set(others) - set(some))

@@ -18,11 +18,12 @@ from ardea.dynamics.course import pursued, step_bias
 from ardea.dynamics.knowledge import Wishes
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import SLIGHT_GAIN, Pursuit
+from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
 from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import N_RIVALS, Equation, KeptTerms
-from ardea.names import Left, Rival, Vocabulary, printable
+from ardea.names import Left, Rival, Vocabulary, in_a_row, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
@@ -55,10 +56,11 @@ class FoundStates:
         return next((kind for kind, power in NOISE_POWERS.items() if np.all(self.likelihood.power == power)), "mixed")
 
     @property
-    def largest_misfit(self) -> list[float]:
-        """What chance makes of the misfit of every state once in a thousand times: few rows tell little of noise."""
+    def largest_misfit(self) -> Array:
+        """The misfit of every state from which on it is told: few rows say little of noise, and chance makes more."""
         degrees = [noise_degrees(count) for count in self.likelihood.nodes.counts[: len(self.misfit)].tolist()]
-        return [float(np.sqrt(one / special.chdtri(one, 1 - BY_CHANCE))) for one in degrees]
+        by_chance = [np.sqrt(one / special.chdtri(one, 1 - BY_CHANCE)) for one in degrees]
+        return np.maximum(by_chance, LARGEST_MISFIT)
 
     @property
     def _first(self) -> int:
@@ -72,9 +74,16 @@ class FoundStates:
 
     @property
     def excitation(self) -> list[float]:
-        """How much every measured state varies in units of its noise."""
-        size, measured = self.noise, len(self.sample_noise)
-        return list(self.fit.point.states[:, :measured].std(axis=0) / np.maximum(size[:measured], TINY))
+        """How much every measured state varies in units of the noise of its samples, whatever was found for it."""
+        nodes, noise = self.likelihood.nodes, np.maximum(self._least_noise, TINY)
+        y = np.where(nodes.seen, nodes.y, np.nan)[:, : noise.size]
+        return list(np.sqrt(np.maximum(np.nanvar(y, axis=0) - noise**2, 0.0)) / noise)
+
+    @property
+    def _least_noise(self) -> Array:
+        """The noise of the samples. Differences show the motion where samples are few, fits that of the process."""
+        own = self.noise[: len(self.sample_noise)]
+        return self.sample_noise if self.pursuit.with_process else np.minimum(self.sample_noise, own)
 
     @property
     def noise(self) -> Array:
@@ -210,7 +219,7 @@ class FoundStates:
         d, first, best = self.likelihood.d, self._first, self.pursuit.score(self.fit)
         found: list[dict[Support, float]] = [{} for _ in range(self.likelihood.n - first)]
         mine = [self._named(self.fit.support, first + number) for number in range(len(found))]
-        rivals = {support: self.pursuit.score(fit) - best for support, fit in self.pursuit.met.items()}
+        rivals = {fit.support: self.pursuit.score(fit) - best for fit in self.pursuit.rivals}
         # With noise of the process the linearisation leaves out what the states' spread says of terms: only fits count.
         near = [] if self.pursuit.with_process else self.pursuit.near(self.linear)
         for support, excess in (*rivals.items(), *near):
@@ -241,7 +250,7 @@ class FoundStates:
         """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
         first, best = self._first, self.pursuit.score(self.fit)
         names = equations[0].vocabulary.names
-        for other in self.pursuit.ranking:
+        for other in self.pursuit.rivals:
             terms = {row: self._named(other.support, row) for row in range(first, self.likelihood.n)}
             changed = [row for row in terms if not self._same(row, self._named(self.fit.support, row), terms[row])]
             if self.pursuit.score(other) > best + SLIGHT_GAIN:
@@ -250,7 +259,7 @@ class FoundStates:
                 told = {row: ", ".join(names[j] for j in terms[row]) for row in changed}
                 parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
                 return [
-                    f"The data hardly tell this model from one in which {' and '.join(parts)}. Longer or richer data "
+                    f"The data hardly tell this model from one in which {in_a_row(parts)}. Longer or richer data "
                     "would (python -m ardea.explain ambiguity)."
                 ]
         return []
@@ -266,27 +275,33 @@ class FoundStates:
         """Return what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
             return []
-        size = self.fit.point.process[self._first :]
-        ratio = size[: len(self.sample_noise)] / np.maximum(self.noise[: len(self.sample_noise)], TINY)
-        moved = [
-            f"{printable(one.name)} by {by:.2g} ({f'{share:.2g} times' if share < FAR_MORE else 'far above'} the noise "
-            "of its samples)"
-            for one, by, share in zip(equations, size, ratio, strict=True)
-            if share >= LEAST_MOVED * ratio.max()
+        size, measured = self.fit.point.process[self._first :], len(self.sample_noise)
+        ratio = size[:measured] / np.maximum(self.noise[:measured], TINY)
+        moved = ratio >= LEAST_MOVED * ratio.max()
+        shares = [f"{share:.2g} times" if share < FAR_MORE else "far above" for share in ratio]
+        names = [printable(one.name) for one in equations]
+        told = [
+            f"{name} by {by:.2g} ({share} the noise of its samples)"
+            for name, by, share, own in zip(names, size, shares, moved, strict=True)
+            if own
         ]
+        missed = [
+            f"{name} by {times:.2g} times"
+            for name, times, own in zip(names, self.misfit, (self.misfit > self.largest_misfit) & ~moved, strict=True)
+            if own
+        ]
+        also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
         return [
-            "The states do not follow the equations exactly: over a step something else moves "
-            f"{' and '.join((', '.join(moved[:-1]), moved[-1])) if moved[1:] else moved[0]}. Either the system itself "
-            "is noisy, or a term or a state is missing (python -m ardea.explain misfit)."
+            f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
+            "Either the system itself is noisy, or a term or a state is missing (python -m ardea.explain misfit)."
         ]
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of the samples: rows at rest, and single ones far from the states."""
         nodes, measured, maps = self.likelihood.nodes, len(self.sample_noise), self.likelihood.discrete_time
-        # Where samples are few for every period, differences show the motion.
-        noise = np.minimum(self.sample_noise, self.noise[:measured])
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
-        rest = [] if maps else at_rest(nodes, noise, self._per_series(self.likelihood.inside.n_open))
+        states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
+        rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
             return rest
         return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], names)
@@ -335,11 +350,11 @@ def found_states(series: Sequence[Series], library: Library, propose: Propose, w
     held = series[0].held
     ways = {some: [replace(one, held=some) for one in series] for some in {held, (*held, *jumping)}}
     found = {some: pursued(way, library, propose, wishes) for some, way in ways.items()}
-    held, (pursuit, exact) = min(found.items(), key=lambda one: one[1][0].score(one[1][0].best))
-    of, states, measured = pursuit.of, pursuit.best.point.states, series[0].x.shape[1]
+    held, (pursuit, fit, exact) = min(found.items(), key=lambda one: one[1][0].score(one[1][1]))
+    of, states, measured = pursuit.of, fit.point.states, series[0].x.shape[1]
     noise = sample_noise(of.nodes, of.sizes(states), measured) * of.usual_size(states)[:measured]
     floor = np.maximum(noise, LEAST_NOISE * states[:, :measured].std(axis=0))
     rows = int(np.sum(np.any(of.nodes.seen, axis=1)))
     # The samples of a map jump: their differences say nothing of noise.
     misfit = np.full(measured, np.nan) if wishes.discrete_time else exact[:measured] / np.maximum(floor, TINY)
-    return FoundStates(pursuit, pursuit.best, noise, misfit, rows, [one.t for one in series], held)
+    return FoundStates(pursuit, fit, noise, misfit, rows, [one.t for one in series], held)

@@ -52,6 +52,7 @@ class Pursuit:
     """All supports met on one likelihood."""
 
     of: Likelihood
+    start: Point  # smoothed samples
     levels: list[Array]
     price: float
     propose: Propose
@@ -60,10 +61,10 @@ class Pursuit:
     with_process: bool = False
     narrow: bool = False  # whether an earlier search has left only these candidates open
     told: Callable[[], object] = bool  # called after every fit
-    start: Point | None = None  # smoothed samples
     group_price: float = 0.0  # of a term with a coefficient for every series
     error: Array | float = 0.0  # of the steps, that counts as noise of the process
     met: dict[Support, Fit] = field(default_factory=dict)
+    elsewhere: list[Fit] = field(default_factory=list)  # those of searches with noise of other kinds
     expanded: set[Support] = field(default_factory=set, init=False)  # those whose surroundings have been searched
 
     def score(self, fit: Fit) -> float:
@@ -103,6 +104,12 @@ class Pursuit:
     def ranking(self) -> list[Fit]:
         """All supports met, best first."""
         return sorted(self.met.values(), key=self.score)
+
+    @property
+    def rivals(self) -> list[Fit]:
+        """All supports met, each with the noise that is the likeliest for it, best first."""
+        likeliest = {fit.support: fit for fit in sorted([*self.met.values(), *self.elsewhere], key=self.score)[::-1]}
+        return sorted(likeliest.values(), key=self.score)
 
     def begin(self, start: Point, candidates: Support) -> None:
         """Fit what selections at the first levels find: of every equation alone, then of all from what these give.

@@ -19,15 +19,15 @@ from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import Linearised
-from ardea.equation import CLOSE, Equation
+from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of
-from ardea.names import listed
+from ardea.names import listed, printable
 
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
-# A state is at rest from where its samples stay within so many deviations of their noise of the mean of so many last
-# ones (conventions: chance takes a thousand samples of five states no further).
-AT_REST, LAST_ROWS = 5.0, 10
+# A system is at rest from where its states stay within so many deviations of their samples' noise of where they end (a
+# convention).
+AT_REST = 1.0
 # A sample is far off that lies so many robust deviations from its state, if at most this share of all do (conventions:
 # normal noise never does, and what many do is no mistake of a few). Fewer samples than the last do not tell.
 FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
@@ -40,6 +40,11 @@ LONG_STEP = 4.0
 SHOWN_RIVALS = 3
 # A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
 BEATEN = SLIGHT_GAIN + 0.1
+# A convention: a state that varies less than this many times its noise says nothing of its equation.
+LEAST_EXCITATION = 2.0
+# Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
+# 1): a term more or less has its price.
+INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,16 +252,15 @@ def _switched_unseen(series: Sequence[Series], names: Sequence[str]) -> list[str
     return out
 
 
-def at_rest(nodes: Nodes, noise: Array, n_candidates: int) -> list[str]:
+def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> list[str]:
     """Return what is to be warned of where most rows say where the system comes to rest, and few how it moves."""
-    rest, n_rows = 0, int(np.sum(np.any(nodes.seen, axis=1)))
+    rest, sampled = 0, np.any(nodes.seen, axis=1)
     for rows in nodes.stretches:
-        y = np.where(nodes.seen[rows], nodes.y[rows], np.nan)[np.any(nodes.seen[rows], axis=1), : len(noise)]
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a state without a sample in the last rows
-            end = np.nanmean(y[-LAST_ROWS:], axis=0)
-        away = np.abs(y - end) > AT_REST * noise
-        rest += int(np.sum(np.cumsum(np.any(away, axis=1)[::-1]) == 0))
+        own = rows[sampled[rows]]
+        away = np.any(np.abs(states[own] - states[own[-1:]]) > AT_REST * noise, axis=1)
+        away |= np.any(nodes.inputs[own] != nodes.inputs[own[-1:]], axis=1)  # what an input moves is not at rest
+        rest += int(np.sum(np.cumsum(away[::-1]) == 0))
+    n_rows = int(sampled.sum())
     moving = n_rows - rest
     if rest < n_rows / 2 or not 0 < moving < n_candidates:
         return []
@@ -335,3 +339,49 @@ def open_questions(equation: Equation) -> list[str]:
         else:
             remarks.append(f"Other models fit about as well: {named}. A difference of {CLOSE:g} would be clear.")
     return remarks
+
+
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+    doubts = []
+    for equation in equations:
+        left, chosen = equation.left.text, listed(equation.terms)
+        rivals = [
+            one
+            for one in equation.close_rivals(SIMILAR)
+            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
+        ]
+        others = [*equation.equivalents, *(rival.terms for rival in rivals)]
+        if rivals and rivals[0].excess < -BEATEN:
+            doubts.append(
+                f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
+                f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
+                "of the rows and library are right (python -m ardea.explain ambiguity)."
+            )
+        elif others:
+            doubts.append(
+                f"The data hardly tell two models of {left} apart: [{chosen}] and [{listed(others[0])}]. Longer "
+                "or richer data would, unless both stand in for a term that is not among the candidates "
+                "(python -m ardea.explain ambiguity)."
+            )
+    for equation, ratio in zip(equations, excitation, strict=True):
+        if ratio >= LEAST_EXCITATION and not equation.terms:
+            doubts.append(
+                f"No term was found for {equation.left.text}: what moves it, if anything but noise does, is too weak "
+                "for these data, or not among the candidates. Add rows or series from other starts, or other terms "
+                "(python -m ardea.explain ambiguity)."
+            )
+        if ratio < LEAST_EXCITATION:
+            sure = bool(equation.terms) and np.all(np.abs(equation.coefficients) > WEAK * equation.std)
+            so = "its equation may change" if sure else "that is too little to find its equation, which will change"
+            doubts.append(
+                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise: {so} with more data, "
+                "like others that contain it. Is it at rest (a fixed point), sampled too rarely, or are there "
+                "outliers, such as -999 for missing values? (python -m ardea.explain ambiguity)"
+            )
+    return doubts
+
+
+def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of two models has a term that the other lacks."""
+    return bool(set(some) - set(others)) and bool(set(others) - set(some))
