@@ -31,8 +31,9 @@ from benchmarks.evidence import evidence_cost  # noqa: E402
 SMALL = ((100, 10), (250, 20), (500, 20), (1000, 25), (2500, 25))
 WIDE = ("gauss_300x1000", "gauss_500x2000", "dct_1024x4096", "gauss_1000x10000", "gauss_5000x5000")
 TALL = ("gauss_20000x1000", "gauss_524288x25")
-# Elapsed time after which ARDRegression is not waited for any longer, in times of ARD, and what its start may take.
-PATIENCE, STARTING = 20, 30
+# Elapsed time after which ARDRegression is not waited for any longer: in times of ARD, in seconds (beyond twice the
+# goal), and what its start may take.
+PATIENCE, MOST_WAITED, STARTING = 20.0, 120.0, 30.0
 ILL_SECONDS = 1.0
 
 
@@ -127,9 +128,10 @@ def against_ard_regression(name: str, seed: int, faster: float) -> Iterator[Goal
     own = cpu(lambda: model.fit(X, y))
     try:
         command = [sys.executable, "-c", PEER, name, str(seed)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE * own + STARTING, check=True)
+        patience = max(2 * faster, min(MOST_WAITED / own, PATIENCE))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience * own + STARTING, check=True)
     except subprocess.TimeoutExpired:
-        yield Goal(f"ARDRegression / ARD, {name} ({own:.2f} s; not waited for)", PATIENCE, faster, at_least=True)
+        yield Goal(f"ARDRegression / ARD, {name} ({own:.2f} s; not waited for)", patience, faster, at_least=True)
         return
     peer, cost = map(float, done.stdout.split())
     yield Goal(f"ARDRegression / ARD, {name} ({own:.2f} s)", peer / own, faster, at_least=True)

@@ -21,6 +21,8 @@ cdef double EPS = 2.220446049250313e-16
 cdef double TINY = 2.2250738585072014e-308
 cdef int ONE = 1
 cdef int GATHER = 32
+# Up to so many rows there is room for as many active columns, which a collapse needs: 2 GB of addresses, a convention.
+cdef int MOST_ROOM = 5120
 # Both twins take the same decisions.
 cdef double SAFE_PIVOT = evidence.SAFE_PIVOT
 cdef double SAFE_SHARE = evidence.SAFE_SHARE
@@ -85,7 +87,7 @@ cdef class Steps:
             self.uniform = self.uniform and self.alpha[j] == self.alpha[0]
             self.rescaled = self.rescaled or self.noise_scale[j] != 1.0
             self.has_prior = self.has_prior or self.lam[j] != 0.0
-        self.capacity = min(self.d, self.r + 2 if self.r <= 1024 else max(1024, self.r // 2))
+        self.capacity = min(self.d, self.r + 2 if self.r <= MOST_ROOM else max(MOST_ROOM, self.r // 2))
         self.pool_capacity = min(self.d, 2 * self.capacity + 128)
         self._allocate()
         for j in range(self.d):
