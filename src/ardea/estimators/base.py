@@ -199,8 +199,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         for name in _fitted_names():
             self.__dict__.pop(name, None)
 
-    # Fitted attributes: `fit` sets the first seven; the others follow from the equations when they are read first.
-    # After `partial_fit` the first one that is read solves.
+    # Fitted attributes: `fit` sets them all; after `partial_fit` the first one that is read solves for all of them.
 
     equations_ = _solved_for("equations_", "One equation for every target.")
     warnings_ = _solved_for("warnings_", "What the user was told.")
@@ -304,6 +303,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
         self.trace_ = traces[0] if self._one_target else traces
         self.effective_rows_, self.error_correlation_ = self._stacked(effective), correlation
+        for name in _fitted_names():
+            getattr(self, name)
 
     def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, also: list[Advice], where: str) -> None:
         """Turn what a user should know of a fit, and of its rows, into warnings; print where asked."""
