@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from ardea.core.evidence import Estimate, Posterior, Tied, posterior, sharpened
+from ardea.core.lazy import cached_property
 from ardea.core.loop import Fit
 from ardea.core.problem import Array, Coordinates, DenseColumns, FlatColumns, Index, Problem
 from ardea.names import (
@@ -179,11 +180,12 @@ def kept_terms(
     """Return what a fit keeps of one target's problem; `rate` is how often chance keeps a column."""
     active = fit.posterior.active
     k = active.size
-    large = problem.columns.shape[0] * k > SMALL_BLOCK
-    part = problem.restrict(active) if large else replace(problem, columns=problem.columns.restrict(active))
+    part, chosen = problem, active
+    if problem.columns.shape[0] * k > SMALL_BLOCK:
+        part, chosen = problem.restrict(active), np.arange(k)
     return KeptTerms(
         active=active,
-        problem=replace(part, columns=DenseColumns(part.columns.take(np.arange(k)))),
+        problem=replace(part, columns=DenseColumns(part.columns.take(chosen))),
         prior_variance=fit.gamma[active],
         noise=fit.noise,
         noise_known=noise_known,
@@ -262,7 +264,8 @@ class Equation:
         return None if self.kept.refit is None else self._of_terms(self.kept.with_flat(self.kept.refit))
 
     def _of_terms(self, estimate: Estimate) -> Estimate:
-        k = len(self.support)
+        if (k := len(self.support)) == estimate.mean.size:
+            return estimate
         return replace(estimate, mean=estimate.mean[:k], covariance=estimate.covariance[:k, :k])
 
     @cached_property

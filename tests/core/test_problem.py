@@ -346,3 +346,14 @@ def test_blocks_of_different_width_are_refused(data):
         CompressedRows.from_arrays(X, Y).merge(CompressedRows.from_arrays(X[:, :3], Y))
     with pytest.raises(ValueError, match="No block"):
         CompressedRows.from_blocks([])
+
+
+def test_columns_that_were_met_are_those_of_the_design_in_any_order():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(7, 30))
+    active = Problem(DenseColumns(A), np.zeros(7), 0.0, 7.0).active
+    for size in (0, 3, 1, 9, 30):
+        index = rng.permutation(30)[:size]
+        np.testing.assert_array_equal(active.vectors(index), A[:, index])
+        np.testing.assert_allclose(active.gram_rows(index), A[:, index].T @ A, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(active.gram(index), A[:, index].T @ A[:, index], rtol=0, atol=1e-13)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, CollapseWarning, SparseARD
 from conftest import orthogonal_data, sparse_data, wide
@@ -274,10 +275,24 @@ def test_noise_alone_with_more_columns_than_rows_is_said_or_avoided(estimator, s
     X, y = rng.normal(size=shape), rng.normal(size=shape[0])
     if type(estimator) is ARD:
         with pytest.warns(CollapseWarning, match="noise.variance"):
-            fitted_soundly(estimator, X, y)
+            fitted_soundly(ARD(start="paper"), X, y)
+        with pytest.warns(CollapseWarning, match="noise.variance"):
+            estimator.fit(X, y)  # ends before the optimum
     else:
         model = fitted_soundly(estimator, X, y)
         assert model.support_.sum() <= 3
+
+
+@pytest.mark.parametrize("columns", ["Vandermonde", "Hilbert"])
+def test_without_noise_and_hardly_a_difference_between_columns_rounding_errors_are_said_to_be_left(estimator, columns):
+    """Condition numbers of 1e11 to 1e17: σ falls to 1e-8 of y, where terms cannot be told apart."""
+    place = np.arange(300)[:, None]
+    X = (2 * place / 299 - 1) ** np.arange(30) if columns == "Vandermonde" else 1 / (place + np.arange(35) + 1.0)
+    y = X @ np.random.default_rng(3).normal(size=X.shape[1])
+    with pytest.warns(ConvergenceWarning, match="what is left is rounding error"):
+        model = estimator.fit(X, y)
+    assert np.abs(model.predict(X) - y).max() < 1e-6 * y.std()
+    assert model.n_iter_ < 1000
 
 
 def test_collapse_is_avoided_with_known_noise():

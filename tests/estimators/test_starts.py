@@ -125,6 +125,31 @@ def test_with_paper_calibrated_methods_begin_with_plain_ARD_even_where_it_collap
     assert not np.array_equal(safe.trace_.cost[: plain.n_iter_ + 1], plain.trace_.cost)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_ARD_goes_on_after_a_collapse_with_paper_only(seed):
+    """Both take the same steps; "safe" ends where σ² is at its floor beside more than 0.7 terms for every row."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 200))
+    y = X[:, :8].sum(axis=1) + rng.normal(size=60)
+    paper, safe = (quietly(ARD(start=start, fit_intercept=False), X, y) for start in ("paper", "safe"))
+    assert all(any("close to interpolating" in text for text in one.warnings_) for one in (paper, safe))
+    np.testing.assert_array_equal(safe.trace_.cost, paper.trace_.cost[: safe.n_iter_ + 1])
+    lost = (paper.trace_.n_terms > 0.7 * 60) & (paper.trace_.noise_variance <= 1.001e-6 * (y @ y) / 60)
+    assert safe.n_iter_ == np.flatnonzero(lost)[0] < paper.n_iter_
+    assert paper.kkt_gap_ < 1e-6 < safe.kkt_gap_
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_noise_is_no_collapse(seed):
+    """σ² at its floor is right for terms that are few: "safe" finds them as "paper" does."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 200))
+    y = X[:, :12] @ rng.choice([-1.0, 1.0], size=12)
+    safe = quietly(ARD(fit_intercept=False), X, y)
+    np.testing.assert_array_equal(np.flatnonzero(safe.support_), np.arange(12))
+    np.testing.assert_allclose(safe.coef_[:12], np.sign(safe.coef_[:12]), rtol=1e-6)
+
+
 def test_with_paper_a_collapse_of_ARDvi_stays_a_collapse():
     X, y = wide(0.5)[:2]
     with pytest.warns(CollapseWarning):

@@ -19,13 +19,14 @@ from ardea.cli import main
 from ardea.dynamics import Discovery, systems
 
 ROOT = f"{Path(ardea.__file__).parent}/"
+LAZY = f"{ROOT}core/lazy.py"  # stands in for functools, and is no file that a reader enters
 LONGEST = {"regression": 14, "field": 17, "command line": 28}
 
 
 def our_file(frame):
     """Return the file of ours that a frame runs in, where it is a function; None for other files and for imports."""
     code = frame.f_code
-    ours = code.co_filename.startswith(ROOT) and code.co_name != "<module>"
+    ours = code.co_filename.startswith(ROOT) and code.co_filename != LAZY and code.co_name != "<module>"
     return code.co_filename.removeprefix(ROOT) if ours else None
 
 

@@ -14,13 +14,15 @@ from ardea.core import evidence, lasso as weighted_lasso, reweighted
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dtrsm
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsyrk, dtrsm
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev
 
 cdef double EPS = 2.220446049250313e-16
 cdef double TINY = 2.2250738585072014e-308
 cdef int ONE = 1
 cdef int GATHER = 32
+# Up to so many rows there is room for as many active columns, which a collapse needs: 2 GB of addresses, a convention.
+cdef int MOST_ROOM = 5120
 # Both twins take the same decisions.
 cdef double SAFE_PIVOT = evidence.SAFE_PIVOT
 cdef double SAFE_SHARE = evidence.SAFE_SHARE
@@ -51,13 +53,13 @@ cdef class Steps:
     """The problem, the setting, the present δ and σ², and all the work space that the steps need."""
 
     cdef int r, d, capacity, pool_capacity, pool_count, learned, uniform, rescaled, has_prior, over_noise, has_cost
-    cdef int n_set, n_faces, direct
+    cdef int n_set, n_faces, n_factored, direct
     cdef double rows, rest, total, floor, noise, cost, kkt_gap, noise_gap
     cdef Doubles A, b, rho, correlation0, alpha, noise_scale, lam, eta
     cdef Doubles delta, moved, trial, c, q, score, xi, weights, rounding, correlation
     cdef Doubles pool, half, matrix, scale, goal, signs, values, vector1, vector2, work
     cdef Doubles row_vector, gather, vectors, block, block2
-    cdef Ints position, pooled, index, gathered
+    cdef Ints position, pooled, index, gathered, factored
     cdef Flags in_set, newcomer, doubtful, keep
     cdef Violator* violators
     cdef Post here, next_post, rule_post
@@ -85,7 +87,7 @@ cdef class Steps:
             self.uniform = self.uniform and self.alpha[j] == self.alpha[0]
             self.rescaled = self.rescaled or self.noise_scale[j] != 1.0
             self.has_prior = self.has_prior or self.lam[j] != 0.0
-        self.capacity = min(self.d, self.r + 2 if self.r <= 1024 else max(1024, self.r // 2))
+        self.capacity = min(self.d, self.r + 2 if self.r <= MOST_ROOM else max(MOST_ROOM, self.r // 2))
         self.pool_capacity = min(self.d, 2 * self.capacity + 128)
         self._allocate()
         for j in range(self.d):
@@ -98,7 +100,7 @@ cdef class Steps:
         cdef Py_ssize_t k = self.capacity, d = self.d, r = self.r, pool = self.pool_capacity
         cdef double[::1] doubles = np.empty(pool * d + 10 * d + d * k + k * k + 10 * k + r + GATHER * (r + 2 * k)
                                             + r * k + 3 * (2 * k + 2 * k * k + r))
-        cdef int[::1] ints = np.zeros(d + pool + 4 * k + GATHER, dtype=np.intc)
+        cdef int[::1] ints = np.zeros(d + pool + 5 * k + GATHER, dtype=np.intc)
         cdef char[::1] bytes_ = np.zeros(3 * d + k + 1 + d * sizeof(Violator), dtype=np.int8)
         self._arrays += [doubles, ints, bytes_]
         self.next_double, self.next_int = &doubles[0], &ints[0]
@@ -112,7 +114,7 @@ cdef class Steps:
         self.vector1, self.vector2, self.work = self.doubles(k), self.doubles(k), self.doubles(4 * k)
         self.row_vector, self.gather, self.vectors = self.doubles(r), self.doubles(GATHER * r), self.doubles(r * k)
         self.block, self.block2 = self.doubles(GATHER * k), self.doubles(GATHER * k)
-        self.index, self.gathered = self.ints(k), self.ints(GATHER)
+        self.index, self.gathered, self.factored = self.ints(k), self.ints(GATHER), self.ints(k)
         self.violators = <Violator*> &bytes_[0]
         self.in_set = &bytes_[d * sizeof(Violator)]
         self.newcomer, self.doubtful, self.keep = self.in_set + d, self.in_set + 2 * d, self.in_set + 3 * d

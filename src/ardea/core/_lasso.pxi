@@ -18,14 +18,45 @@ cdef inline void enter(Steps self, int j, double value, double direction) noexce
     self.n_set += 1
 
 
-cdef void face_gram(Steps self) noexcept nogil:
-    """Fill the lower triangle of the Gram matrix of the face, scaled to unit diagonal."""
+cdef void face_gram(Steps self, int width, int known) noexcept nogil:
+    """Fill rows of this width with the Gram matrix of the face, scaled to unit diagonal; not where both are known."""
     cdef int i, j, k = self.n_set
     cdef double* row
     for i in range(k):
         row = gram_row(self, self.index[i])
-        for j in range(i, k):
-            self.matrix[at(k, i, j)] = row[self.index[j]] / (self.scale[i] * self.scale[j])
+        for j in range(max(i, known), k):
+            self.matrix[at(width, i, j)] = row[self.index[j]] / (self.scale[i] * self.scale[j])
+
+
+cdef int factor_face(Steps self) noexcept nogil:
+    """Factor the Gram matrix of the face, from the first column on that the last face did not have in this place.
+
+    With L₁₁ the factor of the columns before, L₂₁ = A₂₁L₁₁⁻ᵀ and L₂₂L₂₂ᵀ = A₂₂ − L₂₁L₂₁ᵀ. −1 where it is singular.
+    """
+    cdef int i, info = 0, known = 0, left, k = self.n_set
+    cdef double one = 1.0, minus = -1.0
+    cdef double* below
+    cdef double* corner
+    while known < min(k, self.n_factored) and self.factored[known] == self.index[known]:
+        known += 1
+    self.n_factored = known
+    if known == k:
+        return 0
+    left = k - known
+    face_gram(self, self.capacity, known)
+    below, corner = self.matrix + known, self.matrix + at(self.capacity, known, known)
+    if known:
+        dtrsm("R", "L", "T", "N", &left, &known, &one, self.matrix, &self.capacity, below, &self.capacity)
+        dsyrk("L", "N", &left, &known, &minus, below, &self.capacity, &one, corner, &self.capacity)
+    dpotrf("L", &left, corner, &self.capacity, &info)
+    if info != 0:
+        return -1
+    for i in range(known, k):
+        if self.matrix[at(self.capacity, i, i)] < SINGULAR_PIVOT:
+            return -1
+        self.factored[i] = self.index[i]
+    self.n_factored = k
+    return 0
 
 
 cdef int face_minimiser(Steps self) noexcept nogil:
@@ -34,15 +65,10 @@ cdef int face_minimiser(Steps self) noexcept nogil:
     admit(self, self.index, k)
     for i in range(k):
         self.scale[i] = sqrt(self.rho[self.index[i]])
-    face_gram(self)
-    dpotrf("L", &k, self.matrix, &k, &info)
-    if info != 0:
-        return -1
-    for i in range(k):
-        if self.matrix[at(k, i, i)] < SINGULAR_PIVOT:
-            return -1
         self.goal[i] = (self.correlation0[self.index[i]] - penalty(self, i)) / self.scale[i]
-    dpotrs("L", &k, &ONE, self.matrix, &k, self.goal, &k, &info)
+    if factor_face(self) < 0:
+        return -1
+    dpotrs("L", &k, &ONE, self.matrix, &self.capacity, self.goal, &k, &info)
     for i in range(k):
         self.goal[i] /= self.scale[i]
     memcpy(self.row_vector, self.b, self.r * sizeof(double))
@@ -50,7 +76,7 @@ cdef int face_minimiser(Steps self) noexcept nogil:
     for i in range(k):
         self.vector1[i] = (ddot(&self.r, column(self, self.index[i]), &ONE, self.row_vector, &ONE)
                            - penalty(self, i)) / self.scale[i]
-    dpotrs("L", &k, &ONE, self.matrix, &k, self.vector1, &k, &info)
+    dpotrs("L", &k, &ONE, self.matrix, &self.capacity, self.vector1, &k, &info)
     for i in range(k):
         self.vector1[i] /= self.scale[i]
         self.goal[i] += self.vector1[i]
@@ -63,7 +89,8 @@ cdef int leave_singular_face(Steps self) noexcept nogil:
     """Move along the null direction of the face, downhill, to the first sign change, and drop that column."""
     cdef int i, j, info, first = -1, k = self.n_set, lwork = 4 * self.capacity
     cdef double uphill = 0.0, reach, best = INFINITY, turn = 1.0
-    face_gram(self)
+    self.n_factored = 0
+    face_gram(self, k, 0)
     dsyev("V", "L", &k, self.matrix, &k, self.goal, self.work, &lwork, &info)
     if info != 0:
         return -1
@@ -159,17 +186,25 @@ cdef int _worse_first(const void* left, const void* right) noexcept nogil:
 
 
 cdef int lasso(Steps self) noexcept nogil:
-    """Solve the weighted lasso from the present xi; leaves the solution in xi. −1 where the twin must take over."""
-    cdef int i, j, n, batch, room, single = 0
+    """Solve the weighted lasso from the present xi; leaves the solution in xi. −1 where the twin must take over.
+
+    Columns of large coefficients come first: those that leave are last, where the factor of the face changes least.
+    """
+    cdef int i, j, n = 0, batch, room, single = 0
     cdef double size, objective, best = INFINITY
     cdef Py_ssize_t limit = 20 * (min(self.r, self.d) + 10)
-    self.n_set = self.n_faces = 0
+    self.n_set = self.n_faces = self.n_factored = 0
     for j in range(self.d):
         self.in_set[j] = self.newcomer[j] = 0
         if self.xi[j] != 0 and isfinite(self.weights[j]) and self.rho[j] > 0:
-            if self.n_set == self.capacity:
-                return -1
-            enter(self, j, self.xi[j], self.xi[j])
+            self.violators[n].ratio, self.violators[n].column = fabs(self.xi[j]) * sqrt(self.rho[j]), j
+            n += 1
+    if n > self.capacity:
+        return -1
+    qsort(self.violators, n, sizeof(Violator), _worse_first)
+    for i in range(n):
+        j = self.violators[i].column
+        enter(self, j, self.xi[j], self.xi[j])
     while self.n_faces < limit:
         if self.n_set == 0:
             memcpy(self.row_vector, self.b, self.r * sizeof(double))

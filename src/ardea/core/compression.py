@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import (
     EPS,
     LARGEST_SHARE,
+    TINY,
     Array,
     Columns,
     Coordinates,
@@ -45,7 +47,7 @@ CENTRING_SHARE = 1e-2
 BLOCK_BYTES = 2**20
 # Least rows of a block whose Gram product is taken.
 GRAM_ROWS = 512
-# Rows whose means serve as shift: near the column means is enough.
+# Rows whose means serve as shift. Where none is larger than the deviation beside it, which costs one bit, it is zero.
 SHIFT_ROWS = 64
 # Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
 FOLDED_WIDTH = 2048
@@ -68,7 +70,7 @@ class CompressedRows:
     total_weight: float
     n_samples: int
     ranges: Array | None = None  # least and greatest value of every column of X
-    digests: NDArray[np.int64] | None = None  # of the rows that differ (`distinct_rows`), where they were counted
+    digests: NDArray[np.int64] | None = None  # of rows that differ; None where as many as can matter do
     names: tuple[str, ...] | None = None  # columns of X
     one_target: bool = True  # whether y had one axis
 
@@ -131,7 +133,7 @@ class CompressedRows:
             ranges=None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
             digests=None
             if self.digests is None or other.digests is None
-            else np.union1d(self.digests, other.digests)[: most_counted(self.n_features, self.n_targets)],
+            else counted_rows(np.union1d(self.digests, other.digests), self.n_features, self.n_targets),
         )
 
     def pose(self, *, intercept: bool, keep: Sequence[int] = ()) -> tuple[list[Problem], Coordinates]:
@@ -169,7 +171,8 @@ def pose_dense(
     rest_rows: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
     """Pose an array Θ, targets and ones, all of them weighted; `rest_rows` are those of the targets outside of Θ."""
-    flat = FlatRows(np.column_stack([ones[:, : int(intercept)], theta[:, list(keep)]]), intercept, keep)
+    beside = ones[:, : int(intercept)]
+    flat = FlatRows(np.concatenate([beside, theta[:, list(keep)]], axis=1) if keep else beside, intercept, keep)
     share = rounding_share(counts.given)
     m, d = theta.shape
     matrix = np.empty((m, d), order="F")
@@ -188,7 +191,8 @@ def pose_dense(
         fine = np.where(live, power_of_two(np.sqrt(left)), 1.0)
         np.multiply(block, live / fine, out=matrix[:, part])
         unit[part] = coarse * fine
-    matrix[:, flat.kept] = 0.0
+    if keep:
+        matrix[:, flat.kept] = 0.0
     return one_per_target(DenseColumns(matrix), unit, targets, flat, loadings, counts, rest_rows)
 
 
@@ -231,14 +235,14 @@ def one_per_target(
 ) -> tuple[list[Problem], Coordinates]:
     """Return a problem for every target, and the way back: `unit` of the columns, `loadings` on the flat ones."""
     rest_rows = np.empty((0, targets.shape[1])) if rest_rows is None else rest_rows
-    raw = np.vstack([targets, rest_rows])
-    coarse = np.maximum(power_of_two(np.abs(raw).max(axis=0, initial=0.0)), np.finfo(float).tiny)
-    z = flat.projected(targets / coarse)
-    rest = ((rest_rows / coarse) ** 2).sum(axis=0)
+    largest = np.maximum(np.abs(targets).max(axis=0, initial=0.0), np.abs(rest_rows).max(axis=0, initial=0.0))
+    coarse = np.maximum(power_of_two(largest), TINY)
+    whole, rest = targets / coarse, ((rest_rows / coarse) ** 2).sum(axis=0)
+    z = flat.projected(whole)
     total = (z**2).sum(axis=0) + rest
     # A target that is constant (or zero) leaves rounding error only: make it exactly zero.
     share = rounding_share(counts.given)
-    vanishing = total <= share**2 * (((targets / coarse) ** 2).sum(axis=0) + rest)
+    vanishing = total <= share**2 * ((whole**2).sum(axis=0) + rest)
     fine = np.where(vanishing, 1.0, power_of_two(np.sqrt(total)))
     z = np.where(vanishing, 0.0, z / fine)
     rest = np.where(vanishing, 0.0, rest / fine**2)
@@ -260,24 +264,29 @@ def ranges_of(X: Any) -> Array:
         return np.stack([np.full(d, np.inf), np.full(d, -np.inf)])
     if sparse.issparse(X):
         return np.stack([X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()]).astype(float)
-    fold = max(1, FOLDED_WIDTH // max(d, 1))
-    whole = m - m % fold if X.flags.c_contiguous and m >= 2 * fold else 0
-    if whole == 0:
-        return np.stack([X.min(axis=0), X.max(axis=0)]).astype(float)
-    folded = X[:whole].reshape(-1, fold * d)
-    low, high = (extreme.reshape(fold, d) for extreme in (folded.min(axis=0), folded.max(axis=0)))
-    parts = np.stack([low.min(axis=0), high.max(axis=0)]).astype(float)
-    return parts if whole == m else merged_ranges(parts, ranges_of(X[whole:]))
+    ranges, number = np.empty((2, d)), m * d // FOLDED_WIDTH
+    if X.flags.c_contiguous and 1 < number <= m // 2:
+        height = m // number
+        folded, last = X[: number * height].reshape(number, -1), X[m - height :].reshape(-1)
+        low, high = np.minimum(folded.min(axis=0), last), np.maximum(folded.max(axis=0), last)
+        low, high = low.reshape(height, d), high.reshape(height, d)
+    else:
+        low = high = X
+    low.min(axis=0, out=ranges[0])
+    high.max(axis=0, out=ranges[1])
+    return ranges
 
 
-def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64]:
-    """Return the digests of the rows of [X Y] that differ, in order, until they are as many as can matter.
+def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64] | None:
+    """Return the digests of the rows of [X Y] that differ, in order; None where they are as many as can matter.
 
     The digest of a row is the sum, modulo 2⁶⁴, of its numbers' bits mixed with an odd random number of their column:
     equal rows have the same, whatever block they are in, and others the same with a chance of about 2⁻⁴⁰.
     """
     m, (d, t) = X.shape[0], (X.shape[1], Y.shape[1])
     factors, most = _odd_numbers(d + t), most_counted(d, t)
+    if m >= most and t and _all_differ(Y[:most, 0]):
+        return None
     height = min(most, max(1, BLOCK_BYTES // (8 * max(d, 1))))
     found = np.empty(0, dtype=np.int64)
     for start in range(0, m, height):
@@ -285,8 +294,13 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64]:
         each = _digests(X[part], factors[:d]) + _digests(Y[part], factors[d:])
         found = np.union1d(found, each)
         if found.size >= most:
-            break
-    return found[:most]
+            return None
+    return found
+
+
+def _all_differ(values: Array) -> bool:
+    ordered = np.sort(values)
+    return bool((ordered[1:] > ordered[:-1]).all())
 
 
 @lru_cache(maxsize=16)
@@ -320,7 +334,12 @@ def most_counted(n_features: int, n_targets: int) -> int:
 
 def n_distinct(digests: NDArray[np.int64] | None, n_features: int, n_targets: int) -> float:
     """Return how many rows differ; infinity where they were not counted, or found to be as many as can matter."""
-    return digests.size if digests is not None and digests.size < most_counted(n_features, n_targets) else np.inf
+    return np.inf if digests is None or counted_rows(digests, n_features, n_targets) is None else digests.size
+
+
+def counted_rows(digests: NDArray[np.int64], n_features: int, n_targets: int) -> NDArray[np.int64] | None:
+    """Return the digests of rows that differ; None where they are as many as can matter."""
+    return digests if digests.size < most_counted(n_features, n_targets) else None
 
 
 def merged_ranges(one: Array, other: Array) -> Array:
@@ -359,35 +378,56 @@ class Rows:
         return self.X.tocsr() if sparse.issparse(self.X) else self.X
 
     def blocks(self, least_rows: int) -> Iterator[Array]:
-        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS.
+        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS."""
+        size = max(least_rows, BLOCK_BYTES // (8 * self.width))
+        for start in range(0, self.X.shape[0], size):
+            yield self.weighted(slice(start, start + size), self.shift)
 
-        All blocks share one buffer: each is gone when the next is asked for.
-        """
-        m = self.X.shape[0]
-        size = min(m, max(least_rows, BLOCK_BYTES // (8 * self.width)))
-        buffer = np.empty((size, self.width))
-        for start in range(0, m, size):
-            yield self.weighted(slice(start, start + size), self.shift, buffer)
+    def weighted(self, part: slice, shift: Array) -> Array:
+        """Return the part of √w·[u, X − u·shift, Y − u·shift]."""
+        block, beside = self._parts(part, shift)
+        return np.concatenate([beside[:, :1], block, beside[:, 1:]], axis=1)
 
-    def weighted(self, part: slice, shift: Array, buffer: Array | None = None) -> Array:
-        """Return the part of √w·[u, X − u·shift, Y − u·shift], in the buffer where one is given."""
-        block, d = self._readable[part], self.X.shape[1]
-        rows = np.empty((block.shape[0], self.width)) if buffer is None else buffer[: block.shape[0]]
-        rows[:, 0] = 1.0 if self.constant is None else self.constant[part]
-        moved = shift if self.constant is None else np.outer(rows[:, 0], shift)
-        np.subtract(_dense(block), moved[..., :d], out=rows[:, 1 : 1 + d])
-        np.subtract(self.Y[part], moved[..., d:], out=rows[:, 1 + d :])
+    def _parts(self, part: slice, shift: Array) -> tuple[Array, Array]:
+        """Return the part of √w·(X − u·shift), X itself where that is the same, and of √w·[u, Y − u·shift]."""
+        d, block = self.X.shape[1], np.ascontiguousarray(_dense(self._readable[part]), dtype=float)
+        beside = np.empty((len(block), self.width - d))
+        beside[:, 0] = 1.0 if self.constant is None else self.constant[part]
+        if shift.any():
+            block = block - (shift[:d] if self.constant is None else np.outer(beside[:, 0], shift[:d]))
+        beside[:, 1:] = self.Y[part] - beside[:, :1] * shift[d:]
         if self.weight is not None:
-            rows *= np.sqrt(self.weight[part])[:, None]
-        return rows
+            root = np.sqrt(self.weight[part])[:, None]
+            block, beside = block * root, beside * root
+        return block, beside
+
+    def gram(self) -> Array:
+        """Return the Gram matrix of √w·[u, X − u·shift, Y − u·shift]; below the diagonal only that of X."""
+        d, beyond = self.X.shape[1], self.width - self.X.shape[1]
+        square, cross, own = np.zeros((d, d)), np.zeros((d, beyond)), np.zeros((beyond, beyond))
+        size = max(GRAM_ROWS, BLOCK_BYTES // (8 * self.width), 4 * d)  # so that sums cost little beside products
+        for start in range(0, self.X.shape[0], size):
+            block, beside = self._parts(slice(start, start + size), self.shift)
+            square += block.T @ block
+            cross += block.T @ beside
+            own += beside.T @ beside
+        gram, X, Y = np.zeros((self.width, self.width)), slice(1, 1 + d), slice(1 + d, None)
+        gram[0, 0], gram[0, X], gram[0, Y] = own[0, 0], cross[:, 0], own[0, 1:]
+        gram[X, X], gram[X, Y], gram[Y, Y] = square, cross[:, 1:], own[1:, 1:]
+        return gram
 
     @cached_property
     def shift(self) -> Array:
-        """Means of the first rows; where those are constant, their exact value."""
-        first = np.hstack([_dense(self._readable[:SHIFT_ROWS]), self.Y[:SHIFT_ROWS]])
-        first = np.array(first, dtype=float, order="C")  # one layout, so that sums run in one order
-        constant = (first == first[0]).all(axis=0)
-        return np.where(constant, first[0], first.mean(axis=0))
+        """Means of the first rows; where those are constant, their exact value. Zeros where all of them are small."""
+        first = np.empty((min(SHIFT_ROWS, self.X.shape[0]), self.width - 1))  # one layout: sums run in one order
+        first[:, : self.X.shape[1]] = _dense(self._readable[:SHIFT_ROWS])
+        first[:, self.X.shape[1] :] = self.Y[:SHIFT_ROWS]
+        mean, perhaps = first.sum(axis=0) / first.shape[0], first[0] == first[-1]
+        if perhaps.any():
+            mean = np.where((first == first[0]).all(axis=0), first[0], mean)
+        with np.errstate(over="ignore"):
+            small = 2 * first.shape[0] * mean**2 <= np.einsum("ij,ij->j", first, first)
+        return np.zeros_like(mean) if small.all() else mean
 
 
 def _dense(block: Any) -> Any:
@@ -412,14 +452,14 @@ def factor_by_gram(rows: Rows) -> Array | None:
     3) Otherwise once more on Q = CR⁻¹.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = _gram(rows.blocks(GRAM_ROWS), rows.width)
+        gram = rows.gram()
         centred = gram[1:, 1:] - gram[0, 1:, None] * (gram[0, 1:] / gram[0, 0])
     raw, left = gram.diagonal()[1:], centred.diagonal()
     live = raw > 0
-    in_range = np.isfinite(gram).all() and np.all((raw[live] > 1e-280) & (raw[live] < 1e280))
-    if not in_range or np.any(left[live] < CENTRING_SHARE * raw[live]):
+    in_range = np.isfinite(gram).all() and ((raw < 1e280) & ((raw > 1e-280) | ~live)).all()
+    if not in_range or (left < CENTRING_SHARE * raw).any():
         return None
-    upper, condition = _scaled_cholesky(centred[np.ix_(live, live)])
+    upper, condition = _scaled_cholesky(centred if live.all() else centred[np.ix_(live, live)])
     mean_row = gram[0] / np.sqrt(gram[0, 0])
     if upper is not None and condition > GRAM_CONDITION_LIMIT:
         upper = _second_pass(rows, live, mean_row, upper) if condition < TWO_PASS_CONDITION_LIMIT else None
@@ -428,16 +468,11 @@ def factor_by_gram(rows: Rows) -> Array | None:
     factor = np.zeros((rows.width, rows.width))
     factor[0] = mean_row
     factor[0, 1:] += mean_row[0] * rows.shift
-    factor[1:, 1:][np.ix_(live, live)] = upper
+    if live.all():
+        factor[1:, 1:] = upper
+    else:
+        factor[1:, 1:][np.ix_(live, live)] = upper
     return factor
-
-
-def _gram(blocks: Iterator[Array], width: int) -> Array:
-    """Return the upper triangle of the sum of BᵀB over the blocks, accumulated in place (zeros below)."""
-    gram = np.zeros((width, width), order="F")
-    for block in blocks:
-        gram = linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=gram, overwrite_c=1)
-    return gram
 
 
 def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
@@ -460,6 +495,6 @@ def _second_pass(rows: Rows, live: NDArray[np.bool_], mean_row: Array, upper: Ar
         centred = (block[:, 1:] - block[:, :1] * mean)[:, live]
         return np.asarray(linalg.blas.dtrsm(1.0, upper, centred.T, trans_a=1).T)
 
-    gram = _gram((orthonormal(block) for block in rows.blocks(GRAM_ROWS)), upper.shape[1])
-    correction, condition = _scaled_cholesky(gram)
+    blocks = map(orthonormal, rows.blocks(GRAM_ROWS))
+    correction, condition = _scaled_cholesky(reduce(np.add, (Q.T @ Q for Q in blocks)))
     return correction @ upper if correction is not None and condition < 10 else None

@@ -18,12 +18,13 @@ A fixed point of Alg. 1 has q² = M where γ > 0 and q² ≤ M where γ = 0: the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import linalg, special
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, Array, Index, Problem
 
 # Pivots of Cholesky below this share of the diagonal have lost half their digits.
@@ -145,7 +146,7 @@ def cholesky_lower(matrix: Array, vectors: Array, noise: float) -> Array:
     if matrix.shape[0] == 0:
         return matrix
     lower, info = linalg.lapack.dpotrf(matrix, lower=1)
-    if info == 0 and np.all(lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()):
+    if info == 0 and (lower.diagonal() ** 2 >= SAFE_PIVOT * matrix.diagonal()).all():
         return np.asarray(lower)
     return _lower_by_qr(vectors, noise)
 
@@ -162,22 +163,24 @@ def _scaled_condition(triangle: Array) -> float:
     """Return an estimate of the condition number of B scaled to unit diagonal, from its factor."""
     if triangle.shape[0] == 0:
         return 1.0
-    reciprocal, _ = linalg.lapack.dtrcon(triangle / np.linalg.norm(triangle, axis=1)[:, None], uplo="L")
+    size = np.sqrt(np.einsum("ij,ij->i", triangle, triangle))
+    reciprocal, _ = linalg.lapack.dtrcon(triangle / size[:, None], uplo="L")
     return 1 / max(float(reciprocal) ** 2, np.finfo(float).tiny)
 
 
 def _solve(triangle: Array, rhs: Array) -> Array:
-    if triangle.shape[0] == 0:
+    if rhs.size == 0:
         return rhs
-    solution: Array = linalg.cho_solve((triangle, True), rhs, check_finite=False)
-    return solution
+    solution, _ = linalg.lapack.dpotrs(triangle, rhs, lower=1)
+    return np.asarray(solution)
 
 
 def _inverse_from_cholesky(triangle: Array) -> Array:
     if triangle.shape[0] == 0:
         return triangle
-    lower, _ = linalg.lapack.dpotri(triangle, lower=1)
-    inverse: Array = np.tril(lower) + np.tril(lower, -1).T
+    lower, _ = linalg.lapack.dpotri(triangle, lower=1)  # zeros above the diagonal, as in the factor
+    inverse: Array = lower + lower.T
+    inverse.flat[:: inverse.shape[0] + 1] = lower.diagonal()
     return inverse
 
 
@@ -193,7 +196,7 @@ def slopes_and_scores(problem: Problem, post: Posterior) -> tuple[Array, Array]:
     if post.active.size == 0:
         return rho / post.noise, scores
     cross = post.root[:, None] * problem.active.gram_rows(post.active)
-    half = linalg.solve_triangular(post.triangle, cross, lower=True, check_finite=False)
+    half, _ = linalg.lapack.dtrtrs(post.triangle, cross, lower=1)
     schur = rho - np.einsum("ij,ij->j", half, half)
     slopes = schur / post.noise
     condition = float((post.root**2 * rho[post.active]).sum()) / post.noise
@@ -456,6 +459,7 @@ class Setting:
     inflation: Array  # α for every column; all ones but for ARDvi
     rule_inflated: bool = False
     newton: bool = True  # whether Newton steps may be taken
+    gives_up: bool = False  # whether the loop ends once σ² has collapsed, or polishes the interpolation
 
     @property
     def noise_factors(self) -> Array:
@@ -465,14 +469,14 @@ class Setting:
     @property
     def uniform_inflation(self) -> bool:
         """Whether one α serves all columns, so that a common objective exists."""
-        return bool(np.all(self.inflation == self.inflation[:1]))
+        return bool((self.inflation == self.inflation[:1]).all())
 
     @property
     def has_cost(self) -> bool:
         """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
         if not self.noise_rule.learned:
             return self.uniform_inflation
-        return bool(np.all(self.inflation == 1)) and not self.prior.scales_with_noise
+        return bool((self.inflation == 1).all()) and not self.prior.scales_with_noise
 
     def restrict(self, index: Index) -> Setting:
         """Return the setting with the chosen columns only."""

@@ -28,9 +28,13 @@ except ImportError:  # installed without a compiler
 # Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
 FIRST_NEWTON = 15
 NEXT_NEWTON = 3
-# A fit that in this many steps has neither halved its gap nor lowered its cost by this share is at rounding level.
-STALL_WINDOW = 100
+# A fit that in this many steps has neither halved its gap nor lowered its cost by this share is at rounding level
+# (measured: of 610 fits to columns of condition 1 to 1e7, up to 207 steps long, none is taken for one that is not).
+STALL_WINDOW = 25
 STALL_SHARE = 1e-10
+# A plain fit with σ² at its floor beside more terms than this share of the rows has collapsed for good (measured: none
+# of 1,874 random problems that ended well, half of them without noise, had such a step; with 0.5 two of 1,459 had one).
+INTERPOLATING_SHARE = 0.7
 # A working set pays from this many columns, and this many times the rows, on.
 LEAST_COLUMNS = 2000
 LEAST_RATIO = 3
@@ -201,7 +205,7 @@ def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
         return None
     if not isinstance(columns, DenseColumns) or min(columns.shape) == 0:
         return None
-    lam, eta = (np.array(np.broadcast_to(values, d), dtype=float) for values in prior[:2])
+    lam, eta = (np.full(d, values, dtype=float) for values in prior[:2])
     try:
         return compiled.Steps(setting, lam, eta, prior[2], np.ascontiguousarray(delta), noise)
     except MemoryError:  # the twin asks for less at once
@@ -223,6 +227,9 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
         if gap <= tol and (n_iter > 0 or started):
             status = Status.CONVERGED
             break
+        if setting.gives_up and _interpolates(setting, noise, k):
+            status = Status.COLLAPSED
+            break
         if n_iter >= max_iter:
             status = Status.MAX_ITER
             break
@@ -240,7 +247,7 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
             settled = steps.majorise() and not due
             since += 1
     gamma = setting.inflation * steps.variances()
-    plain = np.all(setting.inflation == 1)
+    plain = (setting.inflation == 1).all()
     post = Posterior(*steps.posterior_parts()) if plain else posterior(setting.problem, gamma, noise)
     costs, noises, terms = (np.array(column) for column in zip(*history, strict=True))
     trace = Trace(costs, noises, terms)
@@ -250,19 +257,26 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
 def _initial_delta(setting: Setting, start: Any) -> Array:
     given = start is not None and setting.problem.total > 0
     delta = start / setting.inflation if given else np.zeros(setting.problem.n_columns)
-    return np.where(setting.problem.square_norms > 0, np.clip(delta, *setting.prior.bounds), 0.0)
+    lower, upper = setting.prior.bounds
+    return np.where(setting.problem.square_norms > 0, np.minimum(np.maximum(delta, lower), upper), 0.0)
 
 
-def at_floor(setting: Setting, fit: Fit) -> bool:
+def at_floor(setting: Setting, noise: float) -> bool:
     """Whether a learned σ² has fallen to the least that its rule allows."""
     rule, problem = setting.noise_rule, setting.problem
-    return rule.learned and problem.total > 0 and fit.noise <= rule.floor(problem) * (1 + 1e-9)
+    return rule.learned and problem.total > 0 and noise <= rule.floor(problem) * (1 + 1e-9)
+
+
+def _interpolates(setting: Setting, noise: float, n_terms: int) -> bool:
+    """Whether nothing is left for the noise beside so many terms, of columns that are enough to interpolate."""
+    problem = setting.problem
+    return n_terms > INTERPOLATING_SHARE * problem.n_distinct and problem.wide and at_floor(setting, noise)
 
 
 def _has_collapsed(setting: Setting, fit: Fit) -> bool:
     """Whether a learned σ² cannot be trusted: too many terms, and columns enough to interpolate or no noise left."""
-    problem, nothing_left = setting.problem, at_floor(setting, fit)
-    plain = not nothing_left and bool(np.all(setting.inflation <= 1))
+    problem, nothing_left = setting.problem, at_floor(setting, fit.noise)
+    plain = not nothing_left and bool((setting.inflation <= 1).all())
     too_many = problem.too_many(fit.posterior.active.size, plain=plain)
     return setting.noise_rule.learned and too_many and (problem.wide or nothing_left)
 
@@ -274,8 +288,8 @@ def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 
     """
     rows, d = setting.problem.columns.shape
     prior = setting.prior.capped_linear
-    plain = prior is not None and not np.any(prior[0]) and np.all(setting.inflation > 1)
-    if not plain or d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0:
+    few = d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0
+    if few or prior is None or np.any(prior[0]) or not (setting.inflation > 1).all():
         return solve(setting, start=start, max_iter=max_iter, tol=tol)
     chosen = _first_working_set(setting, start, FIRST_RATIO * rows)
     earlier: Fit | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -17,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.special import gammaln
+
+from ardea.core.lazy import cached_property
 
 try:
     import resource
@@ -103,32 +104,45 @@ class ActiveColumns:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._vectors: dict[int, Array] = {}
-        self._gram_rows: dict[int, Array] = {}
+        rows, d = columns.shape
+        self._place = np.full(d, -1, dtype=np.intp)  # among those met; −1 for columns that were not
+        self._number = 0
+        self._vectors, self._gram_rows = np.empty((0, rows)), np.empty((0, d))
 
-    def _met(self, index: Index) -> list[int]:
-        """Return the numbers of the chosen columns, after meeting those that are new."""
-        chosen: list[int] = index.tolist()
-        if new := [j for j in chosen if j not in self._vectors]:
-            vectors = self._columns.take(np.array(new))
-            self._gram_rows.update(zip(new, np.ascontiguousarray(self._columns.correlate(vectors).T), strict=True))
-            self._vectors.update(zip(new, np.ascontiguousarray(vectors.T), strict=True))
-        return chosen
+    def _met(self, index: Index) -> Index:
+        """Return the places of the chosen columns, after meeting those that are new."""
+        places = self._place[index]
+        if places.size and places.min() < 0:
+            self._meet(index[places < 0])
+            places = self._place[index]
+        return places
+
+    def _meet(self, new: Index) -> None:
+        first, self._number = self._number, self._number + new.size
+        if self._number > self._vectors.shape[0]:
+            room = max(self._number, min(2 * first, self._place.size))
+            for name in ("_vectors", "_gram_rows"):
+                held = getattr(self, name)
+                setattr(self, name, np.empty((room, held.shape[1])))
+                getattr(self, name)[:first] = held[:first]
+        vectors = self._columns.take(new)
+        self._vectors[first : self._number] = vectors.T
+        self._gram_rows[first : self._number] = self._columns.correlate(vectors).T
+        self._place[new] = np.arange(first, self._number)
 
     def vectors(self, index: Index) -> Array:
         """Return the columns themselves, rows × k."""
-        vectors = [self._vectors[j] for j in self._met(index)]
-        return np.array(vectors).reshape(index.size, self._columns.shape[0]).T
+        places = self._met(index)
+        return self._vectors[places].T
 
     def gram_rows(self, index: Index) -> Array:
         """Return θ_jᵀA for every chosen j, k × d."""
-        rows = [self._gram_rows[j] for j in self._met(index)]
-        return np.array(rows).reshape(index.size, self._columns.shape[1])
+        places = self._met(index)
+        return self._gram_rows[places]
 
     def gram(self, index: Index) -> Array:
         """Return the Gram block of the chosen columns, k × k."""
-        rows = [self._gram_rows[j][index] for j in self._met(index)]
-        return np.array(rows).reshape(index.size, index.size)
+        return self.gram_rows(index)[:, index]
 
 
 @dataclass(frozen=True)
@@ -339,17 +353,17 @@ class FlatRows:
         self.intercept = intercept
         self.kept: Index = np.asarray(keep, dtype=np.intp)
         scale = power_of_two(np.abs(rows).max(axis=0, initial=0.0))
-        columns = np.arange(rows.shape[1])
-        u, s, vt, rank = _svd(rows / scale)
+        columns, scaled = np.arange(rows.shape[1]), rows / scale
+        u, s, vt, rank = _svd(scaled)
         if rank < columns.size:
-            columns = _independent(rows / scale)
-            u, s, vt, rank = _svd((rows / scale)[:, columns])
+            columns = _independent(scaled)
+            u, s, vt, rank = _svd(scaled[:, columns])
         half = np.zeros((rows.shape[1], rank))
         half[columns] = (vt[:rank].T / s[:rank]) / scale[columns, None]
         self.basis: Array = u[:, :rank]
         self.unload: Array = half @ self.basis.T
         self.inverse_gram: Array = half @ half.T
-        if np.any(self.inverse_gram.diagonal()[columns] == 0):
+        if (self.inverse_gram.diagonal()[columns] == 0).any():
             raise ValueError(
                 "Columns in always_keep are so large that their squares overflow: give them in another unit."
             )
@@ -358,13 +372,15 @@ class FlatRows:
         """Return rows − UUᵀrows, twice, since once leaves rounding error of the size of what was removed."""
         if self.basis.shape[1] == 0:
             return rows
-        once = rows - self.basis @ (self.basis.T @ rows)
-        twice: Array = once - self.basis @ (self.basis.T @ once)
-        return twice
+        left = rows - self.basis @ (self.basis.T @ rows)
+        left -= self.basis @ (self.basis.T @ left)
+        return left
 
 
 def _svd(rows: Array) -> tuple[Array, Array, Array, int]:
     """Return UΣVᵀ and the rank."""
+    if rows.shape[1] == 1 and (size := np.sqrt(rows[:, 0] @ rows[:, 0])) > 0:
+        return rows / size, np.array([size]), np.ones((1, 1)), 1
     u, s, vt = np.linalg.svd(rows, full_matrices=False)
     return u, s, vt, int((s > s.max(initial=0.0) * DEPENDENT).sum())
 

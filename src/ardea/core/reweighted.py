@@ -24,7 +24,6 @@ column. The state holds δ; γ = αδ is what is reported.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from scipy import linalg
 
 from ardea.core.evidence import Posterior, Setting, posterior, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
+from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, Array
 
 MAX_NEWTON_STEPS = 20

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from ardea.core.evidence import Tied
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 
 compiled: Any

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import count, takewhile
 from math import factorial, prod
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft, linalg, sparse
 from scipy.interpolate import BSpline
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, Index
 
 # Convention: steps that differ by less than this share are equal.

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
 from math import prod
 from typing import ClassVar, NamedTuple
 
@@ -29,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
 from ardea.dynamics.differences import TensorSplines, outer

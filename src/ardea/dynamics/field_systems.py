@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.dynamics.field_simulation import SpectralEquation
 from ardea.dynamics.field_terms import FieldTerms

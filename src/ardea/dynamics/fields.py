@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import ceil, prod
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, SplineSmoother, TensorSplines, on_axes
 from ardea.dynamics.field_terms import default_axis_names, default_field_names

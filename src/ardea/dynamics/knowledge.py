@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import combinations
 from math import comb
 
@@ -26,6 +25,7 @@ from scipy import special
 from scipy.linalg import block_diag
 
 from ardea.core.evidence import Tied
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import DEPENDENT, ROUNDING, Model, Propose, Support, given, model, neighbours, select
 from ardea.dynamics.chain import eliminated

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library

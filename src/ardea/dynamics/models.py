@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, Index, require
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_runs import run_fields

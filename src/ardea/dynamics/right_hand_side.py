@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, Index
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.names import counted, default_names

@@ -32,13 +32,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.interpolate import BSpline, make_interp_spline
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.core.subsets import ROUNDING, Support
 from ardea.dynamics.differences import (

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import Chain, Factor, rooted, triangle

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
+from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.dynamics.differences import along_axis, bend_of, outer
 from ardea.dynamics.terms import Orders

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial, reduce
+from functools import cache, partial, reduce
 from threading import Lock
 from typing import Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
+from ardea.core.lazy import cached_property
 from ardea.core.loop import Fit, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, kept_terms
@@ -282,9 +283,9 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
 
     def _rate(self, n_candidates: int) -> float | None:
         """Return how often chance keeps a column; None where the strength is the user's own."""
-        wish = self._checked(self.n_features_in_)[1]
         if self.method.strength is None:  # plain ARD
             return NO_PRUNING_RATE
+        wish = self._checked(self.n_features_in_)[1]
         return rate_for(wish.false_terms, n_candidates) if wish.calibrated else None
 
     def _set_attributes(
@@ -326,11 +327,9 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
             self.warnings_.append(where + text)
             warn_caller(where + text, category)
 
-    # Answers
-
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        return np.asarray(np.atleast_2d(self.support_).any(axis=0))
+        return np.isin(np.arange(self.n_features_in_), [j for one in self.equations_ for j in one.support])
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict y, and if you ask for it the standard deviation of a new observation.
@@ -412,6 +411,7 @@ def _in_single(values: Any, *, keep_zeros: bool = False) -> Any:
     return values if lost.any() else narrow
 
 
+@cache
 def _fitted_names() -> list[str]:
     return [name for name, part in vars(BaseARD).items() if isinstance(part, cached_property)]
 

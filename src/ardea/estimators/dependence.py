@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+from scipy import linalg
 
 from ardea.core.compression import CompressedRows, ranges_of
 from ardea.core.evidence import NoiseRule
@@ -58,7 +59,7 @@ WORTH_A_WORD, FEWEST_TESTED = 0.8, 20
 FEW_GROUPS = 40
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
-# Ratio of eigenvalues of a Gram matrix from which on eigenvectors have ten digits: 1e6 roundings.
+# Reciprocal condition of a Gram matrix from which on an orthonormal basis has ten digits: 1e6 roundings.
 WELL_CONDITIONED = 1e-6
 # Rows named in a message: a convention.
 NAMED_ROWS = 5
@@ -144,27 +145,31 @@ def _check_rows(rows: CheckedRows, kind: RowKind) -> None:
 def _beside(rows: CheckedRows, columns: Sequence[int], intercept: bool) -> tuple[Array, Array]:
     """Return an orthonormal basis of some columns and the constant, and y, in units of its largest value."""
     y, ones = rows.Y[:, 0], np.ones((rows.Y.shape[0], int(intercept)))
-    basis = _basis(ones, dense(rows.X[:, sorted(set(columns))]))
+    chosen = dense(rows.X[:, sorted(set(columns))])
+    basis = _basis(ones, chosen / np.maximum(np.abs(chosen).max(axis=0, initial=0.0), np.finfo(float).tiny))
     return basis, y / max(float(np.abs(y).max()), np.finfo(float).tiny)
 
 
 def _basis(constant: Array, columns: Array) -> Array:
-    """Return orthonormal columns of the span of a constant (of one or no column) and others, which it is taken out of.
+    """Return orthonormal columns of the span of a constant (of one or no column) and others, of size one at most.
 
-    By eigenvalues of the Gram matrix where that has digits left, else by SVD.
+    By Cholesky of the Gram matrix where that has digits left, else by SVD.
     """
-    constant = constant.reshape(columns.shape[0], -1)
-    constant = constant / np.sqrt(np.maximum((constant**2).sum(axis=0), np.finfo(float).tiny))
-    scale = np.maximum(np.abs(columns).max(axis=0, initial=0.0), np.finfo(float).tiny)
-    scaled = columns / scale
-    scaled = scaled - constant @ (constant.T @ scaled)
-    size = np.sqrt((scaled**2).sum(axis=0))
-    scaled = scaled[:, size > EPS * columns.shape[0]] / size[size > EPS * columns.shape[0]]
-    weight, vectors = np.linalg.eigh(scaled.T @ scaled)
-    if weight.size == 0 or weight[0] > WELL_CONDITIONED * weight[-1]:
-        return np.hstack([constant, scaled @ (vectors / np.sqrt(weight))])
-    basis, size, _ = np.linalg.svd(scaled, full_matrices=False)
-    return np.hstack([constant, basis[:, size > size[0] * np.sqrt(EPS)]])
+    m = columns.shape[0]
+    constant = constant.reshape(m, -1)
+    constant = constant / np.sqrt(np.maximum(np.einsum("ij,ij->j", constant, constant), np.finfo(float).tiny))
+    left = columns - constant @ (constant.T @ columns)
+    size = np.sqrt(np.einsum("ij,ij->j", left, left))
+    if not (live := size > EPS * m).all():
+        left, size = left[:, live], size[live]
+    if size.size == 0:
+        return constant
+    left /= size
+    root, info = linalg.lapack.dpotrf(left.T @ left)
+    if info == 0 and linalg.lapack.dtrcon(root)[0] ** 2 > WELL_CONDITIONED:
+        return np.concatenate([constant, left @ linalg.lapack.dtrtri(root)[0]], axis=1)
+    basis, size, _ = np.linalg.svd(left, full_matrices=False)
+    return np.concatenate([constant, basis[:, size > size[0] * np.sqrt(EPS)]], axis=1)
 
 
 def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
@@ -217,10 +222,8 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
     columns, errors, fitted, predicted = (
         looked_at if once.size == sample.errors.size else (one[once] for one in looked_at)
     )
-    support = equation.kept.support
     rate = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
-    kept = np.searchsorted(sample.places, support[np.isin(support, sample.places)])
-    sizes = unequal_sizes(columns, errors, fitted, rate, kept, predicted if kept.size else None)
+    sizes = unequal_sizes(columns, errors, fitted, rate, sample.kept, predicted if sample.kept.size else None)
     if sizes.gross.size and _mostly_one(rows.Y[:, target]):
         sizes = sizes._replace(gross=sizes.gross[:0])
     if not sizes.harmful:
@@ -238,7 +241,7 @@ def _mostly_one(y: Array) -> bool:
 def _two_values(y: Array) -> tuple[float, float] | None:
     """Return the two values of y, where it has no others."""
     low, high = float(y.min()), float(y.max())
-    return (low, high) if low < high and bool(((y == low) | (y == high)).all()) else None
+    return (low, high) if low < high and y[-1] in (low, high) and bool(((y == low) | (y == high)).all()) else None
 
 
 class Sample(NamedTuple):
@@ -246,6 +249,7 @@ class Sample(NamedTuple):
 
     columns: Array  # none of them constant
     places: Index  # which they are
+    kept: Index  # which of them were kept
     errors: Array
     predicted: Array  # by the terms
     fitted: Array  # orthonormal columns that were fitted to the rows
@@ -257,7 +261,7 @@ class Sample(NamedTuple):
     def distinct(self) -> Index:
         """Rows that differ, which those of a bootstrap do not: their errors are not independent."""
         ordered = np.sort(self.errors)
-        if np.all(ordered[1:] > ordered[:-1]):
+        if (ordered[1:] > ordered[:-1]).all():
             return np.arange(ordered.size)
         # Rows that differ may have the same error.
         weights = np.random.default_rng(0).normal(size=self.places.size + 1)
@@ -273,28 +277,30 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     """
     part, support = slice(0, MOST_TESTED_ROWS), np.array(equation.kept.support, dtype=np.intp)
     index, columns = _looked_at(rows, support)
-    kept = columns[:, np.searchsorted(index, support)]
     y, m = rows.Y[part, target], rows.Y.shape[0]
+    low, high = ranges_of(columns) if rows.ranges is None or y.size < m else rows.ranges[:, index]
+    largest = np.maximum(np.maximum(high, -low), np.finfo(float).tiny)
+    columns, places = columns / largest, np.searchsorted(index, support)
+    kept = columns[:, places]
     constant = np.ones(y.size) if rows.whitened is None else rows.whitened.constant[part]
-    predicted = kept @ equation.coefficients
+    predicted = kept @ (equation.coefficients * largest[places])
     errors = y - predicted - (equation.intercept or 0.0) * constant
     # Fitted to more rows than are looked at, they took less from these.
     fitted = _basis(constant, kept) * np.sqrt(y.size / m)
-    low, high = ranges_of(columns) if rows.ranges is None or y.size < m else rows.ranges[:, index]
     vary, steps, numbers = high > low, y[1:] - y[:-1], np.arange(y.size)
     if not steps.all():
         new = np.append(True, (steps != 0) | (columns[1:] != columns[:-1]).any(axis=1))
         numbers, columns, errors = numbers[new], columns[new], errors[new]
         predicted, fitted = predicted[new], fitted[new]
-    largest = float(np.abs(errors).max())
-    if not vary.any() or errors.size < FEWEST_TESTED or np.all(errors == errors[0]):
+    least, most = (float(errors.min()), float(errors.max())) if errors.size else (0.0, 0.0)
+    if not vary.any() or errors.size < FEWEST_TESTED or least == most:
         return None
     if not vary.all():
-        columns, index, low, high = columns[:, vary], index[vary], low[vary], high[vary]
-    columns, errors = columns / np.maximum(high, -low), errors / largest
+        columns, index, places = columns[:, vary], index[vary], (np.cumsum(vary) - 1)[places[vary[places]]]
+    errors = errors / max(most, -least)
     groups = None if rows.groups is None else rows.groups[numbers]
-    ordered = not (bool((steps >= 0).all()) or bool((steps <= 0).all()))
-    return Sample(columns, index, errors, predicted, fitted, groups, ordered, numbers)
+    ordered = bool(steps.min() < 0 < steps.max())
+    return Sample(columns, index, places, errors, predicted, fitted, groups, ordered, numbers)
 
 
 def _harms(sample: Sample) -> dict[str, Harm]:

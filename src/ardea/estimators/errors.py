@@ -28,13 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from ardea.core.compression import root_weights
+from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, Array, Index, require
 from ardea.estimators.inputs import CheckedRows, dense
 from ardea.estimators.residuals import MEDIAN, MOST_TAKEN, normal_scores

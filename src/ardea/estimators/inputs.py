@@ -112,8 +112,9 @@ class CheckedRows:
     def pose(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
         """Return one problem per target, with the way back."""
         problems, coordinates = self._posed(intercept=intercept, keep=keep)
-        volume = 0.0 if self.whitened is None else self.whitened.log_volume
-        return problems, replace(coordinates, log_volume=volume)
+        if self.whitened is not None:
+            coordinates = replace(coordinates, log_volume=self.whitened.log_volume)
+        return problems, coordinates
 
     def _posed(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
         """Compress where rows outnumber columns, else keep Θ as it is."""
@@ -137,8 +138,8 @@ class CheckedRows:
         """Refuse columns whose squares vanish: they would count as zeros, however well they explain y."""
         if self.ranges is None:
             return
-        largest = np.abs(self.ranges).max(axis=0)
-        tiny = np.flatnonzero((largest > 0) & (largest < SMALLEST_COLUMN))
+        largest = np.maximum(self.ranges[1], -self.ranges[0])
+        tiny = np.flatnonzero((largest < SMALLEST_COLUMN) & (largest > 0))
         if tiny.size == 0:
             return
         names = default_names(self.n_columns) if self.names is None else self.names

@@ -27,13 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from ardea.core.compression import CompressedRows, triangle
+from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, Array
 from ardea.estimators.inputs import checked_positive
 from ardea.names import counted

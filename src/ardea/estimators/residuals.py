@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import copysign, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,9 +99,11 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     >>> harm_in_order(walks, np.cumsum(rng.normal(size=200)), nothing).chance < 1e-6
     True
     """
-    m, errors = errors.size, errors - errors.mean()
+    m, errors = errors.size, errors - errors.sum() / errors.size
     square, (count, near, of_squares, squares, cubes) = float(errors @ errors), _near(m)
-    power = _squared(fft.rfft(np.column_stack([errors, errors**2, fitted]), axis=0))
+    both = np.empty((m, 2 + fitted.shape[1]))
+    both[:, 0], both[:, 1], both[:, 2:] = errors, errors**2, fitted
+    power = _squared(fft.rfft(both, axis=0, overwrite_x=True))
     taken = power[:, 2:].sum(axis=1) / m
     own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), count)
     variance = float(of_squares @ power[:, 1]) / square**2
@@ -144,7 +147,8 @@ def _squared(numbers: Any) -> Array:
 def _of_mean_one(power: Array, count: Array) -> Array:
     """Return powers at frequencies that count so often, divided by their mean; none at frequency zero."""
     power[0] = 0.0
-    return np.asarray(power * ((count.sum() - 1) / (count @ power)))
+    power *= (count.sum() - 1) / (count @ power)
+    return power
 
 
 def harm_by_groups(columns: Array, errors: Array, fitted: Array, codes: Index) -> Harm:
@@ -173,15 +177,15 @@ def harm_by_groups(columns: Array, errors: Array, fitted: Array, codes: Index) -
 
 def _of_pairs(value: float, variance: float, squares: float, cubes: float) -> float:
     """Return the chance of a larger quadratic form of mean 0 whose eigenvalues have these sums of squares and cubes."""
-    return 1.0 if variance <= 0 else float(_tail(value / np.sqrt(variance), np.sqrt(8) * cubes / squares**1.5))
+    return 1.0 if variance <= 0 else _tail(value / sqrt(variance), sqrt(8) * cubes / squares**1.5)
 
 
-def _tail(z: Array | float, skewness: Array | float) -> Array:
+def _tail(z: float, skewness: float) -> float:
     """Return the chance of more than z of a χ², or its mirror image, moved to mean 0, variance 1 and a skewness."""
-    skewness = np.where(np.abs(skewness) > SYMMETRIC, skewness, SYMMETRIC)
+    skewness = skewness if abs(skewness) > SYMMETRIC else SYMMETRIC
     degrees = 8 / skewness**2
-    beyond = np.maximum(degrees + np.sign(skewness) * z * np.sqrt(2 * degrees), 0.0)
-    return np.where(skewness > 0, special.chdtrc(degrees, beyond), special.chdtr(degrees, beyond))
+    beyond = max(degrees + copysign(z, skewness * z) * sqrt(2 * degrees), 0.0)
+    return float(special.chdtrc(degrees, beyond) if skewness > 0 else special.chdtr(degrees, beyond))
 
 
 class Sizes(NamedTuple):
@@ -230,13 +234,14 @@ def unequal_sizes(
     >>> found.column, found.chance < 1e-6, found.excess > 2
     (2, True, True)
     """
-    m, leverage = errors.size, (fitted**2).sum(axis=1)
+    m, leverage = errors.size, np.einsum("ij,ij->i", fitted, fitted)
     far, moved = _contradicting(errors, fitted, leverage)
     squares = errors**2 / np.maximum(1 - leverage, 1 - MOST_TAKEN)
     squares *= m / squares.sum()
-    centred = columns - columns.sum(axis=0) / m
+    ones = np.ones(m)  # a product with it is faster than a sum
+    centred = columns - ones @ columns / m
     shares = centred**2
-    scale = shares.sum(axis=0)
+    scale = ones @ shares
     v = squares @ shares / scale
     cut = -float(special.ndtri(rate / 2))
     harm = 2 * float(special.ndtr(-cut / np.sqrt(np.maximum(v, EPS))).sum()) / (v.size * rate)
@@ -280,8 +285,9 @@ def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index
     move by δ = F_SᵀK⁻¹r_S, each by |δ|/σ of its deviations at most.
     """
     m, q = fitted.shape
-    far = np.argsort(-leverage)[: max(min(FAR_ROWS, m - q - FEWEST_LEFT), 0)]
-    far = far[(leverage[far] > FAR * leverage.mean()) & (leverage[far] < MOST_TAKEN)]
+    far = np.flatnonzero(leverage > FAR * leverage.sum() / m)
+    far = far[np.argsort(-leverage[far], kind="stable")][: max(min(FAR_ROWS, m - q - FEWEST_LEFT), 0)]
+    far = far[leverage[far] < MOST_TAKEN]
     if far.size == 0:
         return far, 0.0
     left = errors - fitted @ (fitted.T @ errors)
@@ -297,10 +303,10 @@ def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index
     far, k = far[: best + 1], best + 1
     others = np.delete(left, far)
     kurtosis = max(3.0, others.size * float((others**4).sum()) / float(others @ others) ** 2)
-    heavy = _tail((theirs[best] / noise[best] - k) / np.sqrt(k * (kurtosis - 1)), np.sqrt(8 / k))
+    heavy = _tail((theirs[best] / noise[best] - k) / sqrt(k * (kurtosis - 1)), sqrt(8 / k))
     shift = fitted[far].T @ linalg.cho_solve((root[:k, :k], True), left[far], check_finite=False)
     moved = float(np.linalg.norm(shift) / np.sqrt(noise[best]))
-    return far if number.size * float(heavy) < FAR_ALARM and moved > WORTH_MOVING else far[:0], moved
+    return far if number.size * heavy < FAR_ALARM and moved > WORTH_MOVING else far[:0], moved
 
 
 def _chances(
@@ -396,4 +402,4 @@ def _tail_of_growth(a: Array, leverage: Array, fitted: Array) -> float:
     if squares <= EPS * float(a @ a):
         return 1.0
     mean = float((1 - leverage) @ a)
-    return float(_tail(-mean / np.sqrt(2 * squares), 8 * cubes / (2 * squares) ** 1.5))
+    return _tail(-mean / sqrt(2 * squares), 8 * cubes / (2 * squares) ** 1.5)

@@ -14,14 +14,14 @@ This is what ``start="paper"`` runs. ``start="safe"`` adds what is not in the pa
 columns refutes is run again from least squares (`Task._not_refuted`); `inflated` that collapses, with the noise rule at
 the inflated noise (`Task.run`); calibrated methods begin with `inflated` where plain ARD would collapse; `inflated`
 begins, in a search over strengths, at the fit before. It leaves out that `thresholded` fits the kept columns once more
-where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`).
+where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`), and steps of ARD after a collapse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -29,8 +29,9 @@ from scipy import special
 
 from ardea import rates
 from ardea.core.evidence import Flat, NoiseRule, Prior, Setting, posterior, slopes_and_scores
+from ardea.core.lazy import cached_property
 from ardea.core.loop import Dropped, Fit, Status, Trace, at_floor, solve_wide, worst
-from ardea.core.problem import Array, Coordinates, Index, Problem
+from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
 from ardea.core.subsets import Support, forward_path
 from ardea.methods.thresholds import SEARCHES, Calibrated, Judge, Rule, Search, by_chance, by_likelihood, by_magnitude
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
@@ -116,12 +117,12 @@ class Task:
     ) -> Fit:
         """Run the outer loop: once, or also from least squares where the data refute a first result without a prior.
 
-        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise. Neither happens
-        with the paper's start.
+        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise.
         """
         problem = self.problem if problem is None else problem
         alpha = np.ones(problem.n_columns) if inflation is None else inflation
-        setting = Setting(problem, Flat() if prior is None else prior, self._noise_rule(noise), inflation=alpha)
+        plain = prior is None and inflation is None and self.start == "safe"
+        setting = Setting(problem, prior or Flat(), self._noise_rule(noise), inflation=alpha, gives_up=plain)
         fit = self._off_the_floor(setting, self._solved(setting, start))
         if self.start == "paper":
             return fit
@@ -147,7 +148,7 @@ class Task:
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
         problem = setting.problem
-        if not at_floor(setting, fit) or not problem.wide or problem.too_many(fit.posterior.active.size):
+        if not at_floor(setting, fit.noise) or not problem.wide or problem.too_many(fit.posterior.active.size):
             return fit
         lower = replace(setting, noise_rule=NoiseRule(initial=fit.noise, low_floor=True))
         again = self._solved(lower, fit.gamma)
@@ -162,7 +163,7 @@ class Task:
             F = (RSS_k − RSS_r)/(r − k) / (RSS_r/(m − r)),
 
         or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees. Columns that interpolate the rows that differ
-        have RSS_r = 0 and refute nothing. A collapse is not taken, whatever its cost.
+        have RSS_r = 0 and refute nothing, nor do rounding errors. A collapse is not taken, whatever its cost.
         """
         rule, rows, k = self._noise_rule(None), problem.columns.shape[0], fit.posterior.active.size
         degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
@@ -174,7 +175,7 @@ class Task:
         else:
             noise = fit.noise
             chance = special.chdtrc(rows - k, excess / noise)
-        if chance > REFUTED:
+        if chance > REFUTED or fit.status is Status.STALLED:
             return fit
         coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
         again = self.run(problem, noise, inflation=inflation, start=coefficients**2, once=True)
@@ -195,14 +196,14 @@ class Task:
             inflation[list(barred)] = BARRED
             fit = self.run(inflation=inflation, start=start, noise=noise)
             before, k = k, max(1, fit.posterior.active.size)
-            if k <= before or np.isinf(self.degrees(k)):
+            if k <= before or np.isinf(self.degrees(k)) or fit.status is Status.STALLED:
                 break
         return fit
 
     def vetted(self, fit: Fit, wish: Wish, again: Callable[[list[int], Fit], Fit]) -> Fit:
         """Return a calibrated fit without columns that are together no more than chance; `again` goes on."""
-        barred: list[int] = []
-        while self.noise_variance is None and wish.calibrated and (kept := fit.posterior.active).size:
+        barred, learned = list[int](), self.noise_variance is None and wish.calibrated
+        while learned and fit.status is not Status.STALLED and (kept := fit.posterior.active).size:
             post = self.run(self.problem.restrict(kept), fit.noise).posterior
             drop = by_chance(post, wish.calibrated_for(self, "map")).drop
             if not drop.any():
@@ -286,12 +287,11 @@ def tasks_of(
             f"The {flat.kept.size} columns in always_keep (and the intercept) fit the {m:g} rows exactly, so "
             "nothing is left to learn from. Keep fewer columns, or add rows."
         )
-    with np.errstate(over="ignore", under="ignore"):
-        squares = coordinates.targets**2
-    if not np.all((squares >= np.finfo(float).tiny) & np.isfinite(squares)):
+    squares = [one * one for one in coordinates.targets.tolist()]
+    if not all(TINY <= one < np.inf for one in squares):
         raise ValueError("The square of y overflows or underflows (beyond 1e±150): give y in another unit.")
     return [
-        Task(problem, coordinates.coefficient_unit(t), float(squares[t]), noise_variance, max_iter, tol)
+        Task(problem, coordinates.coefficient_unit(t), squares[t], noise_variance, max_iter, tol)
         for t, problem in enumerate(problems)
     ]
 
@@ -413,7 +413,7 @@ def _calibrated(task: Task, wish: Wish, begin: Fit, barred: Sequence[int] = ()) 
     """Run, calibrate the prior again to the σ² found (ARD's is too small by the false columns it keeps), repeat."""
     for _ in range(MOST_CALIBRATIONS):
         fit = _run_on(task, _calibrated_prior(task, wish, begin, barred), begin)
-        if np.array_equal(fit.gamma > 0, begin.gamma > 0):
+        if fit.status is Status.STALLED or np.array_equal(fit.gamma > 0, begin.gamma > 0):
             break
         begin = fit
     return fit
