@@ -353,3 +353,28 @@ def test_runs_that_are_not_in_order_are_told_by_name(heater, tmp_path, capsys):
     path = written(runs, tmp_path / "runs.csv")
     assert main(["discover", path, "--time", "t", "--series", "run", "--degree", "1"]) == 1
     assert "Sort the rows of series 'B' by time" in capsys.readouterr().err
+
+
+def test_lines_that_are_no_readings_are_left_out_by_the_command_that_is_offered(heater, tmp_path, capsys):
+    rows = heater.drop(columns="heater").assign(t=pd.date_range("2024-03-01", periods=100).strftime("%d.%m.%Y"))
+    totals = pd.concat([rows, pd.DataFrame({"t": ["Sum"], "x": [rows.x.sum()]})])
+    (tried,) = offered(capsys, "discover", written(totals, tmp_path / "totals.csv"), "--time", "t", "--degree", "1")
+    assert tried.endswith("--drop-lines 102")
+
+
+def test_the_order_of_day_and_month_without_a_long_step_is_taken(tmp_path, capsys):
+    """Readings every ten minutes around midnight of 9 March: as 3 September and 3 October they have a gap of a month."""
+    times = pd.date_range("2024-03-09 20:00", periods=60, freq="10min")
+    x = np.exp(-0.05 * np.arange(60)) + 0.01 * np.random.default_rng(0).normal(size=60)
+    rows = pd.DataFrame({"when": times.strftime("%m/%d/%Y %I:%M %p"), "prey, total": x})
+    found = record(capsys, "discover", written(rows, tmp_path / "us.csv"), "--time", "when", "--degree", "1")
+    assert any("was read as month, day, year" in one for one in found["remarks"])
+    assert "1 state ('prey, total')" in found["read"]
+
+
+def test_a_report_knows_the_inputs_of_its_model(heater, tmp_path, capsys):
+    data, folder = written(heater, tmp_path / "heater.csv"), tmp_path / "found"
+    main(["discover", data, "--time", "t", "--degree", "1", "--inputs", "heater", "--out", str(folder)])
+    model = str(next(folder.glob("*.ardea")))
+    main(["report", model, "--data", data, "--time", "t", "--out", str(tmp_path / "report.html")])
+    assert "wrote" in capsys.readouterr().out

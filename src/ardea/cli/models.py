@@ -134,7 +134,10 @@ def _loaded(options: argparse.Namespace) -> Found:
     if options.data is None:
         return Found(model, targets=[options.target] if options.target else None)
     if hasattr(model, "simulate"):
-        options.states = options.states or list(map(str, model.feature_names_))
+        states = list(map(str, model.feature_names_))
+        options.states = options.states or [joined_names(states)]
+        if acting := getattr(model.model_, "names", states)[len(states) :]:
+            options.inputs = options.inputs or [joined_names(columns_of(acting, table_notes(model)))]
         series = series_of(options)
         return Found(model, series, (series.x, series.t, series.u))
     if options.target is None:
@@ -196,7 +199,7 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     target = getattr(options, "target", None)
     if error.lines:
         lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
-        return f"Or leave them out: {command_with(options, drop_lines=','.join(lines))}"
+        return f"Or leave such lines out: {command_with(options, drop_lines=','.join(lines))}"
     if 0 < len(error.tokens) <= MOST_TOKENS:
         tried = command_with(options, na=[*(options.na or []), *error.tokens])
         return f"Correct these lines, or take such cells as empty: {tried}"

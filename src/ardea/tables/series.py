@@ -29,6 +29,8 @@ from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableErr
 TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
 # A convention: of cells that are no times so many are shown.
 MOST_SHOWN = 3
+# Of two orders of day and month, the one without a step that is so many times the usual one is right (a convention).
+LONG_STEPS = 10.0
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 # Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
 EVEN = 1e-3
@@ -176,9 +178,14 @@ def _require_order(table: Table, times: NDArray[Any], name: str, rows: Any = Non
         (place,) = table.placed([(int(rows[row]), name, f"{times[row]} does not come after {latest[row - 1]}{others}")])
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         told = f"Sort the rows of series {series!r} by time" if series else told
-        few = rows[late].tolist() if late.size <= max(1, FEW * times.size) else []
-        lines = [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few]
-        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=lines)
+        few = _lines_of(table, rows[late].tolist(), times.size)
+        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=few)
+
+
+def _lines_of(table: Table, rows: list[int], n_rows: int) -> list[int]:
+    """Return the lines of rows that are in the way of all others, if they are few."""
+    few = set(rows) if len(rows) <= max(1, FEW * n_rows) else ()
+    return [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few] if few else []
 
 
 def _grouped(
@@ -241,7 +248,9 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
     ]
     if bad:
         more = f"and {len(bad) - MOST_SHOWN} more of column {name!r}"
-        raise TableError(table.path, [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])])
+        lines = _lines_of(table, [row for row, _, _ in bad], sum(map(len, columns)))
+        told = [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])]
+        raise TableError(table.path, told, lines=lines)
     if order:
         return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
     if found[0].dtype.kind == "m":
@@ -303,6 +312,8 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
     orders = {order: np.append(dates, np.datetime64("NaT")) for order, dates in dates_by_order(texts).items()}
     known = [{order: dates[rows][~np.isnat(dates[rows])] for order, dates in orders.items()} for rows in spread]
     rising = [order for order in orders if all(_rise(dates[order]) for dates in known)]
+    if len(even := [order for order in rising if all(_even(dates[order]) for dates in known)]) == 1:
+        rising = even
     steps = [[np.diff(dates[order]) for dates in known] for order in orders]
     same = all(
         np.array_equal(one, other)
@@ -323,6 +334,12 @@ def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], s
 
 def _rise(times: NDArray[Any]) -> bool:
     return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
+
+
+def _even(times: NDArray[Any]) -> bool:
+    """Return whether no step is much longer than the usual one."""
+    steps = np.diff(times).astype(float)
+    return bool(steps.max() <= LONG_STEPS * np.median(steps))
 
 
 def _as_times(column: Any, table: Table) -> NDArray[Any]:

@@ -151,8 +151,9 @@ def safe_name(name: str) -> str:
 
 
 def shortened(names: Sequence[str], most: int = 5) -> str:
-    """Return the first names of a list."""
-    return ", ".join(names[:most]) + ", …" * (len(names) > most)
+    """Return the first names of a list, with quotes around those that have a comma."""
+    shown = [repr(name) if "," in name else name for name in names[:most]]
+    return ", ".join(shown) + ", …" * (len(names) > most)
 
 
 def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
