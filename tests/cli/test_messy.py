@@ -363,7 +363,7 @@ def test_lines_that_are_no_readings_are_left_out_by_the_command_that_is_offered(
 
 
 def test_the_order_of_day_and_month_without_a_long_step_is_taken(tmp_path, capsys):
-    """Readings every ten minutes around midnight of 9 March: as 3 September and 3 October they have a gap of a month."""
+    """Readings every ten minutes around midnight of 9 March: read as 3 September they have a gap of a month."""
     times = pd.date_range("2024-03-09 20:00", periods=60, freq="10min")
     x = np.exp(-0.05 * np.arange(60)) + 0.01 * np.random.default_rng(0).normal(size=60)
     rows = pd.DataFrame({"when": times.strftime("%m/%d/%Y %I:%M %p"), "prey, total": x})
