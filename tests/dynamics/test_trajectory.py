@@ -1104,3 +1104,22 @@ def test_few_samples_a_period_at_uneven_times(seed):
     assert terms_of(model) == [{"x1"}, {"x0", "x1"}]
     for one, truth in zip(model.equations_, ([1.0], [-6.0, -0.02]), strict=True):
         assert np.all(np.abs(one.coefficients - truth) < 4 * one.std)
+
+
+@pytest.mark.parametrize("noise", ["auto", "proportional"])
+def test_pushes_in_proportion_to_a_state(noise):
+    """dn = n(1 − n)dt + 0.15 n dW, five runs: one size of the pushes for all n would hide how small ones grow."""
+    rng, fine, runs = RNG(7), 0.01, []
+    for _ in range(5):
+        n = np.full(2000, 0.05)
+        for i in range(1999):
+            n[i + 1] = n[i] + fine * n[i] * (1 - n[i]) + 0.15 * n[i] * np.sqrt(fine) * rng.normal()
+        runs.append(n[::20] * (1 + 0.02 * rng.normal(size=100)))
+    with pytest.warns(MisfitWarning, match="do not follow the equations exactly"):
+        model = Discovery(noise=noise).fit(runs, [0.2] * 5, feature_names=["n"])
+    (growth,) = model.equations_
+    assert growth.terms == ("n", "n^2")
+    assert np.all(np.abs(growth.coefficients - [1, -1]) < 3 * growth.std)
+    assert model.noise_kind_ == "proportional"
+    usual = 0.15 * np.sqrt(np.mean(np.concatenate(runs) ** 2))
+    assert model.process_noise_ == pytest.approx([usual], rel=0.2)

@@ -117,8 +117,13 @@ class Point:
     states: Array  # (points, n)
     coefficients: Array  # (n, d), and constants inside terms (`inside`)
     noise: Array  # (n,): s, in units of |x|^power
-    process: Array  # (n,): q
+    process: Array  # (n,), or (steps, n) where it grows with the states: q
     tilt: Array | None = None  # (n, d): the half gradient by ξ of what the states' own spread adds to −2 ln p(y)
+
+    @property
+    def usual_process(self) -> Array:
+        """The root mean square of q over all steps, (n,)."""
+        return np.asarray(np.sqrt(np.mean(np.atleast_2d(self.process) ** 2, axis=0)))
 
 
 @dataclass(frozen=True, eq=False)

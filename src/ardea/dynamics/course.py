@@ -164,13 +164,15 @@ def _pursued(
             point = replace(start, states=one.point.states, coefficients=one.point.coefficients)
             pursuit.fit(one.support, point, pursuit.levels)
         if pursuit.score(pursuit.best) > early.score(early.best) + HOPELESS:
-            return early, _size(pursuit)
+            return _pushed_in_proportion(pursuit, early) if wishes.any_noise else early, _size(pursuit)
     if not pursuit.narrow:
         pursuit.search()
     pursuit = refined(pursuit, on)
     if wishes.any_noise:
         pursuit = with_growing_noise(pursuit)
     last = pursuit if has_rival(pursuit) else with_process(pursuit)
+    if last.with_process and wishes.any_noise:
+        last = _pushed_in_proportion(pursuit, last)
     if early.with_process and early.score(early.best) < last.score(last.best) - CLEAR_GAIN:
         last = early
     return last, _size(pursuit)
@@ -253,7 +255,7 @@ def step_bias(linear: Linearised) -> Array:
 
 def _is_step_error(of: Likelihood, point: Point) -> bool:
     """Return whether what looks like noise of the process is the error of the steps."""
-    return bool(np.all(_step_error(of, point) > point.process / 2))
+    return bool(np.all(_step_error(of, point) > point.usual_process / 2))
 
 
 def _step_error(of: Likelihood, point: Point, growth: Array | float = 1.0) -> Array:
@@ -370,7 +372,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
         needed = -SLIGHT_GAIN
     # Less than was left to the last level says nothing of the process: digits end there.
     if pursuit.score(best) > pursuit.score(ranked[0]) - needed or np.all(
-        best.point.process <= _usual(pursuit.levels[-1])
+        best.point.process <= pursuit.levels[-1]
     ):
         return pursuit
     for _ in range(MOST_RELEARNED):
@@ -389,6 +391,15 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     return after
 
 
+def _pushed_in_proportion(pursuit: Pursuit, found: Pursuit) -> Pursuit:
+    """Return a search with noise of the process or, where that is clearly likelier, one in which it grows with x."""
+    of, power = pursuit.of, np.where(pursuit.of.nodes.one_sign > 0, 1.0, 0.0)
+    if np.any(of.power) or not np.any(power):
+        return found
+    other = with_process(_again(pursuit, of.with_power(power), found.ranking[:MOST_REFINED]))
+    return other if other.score(other.best) < found.score(found.best) - CLEAR_GAIN else found
+
+
 def _rivals_learned(pursuit: Pursuit, rivals: Sequence[Fit], learned: Fit, worth: float) -> list[Fit]:
     """Return rivals of a fit with s and q learned, of those that are worse by no more than that may gain."""
     found = [learned]
@@ -401,7 +412,7 @@ def _rivals_learned(pursuit: Pursuit, rivals: Sequence[Fit], learned: Fit, worth
 
 def _learned(pursuit: Pursuit, fit: Fit, limit: float = np.inf) -> Fit:
     """Return a fit with s and q learned, from its own states and, where these have collapsed, from smoothed samples."""
-    process, start = _usual(pursuit.levels[1]), pursuit.start
+    process, start = pursuit.levels[1], pursuit.start
     starts = [replace(fit.point, process=process)]
     if start.states.shape == fit.point.states.shape and _collapsed(pursuit, fit):
         starts.append(replace(start, coefficients=fit.point.coefficients, process=process))
@@ -413,16 +424,11 @@ def _collapsed(pursuit: Pursuit, fit: Fit) -> bool:
     return bool(np.any(fit.point.noise > POOR_START * pursuit.start.noise))
 
 
-def _usual(level: Array) -> Array:
-    """Return a level of q as one number per state, as noise of the process is."""
-    return np.asarray(np.sqrt(np.mean(level**2, axis=0)))
-
-
 def _likeliest(pursuit: Pursuit, fit: Fit) -> Fit:
     """Return a fit at the level of q that is the likeliest for it."""
     point, tried = fit.point, [fit]
     for level in pursuit.levels[-2:0:-1]:
-        point, linear = pursuit.of.descended(replace(point, process=_usual(level)), fit.support)
+        point, linear = pursuit.of.descended(replace(point, process=level), fit.support)
         tried.append(Fit(fit.support, point, linear.deviance(point.noise)))
         if tried[-1].deviance > min(one.deviance for one in tried) + HOPELESS:
             break

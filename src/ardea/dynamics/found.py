@@ -121,7 +121,7 @@ class FoundStates:
         if not self.pursuit.with_process:
             return np.zeros(self.likelihood.n - self._first)
         step = 1.0 if self.likelihood.discrete_time else self.likelihood.nodes.usual_step
-        return np.asarray(self.fit.point.process[self._first :] / np.sqrt(step))
+        return np.asarray(self.fit.point.usual_process[self._first :] / np.sqrt(step))
 
     @cached_property
     def _states(self) -> Array:
@@ -276,7 +276,7 @@ class FoundStates:
         """Return what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
             return []
-        size, measured = self.fit.point.process[self._first :], len(self.sample_noise)
+        size, measured = self.fit.point.usual_process[self._first :], len(self.sample_noise)
         ratio = size[:measured] / np.maximum(self.noise[:measured], TINY)
         moved = ratio >= LEAST_MOVED * ratio.max()
         shares = [f"{share:.2g} times" if share < FAR_MORE else "far above" for share in ratio]
