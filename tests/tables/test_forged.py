@@ -202,9 +202,10 @@ def check_regression(model):
     intervals = model.credible_interval()
     assert_numbers(intervals)
     assert np.all((intervals[..., 0] <= model.coef_) & (model.coef_ <= intervals[..., 1]))
-    assert model.summary().columns["coef"] == coef[np.atleast_2d(model.support_)].tolist()
+    told = np.array(model.summary().columns["coef"], dtype=coef.dtype)
+    np.testing.assert_array_equal(told, coef[np.atleast_2d(model.support_)])
     for one, row in zip(model.equations_, np.atleast_2d(model.coef_std_), strict=True):
-        np.testing.assert_array_equal(np.sqrt(one.covariance.diagonal()), row[list(one.support)])
+        np.testing.assert_array_equal(np.sqrt(one.covariance.diagonal()).astype(row.dtype), row[list(one.support)])
         one.formula(), one.latex(), repr(model)
 
 

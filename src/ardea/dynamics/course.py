@@ -396,8 +396,12 @@ def _pushed_in_proportion(pursuit: Pursuit, found: Pursuit) -> Pursuit:
     of, power = pursuit.of, np.where(pursuit.of.nodes.one_sign > 0, 1.0, 0.0)
     if np.any(of.power) or not np.any(power):
         return found
-    other = with_process(_again(pursuit, of.with_power(power), found.ranking[:MOST_REFINED]))
-    return other if other.score(other.best) < found.score(found.best) - CLEAR_GAIN else found
+    fits, least = found.ranking[:MOST_REFINED], found.score(found.best) - CLEAR_GAIN
+    other = _again(pursuit, of.with_power(power), fits)
+    if min(other.score(_learned(other, one, least)) for one in other.ranking) > least:
+        return found
+    other = with_process(other)
+    return other if other.score(other.best) < least else found
 
 
 def _rivals_learned(pursuit: Pursuit, rivals: Sequence[Fit], learned: Fit, worth: float) -> list[Fit]:
