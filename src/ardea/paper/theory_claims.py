@@ -259,7 +259,7 @@ def fn_falls_with_rho(records: DataFrame) -> Finding:
 def fn_trend_as_printed(records: DataFrame) -> Finding:
     """FN is constant for ARDvi and MAP-STSBL, as printed."""
     fn = _over_rho(records, "fn")["ARDvi"]
-    text = f"FN of ARDvi falls from {fn.iloc[0]:.2g} to {fn.iloc[-1]:.2g}; a misprint for the FP rate, next line"
+    text = f"FN of ARDvi falls from {fn.iloc[0]:.2g} to {fn.iloc[-1]:.2g}; a misprint for the FP rate"
     return Finding(bool(np.ptp(fn) < 1e-9), text)
 
 
