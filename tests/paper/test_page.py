@@ -172,6 +172,27 @@ def test_an_improvement_is_significant_if_it_is_large_and_not_by_chance():
         assert claims.error_not_improved(lower).true is not improved
 
 
+def test_terms_missed_are_told_as_counts_and_as_shares():
+    """Two of 50 are more than one of 25, and the same share."""
+    missed = {"linear": 1, "fourier": 2}
+    rows = [
+        {"experiment": name, "trial": 0, "method": m, "l2": 0, "l1": 0, "added": 0, "missed": n * (m != "ARD")}
+        for name, n in missed.items()
+        for m in METHODS
+    ]
+    found = claims.notable_unlike_linear(pd.DataFrame(rows))
+    assert found.true
+    assert found.margin.endswith("a larger share for none")
+    assert not claims.notable_unlike_linear(pd.DataFrame(rows).assign(missed=1)).true
+
+
+def test_losses_of_the_forcing_have_denominators():
+    assert "in 6 of 40" in claims.map_outliers(authors("lorenz96")).evidence
+    several = pd.concat([authors("lorenz96").assign(start=start, l2=level) for start, level in ((0, 1.0), (1, 16.0))])
+    assert claims.map_outliers(several).evidence.endswith("in 40 of 80 equations, on the authors' start in 0 of 40")
+    assert not claims.map_outliers(several).true  # ARD is as far off
+
+
 def test_claims_name_experiments_and_are_told_apart():
     names = {experiment.name for experiment in EXPERIMENTS}
     assert {name for claim in CLAIMS for name in claim.experiment.split(" + ")} <= names
@@ -447,6 +468,8 @@ def test_checks_of_theory_notice_when_the_opposite_is_true(quick_results):
     rho, vi, m = (outputs[name, "corrected"].records for name in ("rho", "orthogonal-vi", "orthogonal-m"))
     assert not claims.one_pair_stays(rho.assign(fp=rho["fp"] + 0.1 * (rho["method"] == "ARDvi"))).true
     assert not claims.pairs_part(rho.assign(fp=0.5, fn=0.5)).true
+    constant = rho["fp"].where(rho["method"] != "ARDr", 0.3)  # what the order of its ψ says
+    assert claims.trends_follow_from_exponents(rho.assign(fp=constant)).true
     assert not claims.inflation_ends_added(vi.assign(added=vi["strength"])).true
     assert not claims.added_do_not_depend_on_noise(vi.assign(added=100 * vi["sigma"])).true
     assert not claims.small_terms_are_lost(m.assign(missed=0)).true

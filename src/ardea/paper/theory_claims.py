@@ -338,7 +338,7 @@ def pruned_when_uncertain(records: DataFrame) -> Finding:
     relative, h_map = variance / sizes**2, np.exp(-(sizes**2) / (2 * variance))
     h_l = h_map / np.sqrt(2 * np.pi * variance)
     shown = [int(np.argmin(np.abs(np.log(sizes / size)))) for size in (10, 3, 1, 0.1, 0.01)]
-    text = ", ".join(f"{relative[i]:.2g}: {h_l[i]:.2g}, {h_map[i]:.2g}" for i in shown)
+    text = "; ".join(f"at {relative[i]:.2g} {h_l[i]:.2g} and {h_map[i]:.2g}" for i in shown)
     text = f"h_L and exp(−h_MAP) by Σ/μ² along the fixed points of ARD (σ = ρ = 1; pruned above a threshold): {text}"
     good = all(np.all(np.diff(values) > 0) for values in (relative, h_l, h_map))
     return Finding(good, text, "where Σ grows at a fixed μ, h_L grows only up to Σ = μ²")
