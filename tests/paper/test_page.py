@@ -20,6 +20,7 @@ from ardea.paper.inference import (
     CORRECTED_ONLY,
     FAILS,
     HOLDS,
+    NOT_JUDGED,
     NOT_RUN,
     PUBLISHED_ONLY,
     WEAKLY,
@@ -35,13 +36,30 @@ from ardea.paper.inference import (
     verdict,
     with_error,
 )
-from ardea.paper.page import CHECKS, KINDS, agreement, judgement, page_text, read_outputs, stored, write_page
+from ardea.paper.page import (
+    CHECKS,
+    KINDS,
+    agreement,
+    judgement,
+    page_text,
+    printed_distance,
+    read_outputs,
+    stored,
+    write_page,
+)
 from ardea.paper.regressions import DIFFERENCED, INDEPENDENT, METRICS, OF_DIFFERENCES
 from ardea.paper.runner import run
 from ardea.paper.tables import ablation_table, binding, comparison, evidence_table, markdown, number, tally
 
 claims = SimpleNamespace(**CHECKS)
 CLAIMS = list(stored("claims.csv").itertuples())
+# Statements about the rates that the rates refute, and those on which the records say nothing.
+WRONG_STATEMENTS = {
+    ("both_vanish", "orthogonal-m"),
+    ("regularising_exponent", "rho"),
+    ("trends_follow_from_exponents", "rho"),
+}
+WITHDRAWN = {"costs", "orthogonal_rates_are_guides"}
 THEORY = [claim for claim in CLAIMS if not claim.section.startswith(("6", "7"))]
 
 
@@ -96,6 +114,85 @@ def test_a_verdict_is_what_both_variants_say(published, corrected, word):
     assert verdict(findings)[0] == word
 
 
+def test_sources_that_cannot_tell_do_not_count():
+    unknown, yes, no = (("source", Finding(true, "evidence")) for true in (None, True, False))
+    assert verdict([unknown, unknown])[0] == NOT_JUDGED
+    assert verdict([unknown, yes])[0] == HOLDS
+    assert verdict([no, unknown])[0] == FAILS
+
+
+def paired_counts(more, n=10):
+    """Return records of which every method misses one more than ARD in the first `more` trials."""
+    rows = [{"trial": t, "method": m, "missed": float(m != "ARD" and t < more)} for t in range(n) for m in METHODS]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("more", "true"), [(10, True), (5, None), (0, False)])
+def test_significance_that_no_test_could_find_is_not_judged(more, true):
+    """Of five differences that are not zero the least two-sided p-value is 1/16."""
+    assert claims.significantly_more_missed(paired_counts(more)).true is true
+
+
+def test_groups_are_compared_by_their_means_and_tests_name_what_is_not_clear():
+    far = {"ARD": 9.0, "ARDr": 9.0, "ARDvi": 1.0, "M-STSBL": 1.0, "L-STSBL": 1.0, "MAP-STSBL": 8.0}
+    rows = [
+        {"trial": t, "method": m, "l2": 1, "l1": 1, "missed": 0, "added": v} for m, v in far.items() for t in range(9)
+    ]
+    found = claims.sparser_than_ard_and_r(pd.DataFrame(rows))
+    assert found.true
+    assert found.firm
+    assert "added 0.89 times" in found.margin
+    few = pd.DataFrame(rows).query("trial < 5")
+    assert not claims.sparser_than_ard_and_r(few).firm  # no test below six trials
+    assert not claims.sparser_than_ard_and_r(pd.DataFrame(rows).assign(added=5)).true
+
+
+def test_a_stronger_word_is_not_firmer_than_a_weaker_one():
+    """Of the same rows "far lower" names the same differences that are not significant as "lower" does."""
+    rows = [
+        {"trial": trial, "method": m, "l2": value, "l1": value, "added": value, "missed": 0}
+        for trial in range(20)
+        for m in METHODS
+        # Of MAP-STSBL the median is low, and the mean rank is not.
+        for value in [10.0 if m == "ARD" else 50.0 if m == "MAP-STSBL" and trial < 9 else 1.0]
+    ]
+    records = pd.DataFrame(rows)
+    found = [check(records) for check in (claims.median_lower_error, claims.all_far_better)]
+    assert all(one.true and not one.firm and "MAP-STSBL l2" in one.margin for one in found)
+
+
+def test_an_improvement_is_significant_if_it_is_large_and_not_by_chance():
+    generator = np.random.default_rng(3)
+    rows = [{"trial": t, "method": m, "l1": 1, "added": 0, "missed": 0} for t in range(30) for m in METHODS]
+    records = pd.DataFrame(rows)
+    records["l2"] = 1 + 0.01 * generator.normal(size=len(records))
+    assert claims.error_not_improved(records).true
+    for share, improved in ((0.9, False), (0.3, True)):
+        lower = records.assign(l2=records["l2"].where(records["method"] != "ARDvi", share * records["l2"]))
+        assert claims.error_not_improved(lower).true is not improved
+
+
+def test_terms_missed_are_told_as_counts_and_as_shares():
+    """Two of 50 are more than one of 25, and the same share."""
+    missed = {"linear": 1, "fourier": 2}
+    rows = [
+        {"experiment": name, "trial": 0, "method": m, "l2": 0, "l1": 0, "added": 0, "missed": n * (m != "ARD")}
+        for name, n in missed.items()
+        for m in METHODS
+    ]
+    found = claims.notable_unlike_linear(pd.DataFrame(rows))
+    assert found.true
+    assert found.margin.endswith("a larger share for none")
+    assert not claims.notable_unlike_linear(pd.DataFrame(rows).assign(missed=1)).true
+
+
+def test_losses_of_the_forcing_have_denominators():
+    assert "in 6 of 40" in claims.map_outliers(authors("lorenz96")).evidence
+    several = pd.concat([authors("lorenz96").assign(start=start, l2=level) for start, level in ((0, 1.0), (1, 16.0))])
+    assert claims.map_outliers(several).evidence.endswith("in 40 of 80 equations, on the authors' start in 0 of 40")
+    assert not claims.map_outliers(several).true  # ARD is as far off
+
+
 def test_claims_name_experiments_and_are_told_apart():
     names = {experiment.name for experiment in EXPERIMENTS}
     assert {name for claim in CLAIMS for name in claim.experiment.split(" + ")} <= names
@@ -137,18 +234,17 @@ def test_small_extraneous_terms_are_told_from_large_ones():
     assert not claims.ard_terms_are_small(records.assign(added_l1=5.0)).true
 
 
-@pytest.mark.parametrize(("wide", "better"), [(1, True), (5, False), (9, False)])
-def test_a_search_over_more_that_does_not_help_is_noticed(wide, better):
+@pytest.mark.parametrize(("wide", "better"), [(1, True), (5, None), (9, None)])
+def test_that_a_search_over_more_may_help_is_borne_out_or_not_but_never_refuted(wide, better):
     generator = np.random.default_rng(0)
     rows = [
         {"trial": trial, "method": method, "added": level + generator.integers(2), "missed": 0, "l2": level}
         for method, level in (("ARDr", 5), (f"ARDr, {regressions.WIDE}", wide))
         for trial in range(30)
     ]
-    for check in (claims.both_searched_is_sparser, claims.both_searched_is_nearer):
-        found = check(pd.DataFrame(rows))
-        assert (found.true and found.firm) == better
-        assert check(authors("linear")) is None
+    records = pd.DataFrame(rows).assign(experiment="linear")
+    assert claims.both_searched_may_help(records).true is better
+    assert claims.both_searched_may_help(authors("linear").assign(experiment="linear")) is None
 
 
 @pytest.mark.parametrize(("more", "holds"), [(0.0, True), (1.0, False)])
@@ -166,7 +262,7 @@ def test_distances_from_theory_are_in_standard_errors():
     assert tables.distances(pd.DataFrame(rows), "added").tolist() == pytest.approx([0, 3])
 
 
-def test_errors_that_harm_are_noticed():
+def test_errors_that_may_harm_are_told_from_errors_that_do_not():
     generator = np.random.default_rng(0)
     rows = [
         {"criterion": kind, "trial": trial, "method": method, "added": added + generator.integers(2), "missed": 0}
@@ -178,8 +274,12 @@ def test_errors_that_harm_are_noticed():
         for method in METHODS
     ]
     records = pd.DataFrame(rows)
-    assert not claims.errors_do_no_harm(records).true
-    assert claims.errors_do_no_harm(records.assign(added=1)).true
+    # An effect may be of truncation errors, which Gaussian ones lack, too: nothing is decided.
+    assert claims.errors_do_no_harm(records).true is None
+    assert claims.errors_do_no_harm(records.assign(added=1)).true is True
+    # The errors of differences alone are not Gaussian: what they do does not count.
+    spared = records.assign(added=records["added"].where(records["criterion"] == f"oracle, {OF_DIFFERENCES}", 1))
+    assert claims.errors_do_no_harm(spared).true is True
     assert claims.errors_do_no_harm(records[records["criterion"] == "oracle"]) is None
 
 
@@ -299,7 +399,7 @@ def test_a_leader_is_named_with_those_it_does_not_leave_behind():
 
 def test_sentences_are_counted_by_kind():
     rows = tally([("results", HOLDS), ("results", HOLDS), ("results", FAILS), ("expected", FAILS)]).splitlines()
-    assert rows[0] == "| sentences | holds | does not hold |"
+    assert rows[0] == "| statements | holds | does not hold |"
     assert rows[2:] == ["| results | 2 | 1 |", "| expected | 0 | 1 |"]
 
 
@@ -345,16 +445,16 @@ def test_mode_is_the_most_frequent_count():
 
 
 @pytest.mark.parametrize("claim", THEORY, ids=lambda claim: claim.sentence[:40])
-def test_theory_holds_at_quick_scale_but_for_the_misprints(quick_results, claim):
+def test_theory_holds_at_quick_scale_but_for_what_is_wrong_in_it(quick_results, claim):
     output = read_outputs(quick_results, "quick").get((claim.experiment, "corrected"))
     if output is None:
         return
     found, evidence, _ = verdict([("corrected", CHECKS[claim.check](output.records))])
     assert re.search(r"\d|monotone", evidence)
-    misprint = claim.kind == "misprint"
+    wrong = claim.kind == "misprint" or (claim.check, claim.experiment) in WRONG_STATEMENTS
     too_small = claim.check in ("different_when_correlated", "missed_vanish_added_stay")
     if not too_small:
-        assert found == (FAILS if misprint else HOLDS)
+        assert found == (FAILS if wrong else NOT_JUDGED if claim.check in WITHDRAWN else HOLDS)
 
 
 def test_a_wrong_prediction_is_not_called_agreement(quick_results):
@@ -368,6 +468,8 @@ def test_checks_of_theory_notice_when_the_opposite_is_true(quick_results):
     rho, vi, m = (outputs[name, "corrected"].records for name in ("rho", "orthogonal-vi", "orthogonal-m"))
     assert not claims.one_pair_stays(rho.assign(fp=rho["fp"] + 0.1 * (rho["method"] == "ARDvi"))).true
     assert not claims.pairs_part(rho.assign(fp=0.5, fn=0.5)).true
+    constant = rho["fp"].where(rho["method"] != "ARDr", 0.3)  # what the order of its ψ says
+    assert claims.trends_follow_from_exponents(rho.assign(fp=constant)).true
     assert not claims.inflation_ends_added(vi.assign(added=vi["strength"])).true
     assert not claims.added_do_not_depend_on_noise(vi.assign(added=100 * vi["sigma"])).true
     assert not claims.small_terms_are_lost(m.assign(missed=0)).true
@@ -401,6 +503,15 @@ def test_sentences_of_the_authors_trials_are_not_judged_on_more(quick_results):
 
 
 # Comparison with the authors.
+
+
+def test_table_1_is_within_two_standard_errors_of_the_records():
+    linear = stored("authors.csv").query("experiment == 'linear'")
+    worst, n = printed_distance(linear)
+    assert n == 24
+    assert worst < 2
+    other = linear.assign(added=linear["added"] + 30 * (linear["source"] != "authors"))
+    assert printed_distance(other)[0] > 5
 
 
 def test_agreement_counts_equal_rows():
@@ -527,9 +638,9 @@ def test_results_of_the_authors_are_complete():
 
 def test_misprints_say_why():
     misprints = stored("misprints.csv")
+    assert list(misprints) == ["where", "printed", "should read", "why"]
     assert not misprints.isna().any(axis=None)
     assert len(misprints) > 40
-    assert (misprints["changes"] != "nothing").sum() == 1  # Eq. large_rho
 
 
 @pytest.mark.slow  # resamples every verdict

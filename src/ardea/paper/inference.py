@@ -35,10 +35,11 @@ RESAMPLES = 50
 class Finding(NamedTuple):
     """Whether a sentence is true of some records, the numbers, and how far that hangs on what its words mean.
 
-    It is not `firm` where means say so and a test does not bear all of them out.
+    It is neither true nor false (None) where the records cannot tell, and not `firm` where means say so and a test does
+    not bear all of them out.
     """
 
-    true: bool
+    true: bool | None
     evidence: str
     margin: str = ""
     firm: bool = True
@@ -46,6 +47,7 @@ class Finding(NamedTuple):
 
 Check = Callable[["DataFrame"], Finding | None]
 HOLDS, WEAKLY, FAILS, NOT_RUN = "holds", "holds, not significantly", "does not hold", "not run"
+NOT_JUDGED = "not judged"
 PUBLISHED_ONLY, CORRECTED_ONLY = "only as published", "holds once corrected"
 WORDS = {(True, True): HOLDS, (True, False): PUBLISHED_ONLY, (False, True): CORRECTED_ONLY, (False, False): FAILS}
 
@@ -53,15 +55,22 @@ WORDS = {(True, True): HOLDS, (True, False): PUBLISHED_ONLY, (False, True): CORR
 def verdict(found: Sequence[tuple[str, Finding]]) -> tuple[str, str, str]:
     """Return the verdict on a sentence, its evidence and its margin, from findings by source, corrected ones last.
 
-    What all sources share is told once.
+    Sources that cannot tell do not count. What all sources share is told once.
     """
     if not found:
         return NOT_RUN, "", ""
-    word = WORDS[found[0][1].true, found[-1][1].true]
-    word = word if word != HOLDS or found[-1][1].firm else WEAKLY
+    word = _word([one for _, one in found if one.true is not None])
     texts = ([(source, one.evidence) for source, one in found], [(source, one.margin) for source, one in found])
     evidence, margin = map(_by_source, texts)
     return word, evidence, margin
+
+
+def _word(found: Sequence[Finding]) -> str:
+    """Return the verdict from the findings that say true or false, corrected ones last."""
+    if not found:
+        return NOT_JUDGED
+    word = WORDS[bool(found[0].true), bool(found[-1].true)]
+    return word if word != HOLDS or found[-1].firm else WEAKLY
 
 
 def _by_source(texts: Sequence[tuple[str, str]]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from ardea.dynamics.differences import difference_weights
 from ardea.paper import example_claims, inference, tables, theory_claims
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import CHOICES, METHODS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
+from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
 from ardea.paper.inference import Finding, steadiness, verdict
 from ardea.paper.regressions import METRICS, WIDE_GRIDS
 from ardea.paper.tsbr import TSBR_THRESHOLD
@@ -114,6 +114,8 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         compared=compared,
         outputs=outputs,
         slips=SLIPS,
+        readings=READINGS,
+        printed=printed_distance(theirs["linear"]) if compared else None,
         choices=CHOICES,
         tables=tables,
         inference=inference,
@@ -227,6 +229,14 @@ def _numbers(outputs: Outputs, theirs: dict[str, DataFrame], name: str) -> str:
         if method in cells[source].index
     ]
     return tables.markdown(["method", "source", *tables.METRIC_NAMES.values(), "trials"], rows)
+
+
+def printed_distance(theirs: DataFrame) -> tuple[float, int]:
+    """Return how many standard errors Table 1 is off the authors' records at most, and how many numbers it has."""
+    own = theirs[theirs["source"] == "authors"].groupby("method")[list(METRICS)]
+    printed = theirs[theirs["source"] != "authors"].set_index("method")[list(METRICS)]
+    gaps = ((printed - own.mean()) / own.sem()).abs()
+    return float(gaps.max(axis=None)), gaps.size
 
 
 def _ablation(outputs: Outputs, name: str) -> str:

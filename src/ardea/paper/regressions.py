@@ -25,7 +25,7 @@ from ardea.dynamics.differences import finite_difference
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.estimators.projections import OwnMatrix, Projection, SparseSigns
 from ardea.methods.task import Start
-from ardea.paper.experiment import CHOICES, METHODS, SLIPS, Row, Settings
+from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, Row, Settings
 from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed
 from ardea.paper.tsbr import threshold_sparse_bayes
 from ardea.priors import CappedLinear, Gamma, Log, Prior, Tanh
@@ -43,7 +43,8 @@ OURS = (
     "ARDSearch",
     "Discovery",
 )
-# Of an ablation: all that departs from the paper put right, and none of the choices that it leaves open.
+# Of an ablation: all that departs from the paper, or from a reading of it, put right, and none of the choices that it
+# leaves open.
 SLIPS_ALONE = "all slips"
 # Coefficients of a method, and what else its row says (strength, seconds, whether a fit warned).
 Fit = tuple[Array, Row]
@@ -105,7 +106,7 @@ class Study:
     @property
     def cases(self) -> dict[str, tuple[str, ...]]:
         """The cases of an ablation: every point alone, then all slips, then all slips and all choices but the grids."""
-        together = {SLIPS_ALONE: tuple(name for name in self.touched if name in SLIPS)}
+        together = {SLIPS_ALONE: tuple(name for name in self.touched if name in SLIPS | READINGS)}
         alone = {name: (name,) for name in self.touched if name not in self.only_together}
         return alone | together | {"all": tuple(name for name in self.touched if name != "grids")}
 

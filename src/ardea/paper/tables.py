@@ -13,6 +13,7 @@ from ardea.paper.experiment import METHODS
 from ardea.paper.inference import (
     AGREEMENT_ERRORS,
     HOLDS,
+    NOT_JUDGED,
     WEAKLY,
     WORDS,
     Paired,
@@ -57,11 +58,12 @@ def listed(values: Any, form: str, names: Sequence[str] | None = None) -> str:
 
 
 def tally(judged: Sequence[tuple[str, str]]) -> str:
-    """Return how many sentences of every kind have which verdict."""
-    words = [word for word in dict.fromkeys((HOLDS, WEAKLY, *WORDS.values())) if any(one == word for _, one in judged)]
+    """Return how many statements of every kind have which verdict."""
+    given, order = {word for _, word in judged}, dict.fromkeys((HOLDS, WEAKLY, *WORDS.values(), NOT_JUDGED))
+    words = [word for word in order if word in given]
     kinds = dict.fromkeys(kind for kind, _ in judged)
     rows = [[kind, *(str(judged.count((kind, word))) for word in words)] for kind in kinds]
-    return markdown(["sentences", *words], rows)
+    return markdown(["statements", *words], rows)
 
 
 def comparison(records: DataFrame) -> str:
@@ -223,7 +225,7 @@ def merits_table(records: DataFrame) -> str:
         for method in methods_in(records)
     ]
     header = ["steps", "rounds", "kept", "added", "missed", "ℓ² error", "removals with a reason"]
-    return markdown(["method", "ms", "time / ARD", *header], rows)
+    return markdown(["method", "median ms", "median of (time / ARD) by trial", *header], rows)
 
 
 def bound_table(records: dict[str, DataFrame]) -> str:
