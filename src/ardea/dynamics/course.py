@@ -371,9 +371,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     if few and pursuit.degree(best.support) < pursuit.degree(ranked[0].support):
         needed = -SLIGHT_GAIN
     # Less than was left to the last level says nothing of the process: digits end there.
-    if pursuit.score(best) > pursuit.score(ranked[0]) - needed or np.all(
-        best.point.process <= pursuit.levels[-1]
-    ):
+    if pursuit.score(best) > pursuit.score(ranked[0]) - needed or np.all(best.point.process <= pursuit.levels[-1]):
         return pursuit
     for _ in range(MOST_RELEARNED):
         after = replace(pursuit, with_process=True, met={})
