@@ -326,9 +326,13 @@ class Rival:
     @property
     def compared(self) -> str:
         """Its terms, and where it stands."""
-        rounded = round(self.excess, 1)
-        where = f"{-rounded:.1f} better" if rounded < 0 else f"{abs(rounded):.1f} worse"
-        return f"{', '.join(map(printable, self.terms)) or 'no term'} ({where})"
+        return f"{', '.join(map(printable, self.terms)) or 'no term'} ({compared_by(self.excess)})"
+
+
+def compared_by(excess: float) -> str:
+    """Return how much worse or better a model is whose criterion is larger by so much."""
+    rounded = round(excess, 1)
+    return f"{-rounded:.1f} better" if rounded < 0 else f"{abs(rounded):.1f} worse"
 
 
 @dataclass(frozen=True)

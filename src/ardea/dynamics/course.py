@@ -95,18 +95,21 @@ def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes
             return [] if curves is None else [(finer, curves)]
 
         starts, found = [*between(LOUD), *starts], list[tuple[Pursuit, Array]]()
+
+        def search(likelihood: Likelihood, begun: Array, so_far: Pursuit | None) -> None:
+            pursuit = replace(_beginning(likelihood, begun, hidden, propose, wishes), told=bar.update)
+            found.append(_pursued(pursuit, on, wishes, so_far))
+
         for likelihood, begun in starts:
             if any(_kinds(one.of) == _kinds(likelihood) and one.start.states is begun for one, _ in found):
                 continue  # an earlier search has come to this kind of noise
-            pursuit = _beginning(likelihood, begun, hidden, propose, wishes)
-            so_far = min((one for one, _ in found), key=lambda one: one.score(one.best), default=None)
-            found.append(_pursued(replace(pursuit, told=bar.update), on, wishes, so_far))
+            search(likelihood, begun, min((one for one, _ in found), key=lambda one: one.score(one.best), default=None))
             ends = [(_kinds(one.of), one.best.support) for one, _ in found]
             if _explained(*found[-1], likelihood, spread) or len(set(ends)) < len(ends):  # or two starts agree
                 break
         if all(np.any(left[: len(spread)] > LOUD * spread) and one.of.nodes.substeps == 1 for one, left in found):
             for likelihood, begun in between(0.0):
-                found.append(_pursued(_beginning(likelihood, begun, hidden, propose, wishes), on, wishes, None))
+                search(likelihood, begun, None)
         return _decided(found)
 
 
@@ -221,8 +224,9 @@ def _beginning(of: Likelihood, states: Array, hidden: int, propose: Propose, wis
     group_price = 0.0 if several is None else price_of(asked, choices, of.n_samples, several.number)
     start = Point(states, np.zeros((of.n, of.d)), noise, levels[0])
     narrow = wishes.left_open is not None
-    pursuit = Pursuit(of, start, levels, price, propose, candidates, promised, narrow=narrow, group_price=group_price)
-    return replace(pursuit, error=error)
+    return Pursuit(
+        of, start, levels, price, propose, candidates, promised, narrow=narrow, group_price=group_price, error=error
+    )
 
 
 def _rates(nodes: Nodes, hidden: int) -> Array | None:
@@ -396,7 +400,7 @@ def _pushed_in_proportion(pursuit: Pursuit, found: Pursuit) -> Pursuit:
         return found
     fits, least = found.ranking[:MOST_REFINED], found.score(found.best) - CLEAR_GAIN
     other = _again(pursuit, of.with_power(power), fits)
-    if min(other.score(_learned(other, one, least)) for one in other.ranking) > least:
+    if min(other.score(_learned(other, one)) for one in other.ranking) > least:
         return found
     other = with_process(other)
     return other if other.score(other.best) < least else found

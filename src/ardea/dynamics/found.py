@@ -23,7 +23,7 @@ from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degre
 from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
-from ardea.names import Left, Rival, Vocabulary, in_a_row, printable
+from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
@@ -250,18 +250,16 @@ class FoundStates:
         first, best = self._first, self.pursuit.score(self.fit)
         names = equations[0].vocabulary.names
         for other in self.pursuit.rivals:
+            if (excess := self.pursuit.score(other) - best) > CLOSE:
+                break
             terms = {row: self._named(other.support, row) for row in range(first, self.likelihood.n)}
             changed = [row for row in terms if not self._same(row, self._named(self.fit.support, row), terms[row])]
-            excess = self.pursuit.score(other) - best
-            if excess > CLOSE:
-                break
             if len(changed) > 1:
                 told = {row: ", ".join(names[j] for j in terms[row]) for row in changed}
                 parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
-                where = f"{max(excess, 0.0):.1f} worse" if excess > -0.05 else f"{-excess:.1f} better"
                 return [
-                    f"The data hardly tell this model from one in which {in_a_row(parts)} ({where}; {CLOSE:g} would be "
-                    "clear). Longer or richer data would (python -m ardea.explain ambiguity)."
+                    f"The data hardly tell this model from one in which {in_a_row(parts)} ({compared_by(excess)}; "
+                    f"{CLOSE:g} would be clear). Longer or richer data would (python -m ardea.explain ambiguity)."
                 ]
         return []
 

@@ -64,7 +64,7 @@ class Pursuit:
     group_price: float = 0.0  # of a term with a coefficient for every series
     error: Array | float = 0.0  # of the steps, that counts as noise of the process
     met: dict[Support, Fit] = field(default_factory=dict)
-    elsewhere: list[Fit] = field(default_factory=list)  # those of searches with noise of other kinds
+    elsewhere: list[Fit] = field(default_factory=list)  # those of all searches, with noise of any kind
     expanded: set[Support] = field(default_factory=set, init=False)  # those whose surroundings have been searched
 
     def score(self, fit: Fit) -> float:
@@ -108,8 +108,10 @@ class Pursuit:
     @property
     def rivals(self) -> list[Fit]:
         """All supports met, each with the noise that is the likeliest for it, best first."""
-        likeliest = {fit.support: fit for fit in sorted([*self.met.values(), *self.elsewhere], key=self.score)[::-1]}
-        return sorted(likeliest.values(), key=self.score)
+        likeliest: dict[Support, Fit] = {}
+        for fit in sorted([*self.met.values(), *self.elsewhere], key=self.score):
+            likeliest.setdefault(fit.support, fit)
+        return list(likeliest.values())
 
     def begin(self, start: Point, candidates: Support) -> None:
         """Fit what selections at the first levels find: of every equation alone, then of all from what these give.
