@@ -12,24 +12,18 @@ compiler, and where ``ARDEA_LOOP=numpy`` is in the environment, their NumPy twin
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from ardea.core.evidence import Tied
-from ardea.core.lazy import cached_property
+from ardea.core.lazy import cached_property, compiled_module, numpy_is_asked_for
 from ardea.core.problem import Array
 
-compiled: Any
-try:
-    compiled = import_module("ardea.dynamics._chain")
-except ImportError:  # installed without a compiler
-    compiled = None
+compiled = compiled_module("dynamics._chain")
 
 # The share of a column that is its own, below which that is rounding error.
 DEPENDENT = 1e-11
@@ -114,8 +108,8 @@ def _block_below(band: Array) -> Array:
 
 def loops(n_states: int) -> Any:
     """Return the loops in use for so many states."""
-    slow = compiled is None or os.environ.get("ARDEA_LOOP") == "numpy"
-    return NumpyLoops if slow or n_states > LARGEST_COMPILED else compiled
+    slow = compiled is None or n_states > LARGEST_COMPILED or numpy_is_asked_for()
+    return NumpyLoops if slow else compiled
 
 
 @dataclass(frozen=True, eq=False)
