@@ -307,10 +307,11 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
         size, steps = np.abs(errors[seen, state]), np.diff(nodes.t[seen])
         t = np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))  # series begin anew
         y, middle = nodes.y[seen, state], np.arange(MIDDLE, seen.size - MIDDLE)
-        off = _missed(t, y, MIDDLE, middle - MIDDLE) / sizes[seen[middle], state]
+        missed = _missed(t, y, MIDDLE, middle - MIDDLE)
+        off, around = missed / sizes[seen[middle], state], np.pad(missed, MIDDLE)
         # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
         usual = min(1.4826 * float(np.median(size)), float(np.quantile(off, QUARTER)) / NORMAL_QUARTER)
-        alone = off >= np.max(sliding_window_view(np.pad(off, MIDDLE), 2 * MIDDLE + 1), axis=1)
+        alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
         beside = np.ones(seen.size, dtype=bool)
         beside[middle] = (off > FAR_OFF * usual) & alone
         far = np.flatnonzero((size > FAR_OFF * usual) & beside) if usual > 0 else seen[:0]
