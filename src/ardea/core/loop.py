@@ -139,7 +139,7 @@ class Trace:
             for one in self.dropped
         )
         cost = self.cost + 2 * n_rows * np.log(target_unit) + log_volume
-        return replace(self, cost=cost, noise_variance=self.noise_variance * target_unit**2, dropped=dropped)
+        return Trace(cost, self.noise_variance * target_unit**2, self.n_terms, dropped)
 
     def then(self, later: Trace) -> Trace:
         """Return this trace followed by a later one."""
@@ -257,6 +257,8 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
 def _initial_delta(setting: Setting, start: Any) -> Array:
     given = start is not None and setting.problem.total > 0
     delta = start / setting.inflation if given else np.zeros(setting.problem.n_columns)
+    if not given and setting.prior.convex is None:
+        return delta
     lower, upper = setting.prior.bounds
     return np.where(setting.problem.square_norms > 0, np.minimum(np.maximum(delta, lower), upper), 0.0)
 
@@ -275,10 +277,12 @@ def _interpolates(setting: Setting, noise: float, n_terms: int) -> bool:
 
 def _has_collapsed(setting: Setting, fit: Fit) -> bool:
     """Whether a learned σ² cannot be trusted: too many terms, and columns enough to interpolate or no noise left."""
-    problem, nothing_left = setting.problem, at_floor(setting, fit.noise)
+    problem, k = setting.problem, fit.posterior.active.size
+    if not setting.noise_rule.learned or not problem.too_many(k):
+        return False
+    nothing_left = at_floor(setting, fit.noise)
     plain = not nothing_left and bool((setting.inflation <= 1).all())
-    too_many = problem.too_many(fit.posterior.active.size, plain=plain)
-    return setting.noise_rule.learned and too_many and (problem.wide or nothing_left)
+    return problem.too_many(k, plain=plain) and (problem.wide or nothing_left)
 
 
 def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:

@@ -143,12 +143,12 @@ class Task:
                 f"noise_variance={self.noise_variance:g} is {share:.0e} times the square of y, beyond what can be "
                 "computed with. Is it in the square of y's unit? Change the units, or leave it out to have it learned."
             )
-        return NoiseRule(max(share, np.finfo(float).tiny))
+        return NoiseRule(max(share, TINY))
 
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
         problem = setting.problem
-        if not at_floor(setting, fit.noise) or not problem.wide or problem.too_many(fit.posterior.active.size):
+        if not problem.wide or not at_floor(setting, fit.noise) or problem.too_many(fit.posterior.active.size):
             return fit
         lower = replace(setting, noise_rule=NoiseRule(initial=fit.noise, low_floor=True))
         again = self._solved(lower, fit.gamma)
@@ -443,7 +443,7 @@ def _calibrated_prior(task: Task, wish: Wish, first: Fit, barred: Sequence[int])
     precision[post.active] = post.own_precision
     free = excess / np.where(precision > 0, precision, 1.0)
     width = free if wish.width is None else wish.width / task.unit**2
-    price, width = excess * precision, np.maximum(width, np.finfo(float).tiny)
+    price, width = excess * precision, np.maximum(width, TINY)
     price[list(barred)] *= BARRED
     width[list(barred)] *= BARRED
     return CappedLinear(price, width)
