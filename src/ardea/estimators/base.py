@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
 from ardea.core.lazy import cached_property
-from ardea.core.loop import Fit, Trace
+from ardea.core.loop import Fit, Progress, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, kept_terms
 from ardea.estimators.advice import (
@@ -132,9 +132,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         rows = checked_rows(self, X, y, sample_weight, groups, first=True)
         self._forget()
         self._stream: CompressedRows | None = None
-        self._ranges, self._one_target = rows.ranges, rows.one_target
         # Coefficients and predictions are given in the precision of X; computed they are in double.
-        self._single = rows.single
+        self._ranges, self._one_target, self._single = rows.ranges, rows.one_target, rows.single
         self._solve(rows)
         return self
 
@@ -184,6 +183,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
             rows = self._independent(rows, keep)
             problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
             tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
+            if self.verbose:
+                tasks = [replace(task, progress=Progress(type(self).__name__)) for task in tasks]
             self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
 
     def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
@@ -209,8 +210,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         for name in SOLVED:
             self.__dict__.pop(name, None)
 
-    # Fitted attributes. `fit` sets those that no equation holds; after `partial_fit` the first one that is read solves
-    # for all of them. What follows from the equations is computed when it is read.
+    # Fitted attributes: after `partial_fit` the first one that is read solves. The equations tell the rest when asked.
 
     equations_ = _solved_for("equations_", "One equation for every target.")
     warnings_ = _solved_for("warnings_", "What the user was told.")
