@@ -379,42 +379,36 @@ class Rows:
     def _readable(self) -> Any:
         return self.X.tocsr() if sparse.issparse(self.X) else self.X
 
-    def blocks(self, least_rows: int) -> Iterator[Array]:
-        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS."""
-        size = max(least_rows, BLOCK_BYTES // (8 * self.width))
-        for start in range(0, self.X.shape[0], size):
-            yield self.weighted(slice(start, start + size), self.shift)
+    def blocks(self, least_rows: int, zeros: int = 0) -> Iterator[Array]:
+        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS.
 
-    def weighted(self, part: slice, shift: Array) -> Array:
-        """Return the part of √w·[u, X − u·shift, Y − u·shift]."""
-        block, beside = self._parts(part, shift)
-        return np.concatenate([beside[:, :1], block, beside[:, 1:]], axis=1)
+        So many columns of zeros are appended. Blocks share their memory, since new memory costs as much as a product:
+        use each before the next.
+        """
+        m, size = self.X.shape[0], max(least_rows, BLOCK_BYTES // (8 * self.width))
+        memory = np.zeros((min(size, m), self.width + zeros))
+        for start in range(0, m, size):
+            block = memory[: min(size, m - start)]
+            self.weighted(slice(start, start + size), self.shift, block[:, : self.width])
+            yield block
 
-    def _parts(self, part: slice, shift: Array) -> tuple[Array, Array]:
-        """Return the part of √w·(X − u·shift), X itself where that is the same, and of √w·[u, Y − u·shift]."""
-        d, block = self.X.shape[1], np.ascontiguousarray(_dense(self._readable[part]), dtype=float)
-        beside = np.empty((len(block), self.width - d))
-        beside[:, 0] = 1.0 if self.constant is None else self.constant[part]
-        beside[:, 1:] = self.Y[part]
+    def weighted(self, part: slice, shift: Array, memory: Array | None = None) -> Array:
+        """Return the part of √w·[u, X − u·shift, Y − u·shift], in some memory where given."""
+        block, d = self._readable[part], self.X.shape[1]
+        rows = np.empty((block.shape[0], self.width)) if memory is None else memory
+        rows[:, 0] = 1.0 if self.constant is None else self.constant[part]
+        rows[:, 1 : 1 + d], rows[:, 1 + d :] = _dense(block), self.Y[part]
         if shift.any():
-            block = block - (shift[:d] if self.constant is None else np.outer(beside[:, 0], shift[:d]))
-            beside[:, 1:] -= beside[:, :1] * shift[d:]
+            rows[:, 1:] -= shift if self.constant is None else rows[:, :1] * shift
         if self.weight is not None:
-            root = np.sqrt(self.weight[part])[:, None]
-            block, beside = block * root, beside * root
-        return block, beside
+            rows *= np.sqrt(self.weight[part])[:, None]
+        return rows
 
     def gram(self) -> Array:
-        """Return the Gram matrix of √w·[u, X − u·shift, Y − u·shift]; below the diagonal only that of X."""
-        d = self.X.shape[1]
-        size = max(GRAM_ROWS, BLOCK_BYTES // (8 * self.width), 4 * d)  # so that sums cost little beside products
-        blocks = (self._parts(slice(start, start + size), self.shift) for start in range(0, self.X.shape[0], size))
-        products = ([block.T @ block, block.T @ beside, beside.T @ beside] for block, beside in blocks)
-        square, cross, own = reduce(lambda one, other: [a + b for a, b in zip(one, other, strict=True)], products)
-        gram, X, Y = np.zeros((self.width, self.width)), slice(1, 1 + d), slice(1 + d, None)
-        gram[0, 0], gram[0, X], gram[0, Y] = own[0, 0], cross[:, 0], own[0, 1:]
-        gram[X, X], gram[X, Y], gram[Y, Y] = square, cross[:, 1:], own[1:, 1:]
-        return gram
+        """Return the Gram matrix of √w·[u, X − u·shift, Y − u·shift]; BLAS is fastest for widths that 4 divides."""
+        width = self.width
+        blocks = self.blocks(max(GRAM_ROWS, 4 * width), -width % 4)  # sums then cost little beside products
+        return np.asarray(reduce(np.add, (block.T @ block for block in blocks)))[:width, :width]
 
     @cached_property
     def shift(self) -> Array:
