@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.exceptions import NotFittedError
 
 from ardea import ARD, MAPSTSBL, ARDvi, CollapseWarning, SparseARD
+from ardea.core import loop
 from ardea.rates import NO_PRUNING_RATE
 from ardea.show.report import chosen_how
 from conftest import (
@@ -176,6 +178,31 @@ def test_verbose_prints_one_line_a_target(estimator, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert all("kkt_gap" in line for line in lines)
+
+
+def test_a_long_fit_tells_where_it_stands_if_asked(monkeypatch, capsys):
+    X, Y = two_targets()
+    monkeypatch.setattr(loop, "TELLING", 0.0)
+    model = ARD().fit(X, Y[:, 0])
+    assert capsys.readouterr().err == ""
+    model.set_params(verbose=1).fit(X, Y[:, 0])
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == model.n_iter_ + 1  # also where it begins
+    assert all(line.startswith("ARD, after 0 s, is at step ") for line in lines)
+    monkeypatch.setattr(loop, "TELLING", 1e9)
+    model.fit(X, Y[:, 0])
+    assert capsys.readouterr().err == ""
+
+
+def test_what_was_read_of_a_fit_is_not_kept_for_the_next():
+    X, Y = two_targets()
+    model = ARD().fit(X, Y[:, 0])
+    assert model.coef_ is model.coef_
+    first = model.coef_
+    np.testing.assert_array_equal(model.fit(X, Y[:, 1]).coef_, ARD().fit(X, Y[:, 1]).coef_)
+    assert not np.array_equal(first, model.coef_)
+    with pytest.raises(NotFittedError):
+        _ = ARD().coef_
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, np.nan])

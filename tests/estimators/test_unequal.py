@@ -210,6 +210,19 @@ def test_far_rows_are_judged_as_least_squares_without_them_would():
     np.testing.assert_allclose(sizes.moved, moved, rtol=1e-8)
 
 
+def test_a_basis_of_more_rows_than_are_looked_at_gives_an_answer_that_no_unit_changes():
+    """Kept columns are then not wholly fitted away; what was left of them once made a basis of rounding errors."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(500, 20))
+    share = np.sqrt(0.7)
+    basis = np.linalg.qr(np.column_stack([np.ones(500), X[:, :15]]))[0]
+    errors = rng.normal(size=500) * (2 + np.abs(X[:, 16]))
+    errors -= share**2 * basis @ (basis.T @ errors)
+    one, other = (unequal_sizes(X * unit, errors, share * basis, 0.001) for unit in (1.0, 1 / 3))
+    assert 0 < one.chance < 1e-3
+    np.testing.assert_allclose(one.chance, other.chance, rtol=1e-6)
+
+
 def test_three_far_rows_of_200_are_often_told():
     """By the power of the test that was measured, 0.7."""
     told = 0

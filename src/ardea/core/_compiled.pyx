@@ -20,7 +20,8 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev
 cdef double EPS = 2.220446049250313e-16
 cdef double TINY = 2.2250738585072014e-308
 cdef int ONE = 1
-cdef int GATHER = 32
+# Columns whose products are taken at once: more cost memory, fewer read the design more often (measured).
+cdef int GATHER = 128
 # Up to so many rows there is room for as many active columns, which a collapse needs: 2 GB of addresses, a convention.
 cdef int MOST_ROOM = 5120
 # Both twins take the same decisions.
@@ -59,7 +60,7 @@ cdef class Steps:
     cdef Doubles delta, moved, trial, c, q, score, xi, weights, rounding, correlation
     cdef Doubles pool, half, matrix, scale, goal, signs, values, vector1, vector2, work
     cdef Doubles row_vector, gather, vectors, block, block2
-    cdef Ints position, pooled, index, gathered, factored
+    cdef Ints position, pooled, index, gathered, factored, chosen
     cdef Flags in_set, newcomer, doubtful, keep
     cdef Violator* violators
     cdef Post here, next_post, rule_post
@@ -100,12 +101,12 @@ cdef class Steps:
         cdef Py_ssize_t k = self.capacity, d = self.d, r = self.r, pool = self.pool_capacity
         cdef double[::1] doubles = np.empty(pool * d + 10 * d + d * k + k * k + 10 * k + r + GATHER * (r + 2 * k)
                                             + r * k + 3 * (2 * k + 2 * k * k + r))
-        cdef int[::1] ints = np.zeros(d + pool + 5 * k + GATHER, dtype=np.intc)
+        cdef int[::1] ints = np.zeros(2 * d + pool + 5 * k + GATHER, dtype=np.intc)
         cdef char[::1] bytes_ = np.zeros(3 * d + k + 1 + d * sizeof(Violator), dtype=np.int8)
         self._arrays += [doubles, ints, bytes_]
         self.next_double, self.next_int = &doubles[0], &ints[0]
         self.pool = self.doubles(pool * d)
-        self.position, self.pooled = self.ints(d), self.ints(pool)
+        self.position, self.pooled, self.chosen = self.ints(d), self.ints(pool), self.ints(d)
         self.delta, self.moved, self.trial = self.doubles(d), self.doubles(d), self.doubles(d)
         self.c, self.q, self.xi, self.score = self.doubles(d), self.doubles(d), self.doubles(d), self.doubles(d)
         self.weights, self.rounding, self.correlation = self.doubles(d), self.doubles(d), self.doubles(d)

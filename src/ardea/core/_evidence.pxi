@@ -152,34 +152,19 @@ cdef inline double prior_slope(Steps self, int j, double gamma, double noise) no
 
 
 cdef void log_determinant_slopes(Steps self, Post* post, double* out) noexcept nogil:
-    """Fill M_j for every column."""
+    """Fill M_j for every column; where B⁻¹ tells it, the Schur complement is not computed."""
     cdef int i, j, k = post.k, any_doubtful = 0
-    cdef double one = 1.0, condition = 0.0, schur, gamma, explained
-    cdef double* row
-    cdef double* column
+    cdef double condition = 0.0, gamma, explained
     if k == 0:
         for j in range(self.d):
             out[j] = self.rho[j] / post.noise
             self.doubtful[j] = 0
         return
     for i in range(k):
-        row, column = gram_row(self, post.active[i]), self.half + at(self.d, i, 0)
-        for j in range(self.d):
-            column[j] = row[j] * post.root[i]
         condition += post.root[i] * post.root[i] * self.rho[post.active[i]]
-    dtrsm("R", "L", "T", "N", &self.d, &k, &one, post.triangle, &k, self.half, &self.d)
-    for j in range(self.d):
-        out[j] = 0.0
-    for i in range(k):
-        column = self.half + at(self.d, i, 0)
-        for j in range(self.d):
-            out[j] += column[j] * column[j]
     condition /= post.noise
     for j in range(self.d):
-        schur = self.rho[j] - out[j]
-        out[j] = schur / post.noise
-        self.doubtful[j] = self.rho[j] > 0 and (schur < SAFE_SHARE * self.rho[j]
-                                                or condition > SAFE_CONDITION)
+        out[j], self.doubtful[j] = 0.0, self.rho[j] > 0
     if condition <= SAFE_CONDITION:
         invert(self, post)
         for i in range(k):
@@ -190,12 +175,40 @@ cdef void log_determinant_slopes(Steps self, Post* post, double* out) noexcept n
                     and explained > max(SAFE_EXPLAINED, LOST_DIGITS * EPS * condition):
                 out[j] = explained / gamma
                 self.doubtful[j] = 0
+    schur_complements(self, post, condition > SAFE_CONDITION, out)
     for j in range(self.d):
-        if self.rho[j] == 0:
-            out[j] = 0.0
         any_doubtful = any_doubtful or self.doubtful[j]
     if any_doubtful:
         minimum_forms(self, post, out)
+
+
+cdef void schur_complements(Steps self, Post* post, int unsafe, double* out) noexcept nogil:
+    """Fill M_j of the doubtful columns from their Schur complements; doubtful stay those where that has cancelled."""
+    cdef int i, j, n = 0, k = post.k
+    cdef double one = 1.0, schur
+    cdef double* row
+    cdef double* column
+    cdef double* sums = self.moved
+    for j in range(self.d):
+        if self.doubtful[j]:
+            self.chosen[n], sums[n] = j, 0.0
+            n += 1
+    if n == 0:
+        return
+    for i in range(k):
+        row, column = gram_row(self, post.active[i]), self.half + at(n, i, 0)
+        for j in range(n):
+            column[j] = row[self.chosen[j]] * post.root[i]
+    dtrsm("R", "L", "T", "N", &n, &k, &one, post.triangle, &k, self.half, &n)
+    for i in range(k):
+        column = self.half + at(n, i, 0)
+        for j in range(n):
+            sums[j] += column[j] * column[j]
+    for i in range(n):
+        j = self.chosen[i]
+        schur = self.rho[j] - sums[i]
+        out[j] = schur / post.noise
+        self.doubtful[j] = unsafe or schur < SAFE_SHARE * self.rho[j]
 
 
 cdef void minimum_forms(Steps self, Post* post, double* out) noexcept nogil:

@@ -234,18 +234,17 @@ def one_per_target(
     rest_rows: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
     """Return a problem for every target, and the way back: `unit` of the columns, `loadings` on the flat ones."""
-    rest_rows = np.empty((0, targets.shape[1])) if rest_rows is None else rest_rows
-    largest = np.maximum(np.abs(targets).max(axis=0, initial=0.0), np.abs(rest_rows).max(axis=0, initial=0.0))
-    coarse = np.maximum(power_of_two(largest), TINY)
-    whole, rest = targets / coarse, ((rest_rows / coarse) ** 2).sum(axis=0)
-    z = flat.projected(whole)
-    total = (z**2).sum(axis=0) + rest
+    both = targets if rest_rows is None else np.concatenate([targets, rest_rows])
+    coarse = np.maximum(power_of_two(np.abs(both).max(axis=0, initial=0.0)), TINY)
+    both = both / coarse
+    whole, outside = both[: len(targets)], both[len(targets) :]
+    rest, z = np.einsum("ij,ij->j", outside, outside), flat.projected(whole)
+    total = np.einsum("ij,ij->j", z, z) + rest
     # A target that is constant (or zero) leaves rounding error only: make it exactly zero.
-    share = rounding_share(counts.given)
-    vanishing = total <= share**2 * ((whole**2).sum(axis=0) + rest)
+    vanishing = total <= rounding_share(counts.given) ** 2 * np.einsum("ij,ij->j", both, both)
     fine = np.where(vanishing, 1.0, power_of_two(np.sqrt(total)))
-    z = np.where(vanishing, 0.0, z / fine)
-    rest = np.where(vanishing, 0.0, rest / fine**2)
+    z, rest = z / fine, rest / fine**2
+    z[:, vanishing] = rest[vanishing] = 0.0
     rank = flat.basis.shape[1]
     # Less the flat directions; half of the rows where weights add up to less than those (the estimator warns).
     free, distinct = (max(count - rank, count / 2) for count in (counts.weight, counts.distinct))
@@ -264,6 +263,9 @@ def ranges_of(X: Any) -> Array:
         return np.stack([np.full(d, np.inf), np.full(d, -np.inf)])
     if sparse.issparse(X):
         return np.stack([X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()]).astype(float)
+    height = BLOCK_BYTES // (X.itemsize * max(d, 1))  # so that a block is read from memory only once
+    if m > 2 * height > 0 and X.flags.c_contiguous:
+        return reduce(merged_ranges, (ranges_of(X[start : start + height]) for start in range(0, m, height)))
     ranges, number = np.empty((2, d)), m * d // FOLDED_WIDTH
     if X.flags.c_contiguous and 1 < number <= m // 2:
         height = m // number
@@ -272,8 +274,8 @@ def ranges_of(X: Any) -> Array:
         low, high = low.reshape(height, d), high.reshape(height, d)
     else:
         low = high = X
-    low.min(axis=0, out=ranges[0])
-    high.max(axis=0, out=ranges[1])
+    np.minimum.reduce(low, axis=0, out=ranges[0])
+    np.maximum.reduce(high, axis=0, out=ranges[1])
     return ranges
 
 
@@ -377,44 +379,36 @@ class Rows:
     def _readable(self) -> Any:
         return self.X.tocsr() if sparse.issparse(self.X) else self.X
 
-    def blocks(self, least_rows: int) -> Iterator[Array]:
-        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS."""
-        size = max(least_rows, BLOCK_BYTES // (8 * self.width))
-        for start in range(0, self.X.shape[0], size):
-            yield self.weighted(slice(start, start + size), self.shift)
+    def blocks(self, least_rows: int, zeros: int = 0) -> Iterator[Array]:
+        """Yield √w·[u, X − u·shift, Y − u·shift] in blocks that stay in cache but are tall enough for BLAS.
 
-    def weighted(self, part: slice, shift: Array) -> Array:
-        """Return the part of √w·[u, X − u·shift, Y − u·shift]."""
-        block, beside = self._parts(part, shift)
-        return np.concatenate([beside[:, :1], block, beside[:, 1:]], axis=1)
+        So many columns of zeros are appended. Blocks share their memory, since new memory costs as much as a product:
+        use each before the next.
+        """
+        m, size = self.X.shape[0], max(least_rows, BLOCK_BYTES // (8 * self.width))
+        memory = np.zeros((min(size, m), self.width + zeros))
+        for start in range(0, m, size):
+            block = memory[: min(size, m - start)]
+            self.weighted(slice(start, start + size), self.shift, block[:, : self.width])
+            yield block
 
-    def _parts(self, part: slice, shift: Array) -> tuple[Array, Array]:
-        """Return the part of √w·(X − u·shift), X itself where that is the same, and of √w·[u, Y − u·shift]."""
-        d, block = self.X.shape[1], np.ascontiguousarray(_dense(self._readable[part]), dtype=float)
-        beside = np.empty((len(block), self.width - d))
-        beside[:, 0] = 1.0 if self.constant is None else self.constant[part]
+    def weighted(self, part: slice, shift: Array, memory: Array | None = None) -> Array:
+        """Return the part of √w·[u, X − u·shift, Y − u·shift], in some memory where given."""
+        block, d = self._readable[part], self.X.shape[1]
+        rows = np.empty((block.shape[0], self.width)) if memory is None else memory
+        rows[:, 0] = 1.0 if self.constant is None else self.constant[part]
+        rows[:, 1 : 1 + d], rows[:, 1 + d :] = _dense(block), self.Y[part]
         if shift.any():
-            block = block - (shift[:d] if self.constant is None else np.outer(beside[:, 0], shift[:d]))
-        beside[:, 1:] = self.Y[part] - beside[:, :1] * shift[d:]
+            rows[:, 1:] -= shift if self.constant is None else rows[:, :1] * shift
         if self.weight is not None:
-            root = np.sqrt(self.weight[part])[:, None]
-            block, beside = block * root, beside * root
-        return block, beside
+            rows *= np.sqrt(self.weight[part])[:, None]
+        return rows
 
     def gram(self) -> Array:
-        """Return the Gram matrix of √w·[u, X − u·shift, Y − u·shift]; below the diagonal only that of X."""
-        d, beyond = self.X.shape[1], self.width - self.X.shape[1]
-        square, cross, own = np.zeros((d, d)), np.zeros((d, beyond)), np.zeros((beyond, beyond))
-        size = max(GRAM_ROWS, BLOCK_BYTES // (8 * self.width), 4 * d)  # so that sums cost little beside products
-        for start in range(0, self.X.shape[0], size):
-            block, beside = self._parts(slice(start, start + size), self.shift)
-            square += block.T @ block
-            cross += block.T @ beside
-            own += beside.T @ beside
-        gram, X, Y = np.zeros((self.width, self.width)), slice(1, 1 + d), slice(1 + d, None)
-        gram[0, 0], gram[0, X], gram[0, Y] = own[0, 0], cross[:, 0], own[0, 1:]
-        gram[X, X], gram[X, Y], gram[Y, Y] = square, cross[:, 1:], own[1:, 1:]
-        return gram
+        """Return the Gram matrix of √w·[u, X − u·shift, Y − u·shift]; BLAS is fastest for widths that 4 divides."""
+        width = self.width
+        blocks = self.blocks(max(GRAM_ROWS, 4 * width), -width % 4)  # sums then cost little beside products
+        return np.asarray(reduce(np.add, (block.T @ block for block in blocks)))[:width, :width]
 
     @cached_property
     def shift(self) -> Array:
@@ -455,11 +449,11 @@ def factor_by_gram(rows: Rows) -> Array | None:
         gram = rows.gram()
         centred = gram[1:, 1:] - gram[0, 1:, None] * (gram[0, 1:] / gram[0, 0])
     raw, left = gram.diagonal()[1:], centred.diagonal()
-    live = raw > 0
-    in_range = np.isfinite(gram).all() and ((raw < 1e280) & ((raw > 1e-280) | ~live)).all()
-    if not in_range or (left < CENTRING_SHARE * raw).any():
+    in_range = (raw > 1e-280) & (raw < 1e280) & (gram[0, 0] < 1e280)  # then so are all products of two columns
+    whole, live = in_range.all(), raw > 0
+    if not (whole or (in_range | (raw == 0)).all()) or (left < CENTRING_SHARE * raw).any():
         return None
-    upper, condition = _scaled_cholesky(centred if live.all() else centred[np.ix_(live, live)])
+    upper, condition = _scaled_cholesky(centred if whole else centred[np.ix_(live, live)])
     mean_row = gram[0] / np.sqrt(gram[0, 0])
     if upper is not None and condition > GRAM_CONDITION_LIMIT:
         upper = _second_pass(rows, live, mean_row, upper) if condition < TWO_PASS_CONDITION_LIMIT else None
@@ -468,7 +462,7 @@ def factor_by_gram(rows: Rows) -> Array | None:
     factor = np.zeros((rows.width, rows.width))
     factor[0] = mean_row
     factor[0, 1:] += mean_row[0] * rows.shift
-    if live.all():
+    if whole:
         factor[1:, 1:] = upper
     else:
         factor[1:, 1:][np.ix_(live, live)] = upper
@@ -484,7 +478,7 @@ def _scaled_cholesky(gram: Array) -> tuple[Array | None, float]:
     if info != 0:
         return None, np.inf
     reciprocal, _ = linalg.lapack.dtrcon(upper)
-    return upper * norm, 1 / max(float(reciprocal), np.finfo(float).tiny)
+    return upper * norm, 1 / max(float(reciprocal), TINY)
 
 
 def _second_pass(rows: Rows, live: NDArray[np.bool_], mean_row: Array, upper: Array) -> Array | None:

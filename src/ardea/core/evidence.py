@@ -25,7 +25,7 @@ import numpy as np
 from scipy import linalg, special
 
 from ardea.core.lazy import cached_property
-from ardea.core.problem import EPS, Array, Index, Problem
+from ardea.core.problem import EPS, TINY, Array, Index, Problem
 
 # Pivots of Cholesky below this share of the diagonal have lost half their digits.
 SAFE_PIVOT = 1e-8
@@ -109,8 +109,12 @@ def posterior(problem: Problem, gamma: Array, noise: float) -> Posterior:
     """Return the posterior at prior variances `gamma` (d,) and noise variance `noise`."""
     active = np.flatnonzero(gamma > 0)
     root = np.sqrt(gamma[active])
-    vectors = problem.active.vectors(active) * root
-    matrix = problem.active.gram(active) * np.outer(root, root)
+    if "active" in vars(problem):  # a loop has met its columns before
+        vectors = problem.active.vectors(active) * root
+        matrix = problem.active.gram(active) * np.outer(root, root)
+    else:
+        vectors = problem.columns.take(active) * root
+        matrix = vectors.T @ vectors
     matrix.flat[:: active.size + 1] += noise
     return _with_factor(problem, active, root, noise, vectors, cholesky_lower(matrix, vectors, noise))
 
@@ -165,7 +169,7 @@ def _scaled_condition(triangle: Array) -> float:
         return 1.0
     size = np.sqrt(np.einsum("ij,ij->i", triangle, triangle))
     reciprocal, _ = linalg.lapack.dtrcon(triangle / size[:, None], uplo="L")
-    return 1 / max(float(reciprocal) ** 2, np.finfo(float).tiny)
+    return 1 / max(float(reciprocal) ** 2, TINY)
 
 
 def _solve(triangle: Array, rhs: Array) -> Array:
@@ -301,7 +305,7 @@ class Estimate:
                [ 7.04, 10.96]])
         """
         F = partial(special.stdtr, self.degrees) if np.isfinite(self.degrees) else special.ndtr
-        t = np.abs(self.mean) / np.where(self.std > 0, self.std, np.finfo(float).tiny)
+        t = np.abs(self.mean) / np.where(self.std > 0, self.std, TINY)
         c = np.minimum(self._quantile(1 - rate / 2), JUST_KEPT * t)
         ends = []
         for share in ((1 + level) / 2, (1 - level) / 2):
@@ -394,7 +398,7 @@ class Prior:
 
     def curvature(self, gamma: Array, noise: float) -> Array:
         """Return g″(γ), elementwise, by differences."""
-        step = 1e-6 * gamma + np.finfo(float).tiny
+        step = 1e-6 * gamma + TINY
         with np.errstate(invalid="ignore", over="ignore"):
             rise = (self.slope(gamma + step, noise) - self.slope(gamma, noise)) / step
         return np.where(gamma > 0, rise, 0.0)

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.problem import EPS, Array, Index, Problem
+from ardea.core.problem import EPS, TINY, Array, Index, Problem
 
 # A face is singular when a pivot of its unit-diagonal Gram matrix falls below this.
 SINGULAR_PIVOT = 1e-7
@@ -207,7 +207,7 @@ class _ActiveSet:
         beyond[self.index] = False
         index = np.flatnonzero(beyond)
         # |correlation|/λ does not depend on the scale of the column.
-        ratio = size[index] / (self.weights[index] + self.rounding[index] + np.finfo(float).tiny)
+        ratio = size[index] / (self.weights[index] + self.rounding[index] + TINY)
         return index[np.argsort(-ratio, kind="stable")]
 
     def objective(self, correlation: Array) -> float:

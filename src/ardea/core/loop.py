@@ -7,6 +7,9 @@ give the same numbers (tested).
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -36,6 +39,10 @@ LEAST_RATIO = 3
 # It begins with this many times the rows.
 FIRST_RATIO = 1
 MAX_ROUNDS = 20
+# Seconds between two lines about the progress of a fit: a convention.
+TELLING = 5.0
+# What hears of every step: its number, the number of terms, and the gap.
+Watch = Callable[[int, int, float], None]
 
 
 # What a fit returns
@@ -134,7 +141,7 @@ class Trace:
             for one in self.dropped
         )
         cost = self.cost + 2 * n_rows * np.log(target_unit) + log_volume
-        return replace(self, cost=cost, noise_variance=self.noise_variance * target_unit**2, dropped=dropped)
+        return Trace(cost, self.noise_variance * target_unit**2, self.n_terms, dropped)
 
     def then(self, later: Trace) -> Trace:
         """Return this trace followed by a later one."""
@@ -172,6 +179,23 @@ class Fit:
         return replace(self, gamma=gamma, posterior=replace(self.posterior, active=columns[self.posterior.active]))
 
 
+class Progress:
+    """Tells on standard error where a long fit stands."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.begun = name, time.monotonic()
+        self.last = self.begun
+
+    def __call__(self, n_iter: int, n_terms: int, gap: float) -> None:
+        """Take note of a step; tell of it where nothing has been told for some seconds."""
+        now = time.monotonic()
+        if now - self.last < TELLING:
+            return
+        self.last = now
+        stands = f"at step {n_iter}: number of terms {n_terms}, kkt_gap {gap:.1e}"
+        print(f"{self.name}, after {now - self.begun:.0f} s, is {stands}", file=sys.stderr, flush=True)
+
+
 # The loop
 
 
@@ -180,10 +204,17 @@ def loop_in_use() -> str:
     return "numpy" if compiled is None or numpy_is_asked_for() else "compiled"
 
 
-def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
-    """Iterate from γ = `start` (default: 0) until the certificate is at most tol."""
+def solve(
+    setting: Setting,
+    *,
+    start: Array | None = None,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    progress: Watch | None = None,
+) -> Fit:
+    """Iterate from γ = `start` (default: 0) until the certificate is at most tol; `progress` hears of every step."""
     begin = _initial_delta(setting, start), setting.noise_rule.start(setting.problem)
-    limits = start is not None, max_iter, tol
+    limits = start is not None, max_iter, tol, progress
     try:
         fit = _iterated(setting, compiled_steps(setting, *begin) or NumpySteps(setting, *begin), *limits)
     except ArithmeticError:  # the compiled steps leave some cases to their twin
@@ -206,7 +237,7 @@ def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
         return None
 
 
-def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: float) -> Fit:
+def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: float, progress: Watch | None) -> Fit:
     """Take majorisation steps, and Newton steps where they are due, until the certificate holds."""
     history: list[tuple[float, float, int]] = []
     wait, since, settled, n_iter = FIRST_NEWTON, 0, False, 0
@@ -215,6 +246,8 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
         cost, kkt_gap, noise_gap, noise, k = steps.certify(tol)
         gap = max(kkt_gap, noise_gap)
         history.append((cost, noise, k))
+        if progress is not None:
+            progress(n_iter, k, gap)
         if setting.problem.total == 0:
             status = Status.EMPTY_TARGET
             break
@@ -251,6 +284,8 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
 def _initial_delta(setting: Setting, start: Any) -> Array:
     given = start is not None and setting.problem.total > 0
     delta = start / setting.inflation if given else np.zeros(setting.problem.n_columns)
+    if not given and setting.prior.convex is None:
+        return delta
     lower, upper = setting.prior.bounds
     return np.where(setting.problem.square_norms > 0, np.minimum(np.maximum(delta, lower), upper), 0.0)
 
@@ -269,13 +304,22 @@ def _interpolates(setting: Setting, noise: float, n_terms: int) -> bool:
 
 def _has_collapsed(setting: Setting, fit: Fit) -> bool:
     """Whether a learned σ² cannot be trusted: too many terms, and columns enough to interpolate or no noise left."""
-    problem, nothing_left = setting.problem, at_floor(setting, fit.noise)
+    problem, k = setting.problem, fit.posterior.active.size
+    if not setting.noise_rule.learned or not problem.too_many(k):
+        return False
+    nothing_left = at_floor(setting, fit.noise)
     plain = not nothing_left and bool((setting.inflation <= 1).all())
-    too_many = problem.too_many(fit.posterior.active.size, plain=plain)
-    return setting.noise_rule.learned and too_many and (problem.wide or nothing_left)
+    return problem.too_many(k, plain=plain) and (problem.wide or nothing_left)
 
 
-def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:
+def solve_wide(
+    setting: Setting,
+    *,
+    start: Array | None = None,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    progress: Watch | None = None,
+) -> Fit:
     """Solve on a working set where columns far outnumber rows, else as `solve` does.
 
     Only with inflation and without a prior on γ: plain ARD keeps a third of all columns, so that nearly all can enter.
@@ -284,12 +328,13 @@ def solve_wide(setting: Setting, *, start: Array | None = None, max_iter: int = 
     prior = setting.prior.capped_linear
     few = d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0
     if few or prior is None or np.any(prior[0]) or not (setting.inflation > 1).all():
-        return solve(setting, start=start, max_iter=max_iter, tol=tol)
+        return solve(setting, start=start, max_iter=max_iter, tol=tol, progress=progress)
     chosen = _first_working_set(setting, start, FIRST_RATIO * rows)
     earlier: Fit | None = None
     for _ in range(MAX_ROUNDS):
         within = None if start is None else start[chosen]
-        fit = solve(setting.restrict(chosen), start=within, max_iter=max_iter, tol=tol).on(d, chosen)
+        within_set = setting.restrict(chosen)
+        fit = solve(within_set, start=within, max_iter=max_iter, tol=tol, progress=progress).on(d, chosen)
         here = State(setting, fit.gamma / setting.inflation, fit.noise)
         fit = replace(fit if earlier is None else fit.after(earlier), kkt_gap=here.kkt_gap)
         c, q = here.weights_and_scores

@@ -33,7 +33,7 @@ from scipy import linalg
 from ardea.core.evidence import Posterior, Setting, posterior, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
 from ardea.core.lazy import cached_property
-from ardea.core.problem import EPS, Array
+from ardea.core.problem import EPS, TINY, Array
 
 MAX_NEWTON_STEPS = 20
 # A majorisation step that moves no γ by more than this, in units of σ²/ρ + γ, may be followed by Newton at once.
@@ -130,7 +130,7 @@ class State:
         slope = prior.slope(delta, self.noise)
         curvature = prior.curvature(delta, self.noise)
         if convex is not None:
-            step = 1e-6 * delta + np.finfo(float).tiny
+            step = 1e-6 * delta + TINY
             slope = slope + convex.slope(delta)
             curvature = curvature + (convex.slope(delta + step) - convex.slope(delta)) / step
         return delta[active] * slope[active], delta[active] ** 2 * curvature[active]
@@ -244,7 +244,7 @@ def _mixed_slope(post: Posterior, alpha: Array) -> Array:
 
 def _positive_cholesky(matrix: Array) -> tuple[Array, bool]:
     """Return the Cholesky factor of a symmetric matrix, with as little added to its diagonal as makes it positive."""
-    size = float(np.abs(matrix.diagonal()).mean()) + np.finfo(float).tiny
+    size = float(np.abs(matrix.diagonal()).mean()) + TINY
     damping, (lower, info) = 0.0, linalg.lapack.dpotrf(matrix, lower=1)
     while info != 0:
         damping = max(10 * damping, 1e-6 * size)

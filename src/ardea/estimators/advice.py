@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from ardea.core.compression import ranges_of
 from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.moves import moves
-from ardea.core.problem import Array, Coordinates, Index, Problem
+from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
 from ardea.equation import CLOSE
 from ardea.names import counted
 
@@ -141,9 +142,9 @@ class Pair:
 
 def correlations(problem: Problem, active: Index) -> Array:
     """Return r_ij of the kept columns with all others, k × d; zero with themselves and with columns of zeros."""
-    norms = np.sqrt(np.maximum(problem.square_norms, np.finfo(float).tiny))
-    correlation = problem.active.gram_rows(active) / norms
-    correlation /= norms[active][:, None]
+    norms = np.sqrt(np.maximum(problem.square_norms, TINY))
+    kept = problem.columns.take(active) / norms[active]
+    correlation = problem.columns.correlate(kept).T / norms
     correlation[np.arange(active.size), active] = 0.0
     return correlation
 
@@ -168,9 +169,9 @@ def alternatives(problem: Problem, active: Index, correlation: Array, known_nois
     where = active.size + np.searchsorted(looked_at[active.size :], others)
     change = moves(part, np.arange(active.size)).exchanges[place, where]
     if known_noise is None:
-        rss = max(problem.least_squares(active)[1], np.finfo(float).tiny)
+        rss = max(problem.least_squares(active)[1], TINY)
         with np.errstate(divide="ignore"):
-            cost = problem.n_rows * np.log(np.maximum(1 + change / rss, np.finfo(float).tiny))
+            cost = problem.n_rows * np.log(np.maximum(1 + change / rss, TINY))
     else:
         cost = change / known_noise
     pairs = [
@@ -405,7 +406,7 @@ def readings_advice(rows: CheckedRows, names: Sequence[str], targets: Sequence[s
     X, Y = rows.X, rows.Y
     if not isinstance(X, np.ndarray) or rows.ranges is None:
         return []
-    low, high = np.concatenate([rows.ranges, [Y.min(axis=0), Y.max(axis=0)]], axis=1)
+    low, high = np.concatenate([rows.ranges, ranges_of(Y)], axis=1)
     first = np.concatenate([X[:FIRST_ROWS], Y[:FIRST_ROWS]], axis=1)
     told = list(_on_codes(X, Y, first, low, high, [names, targets]))
     if len(told) > NAMED:
@@ -419,7 +420,7 @@ def _on_codes(
     X: Array, Y: Array, first: Array, low: Array, high: Array, names: Sequence[Sequence[str]]
 ) -> Iterator[str]:
     edge, split = EDGE * (high - low), X.shape[1]
-    suspect = ~((first > low + edge) & (first < high - edge)).any(axis=0)
+    suspect = ~np.logical_or.reduce((first > low + edge) & (first < high - edge), axis=0)
     if low.min() <= -NINES[0]:
         suspect |= np.isin(-low, NINES)
     for j in np.flatnonzero(suspect):
@@ -445,7 +446,7 @@ def _on_ends(X: Array, Y: Array, first: Array, low: Array, high: Array) -> str:
         if own.size > 2 and (np.abs(m * own - total) <= wide).all():
             return _told_of_row(row, m, "the means of the others in all columns, and is no reading")
         at_end = (own == low) | (own == high)  # as a total is, unless signs are mixed
-        if not at_end.any():
+        if not np.count_nonzero(at_end):
             continue
         values = ~_two_valued(first, low, high)
         if 2 * (at_end & values).sum() > values.sum() > 1 and (said := _beyond(np.column_stack([X, Y]), row, total)):

@@ -7,7 +7,6 @@ all come from the equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from threading import Lock
@@ -24,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.compression import CompressedRows, is_lazy, merged_ranges, ranges_of
 from ardea.core.implicit import Operator
 from ardea.core.lazy import cached_property
-from ardea.core.loop import Fit, Trace
+from ardea.core.loop import Fit, Progress, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, kept_terms
 from ardea.estimators.advice import (
@@ -44,6 +43,7 @@ from ardea.estimators.inputs import (
     checked_rows,
     checked_wish,
     dense,
+    in_single,
     is_single,
     meet_columns,
 )
@@ -67,21 +67,31 @@ def _solved_for(name: str, text: str) -> cached_property[Any]:
     return cached_property(value)
 
 
-def _of_each(
-    function: Callable[[Equation], Any], text: str, *, stacked: bool = True, like_columns: bool = False
-) -> cached_property[Any]:
-    """Return a fitted attribute that follows from each equation: one value, or those of all targets.
+class _of_each:
+    """A fitted attribute that follows from each equation, computed when it is read: one value, or those of all targets.
 
     `like_columns`: in the precision of X, as in scikit-learn.
     """
 
-    def value(self: BaseARD) -> Any:
-        values = [function(one) for one in self.equations_]
-        answer = self._stacked(values) if stacked or self._one_target else values
-        return _in_single(answer, keep_zeros=True) if like_columns and self._single else answer
+    def __init__(
+        self, function: Callable[[Equation], Any], text: str, *, stacked: bool = True, like_columns: bool = False
+    ) -> None:
+        self.function, self.stacked, self.like_columns = function, stacked, like_columns
+        self.__doc__ = text
 
-    value.__doc__ = text
-    return cached_property(value)
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: BaseARD | None, owner: type) -> Any:
+        """Return the value; the model remembers it as long as its equations."""
+        if model is None:
+            return self
+        equations, known = model.equations_, model._answers
+        if self.name not in known:
+            values = [self.function(one) for one in equations]
+            answer = model._stacked(values) if self.stacked or model._one_target else values
+            known[self.name] = in_single(answer, keep_zeros=True) if self.like_columns and model._single else answer
+        return known[self.name]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -122,9 +132,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         rows = checked_rows(self, X, y, sample_weight, groups, first=True)
         self._forget()
         self._stream: CompressedRows | None = None
-        self._ranges, self._one_target = rows.ranges, rows.one_target
         # Coefficients and predictions are given in the precision of X; computed they are in double.
-        self._single = rows.single
+        self._ranges, self._one_target, self._single = rows.ranges, rows.one_target, rows.single
         self._solve(rows)
         return self
 
@@ -174,6 +183,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
             rows = self._independent(rows, keep)
             problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
             tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
+            if self.verbose:
+                tasks = [replace(task, progress=Progress(type(self).__name__)) for task in tasks]
             self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
 
     def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
@@ -196,10 +207,10 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         self._stream, self._ranges, self._one_target, self._single = None, rows.ranges, True, rows.single
 
     def _forget(self) -> None:
-        for name in _fitted_names():
+        for name in SOLVED:
             self.__dict__.pop(name, None)
 
-    # Fitted attributes: `fit` sets them all; after `partial_fit` the first one that is read solves for all of them.
+    # Fitted attributes: after `partial_fit` the first one that is read solves. The equations tell the rest when asked.
 
     equations_ = _solved_for("equations_", "One equation for every target.")
     warnings_ = _solved_for("warnings_", "What the user was told.")
@@ -251,8 +262,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
     def _checked(self, n_columns: int) -> tuple[list[int], Wish]:
         """Return the columns to keep and what is asked of the method, for so many columns."""
         keep = checked_keep(self.always_keep, n_columns, getattr(self, "feature_names_in_", None))
-        wish = checked_wish(vars(self), self.method, n_columns)
-        return keep, replace(wish, start=self.start)
+        return keep, checked_wish(vars(self), self.method, n_columns)
 
     def _adopt(
         self, rows: CheckedRows, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]
@@ -260,7 +270,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         """Take the fits to some rows for this model's own: warnings, then attributes."""
         self.warnings_, traces, effective = [], [], []
         equations = self._equations(problems, coordinates, fits)
-        spoiled = readings_advice(rows.given, self._names(), [one.name for one in equations])
+        spoiled = readings_advice(rows.given, equations[0].vocabulary.names, [one.name for one in equations])
         self._say(spoiled)  # alone: residuals that are odd may come from it
         for t, (problem, fit, equation) in enumerate(zip(problems, fits, equations, strict=True)):
             number, told = rows_advice(rows, self.rows, problem, fit, equation, t)
@@ -285,7 +295,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         """Return how often chance keeps a column; None where the strength is the user's own."""
         if self.method.strength is None:  # plain ARD
             return NO_PRUNING_RATE
-        wish = self._checked(self.n_features_in_)[1]
+        wish = checked_wish(vars(self), self.method, self.n_features_in_)
         return rate_for(wish.false_terms, n_candidates) if wish.calibrated else None
 
     def _set_attributes(
@@ -298,13 +308,11 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         correlation: Array,
     ) -> None:
         """Set the fitted attributes of one or several targets."""
-        _check_units(equations, self._names())
-        self.equations_ = equations
+        _check_units(equations)
+        self.equations_, self._answers = equations, dict[str, Any]()
         self.kkt_gap_, self.n_iter_ = self._stacked(gaps), self._stacked(counts)
         self.trace_ = traces[0] if self._one_target else traces
         self.effective_rows_, self.error_correlation_ = self._stacked(effective), correlation
-        for name in _fitted_names():
-            getattr(self, name)
 
     def _tell(self, problem: Problem, fit: Fit, coordinates: Coordinates, also: list[Advice], where: str) -> None:
         """Turn what a user should know of a fit, and of its rows, into warnings; print where asked."""
@@ -362,7 +370,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
             blocks = self._blocks(X)
             answers = (np.concatenate([at(block, std=std) for block in blocks]) for std in (False, True))
             if self._single and is_single(blocks[0]):
-                answers = map(_in_single, answers)
+                answers = map(in_single, answers)
         return tuple(answers) if return_std else next(answers)
 
     def _blocks(self, X: Any) -> list[Any]:
@@ -400,20 +408,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         return np.asarray(self._stacked(draws))
 
 
-def _in_single(values: Any, *, keep_zeros: bool = False) -> Any:
-    """Return numbers in single precision, or as they are where it cannot hold them.
-
-    `keep_zeros`: nor where a number would become zero, which is how a dropped term looks.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        narrow = np.float32(values)
-    lost = np.isinf(narrow) | ((narrow == 0) & (np.asarray(values) != 0) & keep_zeros)
-    return values if lost.any() else narrow
-
-
-@cache
-def _fitted_names() -> list[str]:
-    return [name for name, part in vars(BaseARD).items() if isinstance(part, cached_property)]
+SOLVED = [name for name, part in vars(BaseARD).items() if isinstance(part, cached_property)]
 
 
 def predicted(equations: Sequence[Equation], one_target: bool, X: Any, *, std: bool = False) -> Array:
@@ -431,13 +426,13 @@ def _columns(X: Any, index: Index) -> Any:
     return X.take(index) if isinstance(X, Operator) else X[:, index]
 
 
-def _check_units(equations: Sequence[Equation], names: Sequence[str]) -> None:
+def _check_units(equations: Sequence[Equation]) -> None:
     """Refuse coefficients whose variance is no number, rather than report a standard deviation of zero."""
-    for kept in (equation.kept for equation in equations):
-        variance = kept.posterior.covariance.diagonal()
-        lost = ~np.isfinite(variance) | (variance == 0)
+    for one in equations:
+        kept, variance = one.kept, one.kept.posterior.covariance.diagonal()
+        lost = ~((variance > 0) & (variance < np.inf))
         if lost.any() and kept.posterior.noise_variance > 0:
-            listed = ", ".join(names[int(j)] for j in kept.active[lost][:3])
+            listed = ", ".join(one.vocabulary.names[int(j)] for j in kept.active[lost][:3])
             raise ValueError(
                 f"The variance of the coefficients of {listed} overflows: give these columns, or y, in another unit "
                 "(numbers within 1e±150 of each other)."
@@ -446,7 +441,6 @@ def _check_units(equations: Sequence[Equation], names: Sequence[str]) -> None:
 
 # Threads of BLAS. Those that wait for each other cost more than they bring where a product takes less than a
 # millisecond; on a busy machine they wait for the scheduler, and a fit of five milliseconds takes a second.
-
 # Floating-point operations up to which one thread is used: a tenth of a second of one core.
 MOST_FOR_ONE = 1e9
 
@@ -463,8 +457,7 @@ def _libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-@contextmanager
-def threads_for(operations: float = 0.0) -> Iterator[None]:
+class threads_for:
     """Let BLAS work with one thread if so few operations are ahead, and set it back afterwards.
 
     BLAS has one setting for the whole process: the first to come changes it, the last to leave sets it back.
@@ -476,20 +469,27 @@ def threads_for(operations: float = 0.0) -> Iterator[None]:
     ...     {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
     {1}
     """
-    global _inside
-    if operations > MOST_FOR_ONE:
-        yield
-        return
-    with _lock:
-        if _inside == 0:
-            _before[:] = [library.num_threads for library in _libraries()]
-            _set([1] * len(_before))
-        _inside += 1
-    try:
-        yield
-    finally:
+
+    def __init__(self, operations: float = 0.0) -> None:
+        self.few = operations <= MOST_FOR_ONE
+
+    def __enter__(self) -> None:
+        """Change the setting."""
+        self._count(1)
+
+    def __exit__(self, *error: object) -> None:
+        """Set it back."""
+        self._count(-1)
+
+    def _count(self, step: int) -> None:
+        global _inside
+        if not self.few:
+            return
         with _lock:
-            _inside -= 1
+            if _inside == 0:
+                _before[:] = [library.num_threads for library in _libraries()]
+                _set([1] * len(_before))
+            _inside += step
             if _inside == 0:
                 _set(_before)
 

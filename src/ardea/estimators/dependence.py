@@ -24,7 +24,7 @@ from ardea.core.compression import CompressedRows, ranges_of
 from ardea.core.evidence import NoiseRule
 from ardea.core.implicit import Operator
 from ardea.core.loop import STATUS_ADVICE, Fit
-from ardea.core.problem import EPS, Array, Index, Problem, require
+from ardea.core.problem import EPS, TINY, Array, Index, Problem, require
 from ardea.equation import Equation
 from ardea.estimators.advice import (
     Advice,
@@ -63,6 +63,8 @@ MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 WELL_CONDITIONED = 1e-6
 # Rows named in a message: a convention.
 NAMED_ROWS = 5
+# Fourth powers of columns within this size, and its inverse, are numbers.
+MODEST = 1e70
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
 MOST_ROUNDS = 10
 ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupErrors, "unequal": UnequalErrors}
@@ -146,8 +148,8 @@ def _beside(rows: CheckedRows, columns: Sequence[int], intercept: bool) -> tuple
     """Return an orthonormal basis of some columns and the constant, and y, in units of its largest value."""
     y, ones = rows.Y[:, 0], np.ones((rows.Y.shape[0], int(intercept)))
     chosen = dense(rows.X[:, sorted(set(columns))])
-    basis = _basis(ones, chosen / np.maximum(np.abs(chosen).max(axis=0, initial=0.0), np.finfo(float).tiny))
-    return basis, y / max(float(np.abs(y).max()), np.finfo(float).tiny)
+    basis = _basis(ones, chosen / np.maximum(np.abs(chosen).max(axis=0, initial=0.0), TINY))
+    return basis, y / max(float(np.abs(y).max()), TINY)
 
 
 def _basis(constant: Array, columns: Array) -> Array:
@@ -157,7 +159,7 @@ def _basis(constant: Array, columns: Array) -> Array:
     """
     m = columns.shape[0]
     constant = constant.reshape(m, -1)
-    constant = constant / np.sqrt(np.maximum(np.einsum("ij,ij->j", constant, constant), np.finfo(float).tiny))
+    constant = constant / np.sqrt(np.maximum(np.einsum("ij,ij->j", constant, constant), TINY))
     left = columns - constant @ (constant.T @ columns)
     size = np.sqrt(np.einsum("ij,ij->j", left, left))
     if not (live := size > EPS * m).all():
@@ -265,6 +267,7 @@ class Sample(NamedTuple):
             return np.arange(ordered.size)
         # Rows that differ may have the same error.
         weights = np.random.default_rng(0).normal(size=self.places.size + 1)
+        weights[:-1] /= np.abs(self.columns).max(axis=0)
         key = np.column_stack([self.columns, self.errors]) @ weights
         return np.sort(np.unique(key, return_index=True)[1])
 
@@ -275,18 +278,20 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     A row that is given several times is looked at once. If rows are sorted by y, so are their errors: their order tells
     nothing.
     """
-    part, support = slice(0, MOST_TESTED_ROWS), np.array(equation.kept.support, dtype=np.intp)
+    part, support = slice(0, MOST_TESTED_ROWS), np.asarray(equation.kept.support, dtype=np.intp)
     index, columns = _looked_at(rows, support)
     y, m = rows.Y[part, target], rows.Y.shape[0]
     low, high = ranges_of(columns) if rows.ranges is None or y.size < m else rows.ranges[:, index]
-    largest = np.maximum(np.maximum(high, -low), np.finfo(float).tiny)
-    columns, places = columns / largest, np.searchsorted(index, support)
-    kept = columns[:, places]
+    largest, places = np.maximum(np.maximum(high, -low), TINY), np.searchsorted(index, support)
+    kept = columns[:, places] / largest[places]
+    if largest.max() > MODEST or largest.min() < 1 / MODEST:
+        columns = columns / largest
     constant = np.ones(y.size) if rows.whitened is None else rows.whitened.constant[part]
     predicted = kept @ (equation.coefficients * largest[places])
     errors = y - predicted - (equation.intercept or 0.0) * constant
-    # Fitted to more rows than are looked at, they took less from these.
-    fitted = _basis(constant, kept) * np.sqrt(y.size / m)
+    fitted = _basis(constant, kept)
+    if y.size < m:  # fitted to more rows than are looked at, they took less from these
+        fitted *= np.sqrt(y.size / m)
     vary, steps, numbers = high > low, y[1:] - y[:-1], np.arange(y.size)
     if not steps.all():
         new = np.append(True, (steps != 0) | (columns[1:] != columns[:-1]).any(axis=1))
@@ -354,7 +359,7 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list
     if not support.size or equation.intercept is None:
         return []
     errors = y - dense(rows.X[:, support]) @ equation.coefficients - equation.intercept
-    explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), np.finfo(float).tiny)
+    explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), TINY)
     if explained >= 0:
         return []
     text = (

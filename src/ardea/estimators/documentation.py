@@ -27,7 +27,7 @@ rows : {"independent", "series", "groups", "unequal"}, default="independent"
     errors are independent but not of equal size; how their size depends on the columns is learned, and very large
     errors count less (docs/dependent_rows). A fit to rows in memory warns when its residuals contradict this choice.
 verbose : int, default=0
-    1 prints a line for every fit.
+    1 prints a line for every fit, and on standard error where it stands if it takes longer than five seconds.
 """
 
 ATTRIBUTES = """\

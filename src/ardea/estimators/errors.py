@@ -35,7 +35,7 @@ from scipy import linalg, optimize, sparse, special
 
 from ardea.core.compression import root_weights
 from ardea.core.lazy import cached_property
-from ardea.core.problem import EPS, Array, Index, require
+from ardea.core.problem import EPS, TINY, Array, Index, require
 from ardea.estimators.inputs import CheckedRows, dense
 from ardea.estimators.residuals import MEDIAN, MOST_TAKEN, normal_scores
 
@@ -189,7 +189,7 @@ class SeriesErrors(Errors):
             rows = np.flatnonzero(self.place >= lag)
             lags.append(float(ordered[rows] @ ordered[rows - lag]))
         criterion, left, weights = [0.0], 1.0, np.empty(0)
-        correlation = np.array(lags) / max(lags[0], np.finfo(float).tiny)
+        correlation = np.array(lags) / max(lags[0], TINY)
         for p in range(1, most + 1):
             one = float(np.clip((correlation[p] - weights @ correlation[p - 1 : 0 : -1]) / left, -LARGEST, LARGEST))
             weights = _longer(weights, one)

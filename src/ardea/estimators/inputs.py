@@ -139,6 +139,8 @@ class CheckedRows:
         if self.ranges is None:
             return
         largest = np.maximum(self.ranges[1], -self.ranges[0])
+        if largest.min(initial=SMALLEST_COLUMN) >= SMALLEST_COLUMN:
+            return
         tiny = np.flatnonzero((largest < SMALLEST_COLUMN) & (largest > 0))
         if tiny.size == 0:
             return
@@ -232,6 +234,17 @@ def is_single(X: Any) -> bool:
     if hasattr(X, "dtypes"):
         return all(kind == np.float32 for kind in X.dtypes)
     return bool(getattr(X, "dtype", None) == np.float32)
+
+
+def in_single(values: Any, *, keep_zeros: bool = False) -> Any:
+    """Return numbers in single precision, or as they are where it cannot hold them.
+
+    `keep_zeros`: nor where a number would become zero, which is how a dropped term looks.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = np.float32(values)
+    lost = np.isinf(narrow) | ((narrow == 0) & (np.asarray(values) != 0) & keep_zeros)
+    return values if lost.any() else narrow
 
 
 def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:
@@ -366,7 +379,7 @@ def checked_wish(params: Mapping[str, Any], method: Method, n_columns: int) -> W
     search = params.get("search", "diagonal")
     if search not in SEARCHES:
         raise ValueError(f"search={search!r} is not known: choose one of {', '.join(map(repr, SEARCHES))}.")
-    return Wish(strength, params.get("false_terms", 1.0), width, prior, search)
+    return Wish(strength, params.get("false_terms", 1.0), width, prior, search, params["start"])
 
 
 def checked_strength(name: str, value: Any, n_columns: int, zero_allowed: bool, infinity_allowed: bool) -> Array | None:

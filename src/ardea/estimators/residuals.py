@@ -104,14 +104,14 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     both = np.empty((m, 2 + fitted.shape[1]))
     both[:, 0], both[:, 1], both[:, 2:] = errors, errors**2, fitted
     power = _squared(fft.rfft(both, axis=0, overwrite_x=True))
-    taken = power[:, 2:].sum(axis=1) / m
-    own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), count)
+    taken = power[:, 2:] @ np.full(fitted.shape[1], 1 / m)
+    own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), count, m)
     variance = float(of_squares @ power[:, 1]) / square**2
-    chance = _of_pairs(float(count @ (near * own)) / (m - 1) - 1, variance, squares, cubes)
+    chance = _of_pairs(float(near @ own) / (m - 1) - 1, variance, squares, cubes)
     correlation = float(errors[1:] @ errors[:-1]) / square
     if chance > PERHAPS:
         return Harm(1.0, chance, correlation)
-    power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count).mean(axis=1)
+    power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count, m).mean(axis=1)
     return Harm(float(count @ (power * own)) / (m - 1), chance, correlation)
 
 
@@ -119,7 +119,7 @@ class Near(NamedTuple):
     """What the test of neighbours needs at every frequency up to one half, whatever the errors of m rows are."""
 
     number: Array  # how often it stands among all m: twice, but for zero and the half
-    power: Array  # of the weights w_k of rows that are k apart, of mean 1
+    power: Array  # of the weights w_k of rows that are k apart, of mean 1, times that number
     of_squares: Array  # of power of squared errors: what it adds to the variance 2Σ w_k²e²_t e²_{t+k}
     squares: float  # Σ (w − 1)², over all m frequencies
     cubes: float
@@ -133,21 +133,21 @@ def _near(m: int) -> Near:
     if m % 2 == 0:
         count[-1] = 1.0
     near = np.abs(1 - NEIGHBOURS * np.exp(2j * np.pi * np.arange(count.size) / m)) ** -2
-    near = _of_mean_one(near, count)
+    near = _of_mean_one(near, count, m)
     weights = fft.irfft(near, m) ** 2
     weights[0] = 0.0
     squares, cubes = (float(count[1:] @ (near[1:] - 1) ** n) for n in (2, 3))
-    return Near(count, near, 2 * count * fft.rfft(weights).real / m, squares, cubes)
+    return Near(count, count * near, 2 * count * fft.rfft(weights).real / m, squares, cubes)
 
 
 def _squared(numbers: Any) -> Array:
     return np.asarray(numbers.real**2 + numbers.imag**2)
 
 
-def _of_mean_one(power: Array, count: Array) -> Array:
-    """Return powers at frequencies that count so often, divided by their mean; none at frequency zero."""
+def _of_mean_one(power: Array, count: Array, m: int) -> Array:
+    """Return powers at frequencies that count so often, m in all, divided by their mean; none at frequency zero."""
     power[0] = 0.0
-    power *= (count.sum() - 1) / (count @ power)
+    power *= (m - 1) / (count @ power)
     return power
 
 
@@ -239,8 +239,7 @@ def unequal_sizes(
     squares = errors**2 / np.maximum(1 - leverage, 1 - MOST_TAKEN)
     squares *= m / squares.sum()
     ones = np.ones(m)  # a product with it is faster than a sum
-    centred = columns - ones @ columns / m
-    shares = centred**2
+    shares = _squared_distances(columns, ones)
     scale = ones @ shares
     v = squares @ shares / scale
     cut = -float(special.ndtri(rate / 2))
@@ -254,19 +253,26 @@ def unequal_sizes(
     if tails < ALARM:
         signed = np.sqrt(squares) * np.sign(errors)
         dealt = np.random.default_rng(0).permuted(np.tile(signed, (SHUFFLES, 1)), axis=1)
-        harm = max(harm, float((np.abs(dealt @ centred) > cut * np.sqrt(scale)).mean() / rate))
+        summed = dealt @ (columns - ones @ columns / m)
+        harm = max(harm, float((np.abs(summed) > cut * np.sqrt(scale)).mean() / rate))
     gross = gross if min(tails, growth) < ALARM else gross[:0]
     column = int(v.argmax())
     carried = shares[:, column] * squares
-    carried_by = float(carried.sum() ** 2 / (carried @ carried))
+    carried_by = float(ones @ carried) ** 2 / float(carried @ carried)
     return Sizes(harm, of_kept, min(tails, growth), column, float(v[column]), carried_by, noise, gross, far, moved)
+
+
+def _squared_distances(columns: Array, ones: Array) -> Array:
+    """Return (x − x̄)² of every column x."""
+    distances = columns - ones @ columns / ones.size
+    return np.square(distances, out=distances)
 
 
 def _gross(errors: Array) -> tuple[float, Index]:
     """Return the deviation of the noise relative to that of most rows, and the rows that alone make it so large."""
     m, total, sizes = errors.size, float(errors @ errors), np.abs(errors)
     usual = max(float(np.partition(sizes, m // 2)[m // 2]) / MEDIAN, EPS * float(sizes.max()))
-    noise = float(np.sqrt(total / m)) / usual
+    noise = sqrt(total / m) / usual
     if noise < WORTH_GROSS:
         return noise, np.empty(0, dtype=np.intp)
     most = max(GROSS_ROWS, int(GROSS_SHARE * m))
@@ -286,6 +292,8 @@ def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index
     """
     m, q = fitted.shape
     far = np.flatnonzero(leverage > FAR * leverage.sum() / m)
+    if far.size == 0:
+        return far, 0.0
     far = far[np.argsort(-leverage[far], kind="stable")][: max(min(FAR_ROWS, m - q - FEWEST_LEFT), 0)]
     far = far[leverage[far] < MOST_TAKEN]
     if far.size == 0:
@@ -314,7 +322,8 @@ def _chances(
 ) -> tuple[float, float]:
     """Return the chance of as heavy tails, and of as much growth with anything, where errors are normal and equal."""
     # What a dropped term does in straight lines is no error: that of all columns or, of many, of those that show it.
-    dropped = columns - fitted @ (fitted.T @ columns)
+    basis = fitted / np.linalg.norm(fitted, axis=0)
+    dropped = columns - basis @ (basis.T @ columns)
     size = np.linalg.norm(dropped, axis=0)
     free = size > np.sqrt(EPS) * np.linalg.norm(columns, axis=0)
     dropped = dropped[:, free] / size[free]

@@ -30,7 +30,7 @@ from scipy import special
 from ardea import rates
 from ardea.core.evidence import Flat, NoiseRule, Prior, Setting, posterior, slopes_and_scores
 from ardea.core.lazy import cached_property
-from ardea.core.loop import Dropped, Fit, Status, Trace, at_floor, solve_wide, worst
+from ardea.core.loop import Dropped, Fit, Status, Trace, Watch, at_floor, solve_wide, worst
 from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
 from ardea.core.subsets import Support, forward_path
 from ardea.methods.thresholds import SEARCHES, Calibrated, Judge, Rule, Search, by_chance, by_likelihood, by_magnitude
@@ -70,6 +70,7 @@ class Task:
     max_iter: int  # limits of the outer loop
     tol: float
     start: Start = "safe"
+    progress: Watch | None = None  # what hears of every step
     _screened: dict[float, Fit] = field(default_factory=dict, init=False, repr=False)
 
     def starting(self, start: Start) -> Task:
@@ -132,7 +133,7 @@ class Task:
         return fit if once or prior is not None else self._not_refuted(problem, fit, inflation)
 
     def _solved(self, setting: Setting, start: Array | None = None) -> Fit:
-        return solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol)
+        return solve_wide(setting, start=start, max_iter=self.max_iter, tol=self.tol, progress=self.progress)
 
     def _noise_rule(self, initial: float | None) -> NoiseRule:
         if self.noise_variance is None:
@@ -143,12 +144,12 @@ class Task:
                 f"noise_variance={self.noise_variance:g} is {share:.0e} times the square of y, beyond what can be "
                 "computed with. Is it in the square of y's unit? Change the units, or leave it out to have it learned."
             )
-        return NoiseRule(max(share, np.finfo(float).tiny))
+        return NoiseRule(max(share, TINY))
 
     def _off_the_floor(self, setting: Setting, fit: Fit) -> Fit:
         """Run on with a lower floor of σ² where a wide problem ended at its high one without a collapse."""
         problem = setting.problem
-        if not at_floor(setting, fit.noise) or not problem.wide or problem.too_many(fit.posterior.active.size):
+        if not problem.wide or not at_floor(setting, fit.noise) or problem.too_many(fit.posterior.active.size):
             return fit
         lower = replace(setting, noise_rule=NoiseRule(initial=fit.noise, low_floor=True))
         again = self._solved(lower, fit.gamma)
@@ -443,7 +444,7 @@ def _calibrated_prior(task: Task, wish: Wish, first: Fit, barred: Sequence[int])
     precision[post.active] = post.own_precision
     free = excess / np.where(precision > 0, precision, 1.0)
     width = free if wish.width is None else wish.width / task.unit**2
-    price, width = excess * precision, np.maximum(width, np.finfo(float).tiny)
+    price, width = excess * precision, np.maximum(width, TINY)
     price[list(barred)] *= BARRED
     width[list(barred)] *= BARRED
     return CappedLinear(price, width)
@@ -462,8 +463,7 @@ def _least_squares_noise(task: Task, fit: Fit) -> float:
 
 # ARD proposes at its own noise and at this many times that. Measured (see `dynamics.search`): 4 and 64 lead to the same
 # 54 supports. It stops early and leaves a share to noise (conventions: 6 s instead of 16 where columns look alike).
-INFLATION, LEFT_TO_NOISE = 16.0, 1e-11
-ARD_STEPS, ARD_TOLERANCE = 200, 1e-4
+INFLATION, LEFT_TO_NOISE, ARD_STEPS, ARD_TOLERANCE = 16.0, 1e-11, 200, 1e-4
 # Where columns are many: shares of the variance at which the noise is held, with its inflation, and the length of a
 # forward selection. Conventions that span noise of 3 to 30 % and equations of any usual length.
 HELD_NOISE, HELD_INFLATION = (1e-1, 1e-2, 1e-3), 4.0

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import factorial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,11 +90,11 @@ class Calibrated:
         """Return ν."""
         return max(self.n_rows - post.active.size, 1.0)
 
-    def orders(self, number: int, gain: float, degrees: float) -> float:
+    def orders(self, number: Any, gain: Any, degrees: float) -> Any:
         """Return n_l of `by_chance`."""
-        at_least = np.log(factorial(min(number, MOST_ORDERED))) if self.screened else 0.0
+        at_least = special.gammaln(np.minimum(number, MOST_ORDERED) + 1.0) if self.screened else 0.0
         with np.errstate(over="ignore"):
-            return float(np.exp(max(special.gammaln(number + 1) * gain / (degrees + gain), at_least)))
+            return np.exp(np.maximum(special.gammaln(number + 1.0) * gain / (degrees + gain), at_least))
 
     def chance(self, post: Posterior) -> float:
         """Return how near all terms together are to chance: 1 at the cuts of the calibration, near 0 for clear terms.
@@ -112,7 +111,7 @@ class Calibrated:
         if np.isinf(degrees):
             as_good, orders = special.chdtrc(k, gain), 1.0
         else:
-            as_good, orders = special.fdtrc(k, degrees, gain / k), self.orders(k, gain, degrees)
+            as_good, orders = special.fdtrc(k, degrees, gain / k), float(self.orders(k, gain, degrees))
         if as_good == 0:
             return 0.0
         with np.errstate(divide="ignore", over="ignore"):
@@ -226,24 +225,26 @@ def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
     with a chance of a thousandth of what was asked for.
     """
     mean, covariance, k = post.mean, post.covariance, post.active.size
-    alive, statistic, gain, weakest = np.ones(k, dtype=bool), np.full(k, np.inf), 0.0, 0
+    alive, statistic, order = np.ones(k, dtype=bool), np.full(k, np.inf), list[int]()
     rate, degrees, d = strength.false_positive_rate, strength.degrees(post), strength.n_candidates
     cut = special.chdtri(1, rate)
-    for number in range(1, k + 1):
+    while len(order) < k:
         variance = np.where(alive, covariance.diagonal(), 0.0)
         cost = np.divide(0.5 * mean**2, variance, out=np.full(k, np.inf), where=variance > 0)
-        j = int(np.argmin(cost))
-        weakest = j if number == 1 else weakest
-        statistic[j], gain = cost[j], gain + 2 * cost[j] + 1
-        seldom = SELDOM * rate * d / special.binom(d, number)
-        allowed = max(special.chdtrc(number, number * cut) / strength.orders(number, gain, degrees), seldom)
-        if special.fdtrc(number, degrees, gain / number) > allowed:
-            return Verdict(np.arange(k) == weakest, statistic, np.full(k, cut / 2))
+        j = int(cost.argmin())
+        statistic[j] = cost[j]
+        order.append(j)
         if variance[j] == 0:
             break
         mean, covariance = _without(mean, covariance, j)
         alive[j] = False
-    return Verdict(np.zeros(k, dtype=bool), statistic, np.full(k, cut / 2))
+    number, gain = np.arange(1.0, len(order) + 1), np.cumsum(2 * statistic[order] + 1)
+    with np.errstate(invalid="ignore"):
+        orders = strength.orders(number, gain, degrees)
+    allowed = np.fmax(special.chdtrc(number, number * cut) / orders, SELDOM * rate * d / special.binom(d, number))
+    drop = np.zeros(k, dtype=bool)
+    drop[order[:1]] = (special.fdtrc(number, degrees, gain / number) > allowed).any()
+    return Verdict(drop, statistic, np.full(k, cut / 2))
 
 
 def by_growth(post: Posterior, rho: Array, threshold: Array, *, backward: bool) -> Verdict:
