@@ -1131,7 +1131,8 @@ def test_discover_offers_the_options_that_a_table_calls_for(driven, capsys, tmp_
     said = fails(capsys, "discover", runs, "--time", "timestamp")
     assert f"If 'run' tells several runs apart: ardea discover {runs} --time timestamp --series run\n" in said
     first.to_csv(tmp_path / "one.csv", index=False)
-    told = record(capsys, "discover", tmp_path / "one.csv", "--time", "timestamp", "--degree", "1")["warnings"]
+    weak = ["--degree", "1", "--form", "weak"]
+    told = record(capsys, "discover", tmp_path / "one.csv", "--time", "timestamp", *weak)["warnings"]
     assert any("switch has only the values" in one and "--inputs" in one for one in told)
     assert "There are timestamp, x, v, switch, run." in fails(capsys, "fit", runs)
     assert fails(capsys, "simulate", tmp_path / "nothing", "--until", "1").endswith(
