@@ -18,9 +18,8 @@ import pytest
 from scipy import linalg
 
 import ardea
-from ardea.cli import main
-from ardea.cli.program import COMMANDS as ADDED
-from ardea.cli.program import CRITERIA, METHODS, build_parser
+from ardea.cli import COMMANDS as ADDED
+from ardea.cli import CRITERIA, METHODS, build_parser, main
 from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.estimators.search import CRITERIA as CRITERIA_OF_SEARCH
@@ -1015,7 +1014,7 @@ def test_maps_keep_their_gaps(tmp_path, capsys):
 
 
 def test_the_parser_loads_no_package_and_knows_their_choices():
-    code = "import sys; from ardea.cli.program import build_parser; build_parser().format_help(); print(*sys.modules)"
+    code = "import sys; from ardea.cli import build_parser; build_parser().format_help(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "scipy", "sklearn", "pandas", "matplotlib"} & set(loaded)
     assert METHODS[2:] == tuple(ardea.rates.METHODS)
