@@ -283,6 +283,7 @@ def test_rates_teach(capsys, tmp_path):
 # report
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_report_of_a_saved_model_and_of_data(folder, capsys, tmp_path):
     model = tmp_path / "model.ardea"
     ardea.save(fitted_by_hand(folder), model)
