@@ -18,6 +18,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,6 +60,8 @@ TRIED_WITHOUT = 2
 RUNNERS_UP = 4
 # Convention: how many of the best small models, and of those with several terms more, are tried.
 SMALL_TRIED = 3
+# Where another search follows, of how many sizes the best model is looked at.
+FEW_SIZES = 4
 # A convention, measured on public systems whose terms are not among the candidates: 26 of 26 leave more than this times
 # the noise of their samples. What leaves as many times less is no better.
 LARGEST_MISFIT = 1.5
@@ -252,8 +255,8 @@ class Tournament:
     def _begin(self) -> None:
         problem, unit = whitened(self.rows, self.looked_at(()).fit)
         found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
-        if not self.thorough:  # the best of every size
-            found = list({len(one.support): one for one in reversed(found)}.values())
+        if not self.thorough:  # the best of the sizes that look best
+            found = sorted({len(one.support): one for one in reversed(found)}.values(), key=_by_criterion)[:FEW_SIZES]
         for one in (*found, *_small(problem, ())):
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
@@ -300,8 +303,7 @@ def _small(problem: Problem, kept: Support) -> list[Model]:
     return small_models(problem, block, others, SMALL_TRIED) if block.size else []
 
 
-def _by_score(one: Scored) -> float:
-    return one.score
+_by_criterion, _by_score = attrgetter("criterion"), attrgetter("score")
 
 
 # 3) All equations
