@@ -18,9 +18,8 @@ import pytest
 from scipy import linalg
 
 import ardea
-from ardea.cli import main
-from ardea.cli.program import COMMANDS as ADDED
-from ardea.cli.program import CRITERIA, METHODS, build_parser
+from ardea.cli import COMMANDS as ADDED
+from ardea.cli import CRITERIA, METHODS, build_parser, main
 from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.estimators.search import CRITERIA as CRITERIA_OF_SEARCH
@@ -284,6 +283,7 @@ def test_rates_teach(capsys, tmp_path):
 # report
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_report_of_a_saved_model_and_of_data(folder, capsys, tmp_path):
     model = tmp_path / "model.ardea"
     ardea.save(fitted_by_hand(folder), model)
@@ -1015,7 +1015,7 @@ def test_maps_keep_their_gaps(tmp_path, capsys):
 
 
 def test_the_parser_loads_no_package_and_knows_their_choices():
-    code = "import sys; from ardea.cli.program import build_parser; build_parser().format_help(); print(*sys.modules)"
+    code = "import sys; from ardea.cli import build_parser; build_parser().format_help(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "scipy", "sklearn", "pandas", "matplotlib"} & set(loaded)
     assert METHODS[2:] == tuple(ardea.rates.METHODS)
@@ -1131,7 +1131,8 @@ def test_discover_offers_the_options_that_a_table_calls_for(driven, capsys, tmp_
     said = fails(capsys, "discover", runs, "--time", "timestamp")
     assert f"If 'run' tells several runs apart: ardea discover {runs} --time timestamp --series run\n" in said
     first.to_csv(tmp_path / "one.csv", index=False)
-    told = record(capsys, "discover", tmp_path / "one.csv", "--time", "timestamp", "--degree", "1")["warnings"]
+    weak = ["--degree", "1", "--form", "weak"]
+    told = record(capsys, "discover", tmp_path / "one.csv", "--time", "timestamp", *weak)["warnings"]
     assert any("switch has only the values" in one and "--inputs" in one for one in told)
     assert "There are timestamp, x, v, switch, run." in fails(capsys, "fit", runs)
     assert fails(capsys, "simulate", tmp_path / "nothing", "--until", "1").endswith(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -78,11 +79,17 @@ def test_maps_iterate(name):
     assert np.std(x[-50:, 0]) > 0.1  # no fixed point
 
 
+@cache
+def solved(name):
+    """A field equation and its solution, which takes seconds."""
+    system = systems.ALL_PDES[name]()
+    return system, *system.simulate()
+
+
 @pytest.mark.parametrize("name", systems.ALL_PDES)
 def test_true_terms_are_the_field_equation(name):
     """Θξ with spectral derivatives equals the right-hand side of the solver, whose products are dealiased."""
-    system = systems.ALL_PDES[name]()
-    _, u = system.simulate()
+    system, _, u = solved(name)
     assert u.shape == (len(system.x0), system.n_rows)
     columns = np.flatnonzero(system.true_coefficients()[0])
     theta = system.library.evaluate([u], lambda _, q: spectral_derivative(u, system.length, q[0]), terms=columns)
@@ -96,8 +103,7 @@ def test_fields_obey_their_equation_in_time(name):
 
     What is left is the error of the solver's own steps; the paper's step for KS is the coarsest.
     """
-    system = systems.ALL_PDES[name]()
-    t, u = system.simulate()
+    system, t, u = solved(name)
     nodes, weights = np.polynomial.legendre.leggauss(8)
     first = system.n_rows // 4
     times = t[first] + 0.5 * system.dt * (1 + nodes)

@@ -7,7 +7,7 @@ Figures marked "authors" are per-trial results that the authors of the paper pub
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -412,6 +412,12 @@ FEW_STRENGTHS = replace(
 )
 
 
+def with_few_strengths(experiment):
+    """The same experiment, with few strengths to choose from where it compares methods."""
+    study = getattr(experiment.trial, "__self__", None)
+    return experiment if study is None else replace(experiment, trial=replace(study, grids=FEW_STRENGTHS).trial)
+
+
 # Sizes that take seconds even at quick scale, made smaller.
 SMALLER = {
     "lorenz96": {"states": 5},
@@ -425,6 +431,7 @@ SMALLER = {
 def test_every_experiment_runs_and_draws_at_quick_scale(experiment, monkeypatch):
     monkeypatch.setattr(regressions, "WIDE_GRIDS", FEW_STRENGTHS)
     monkeypatch.setattr(regressions, "PRIOR_GRIDS", {n: p[:2] for n, p in regressions.PRIOR_GRIDS.items()})
+    experiment = with_few_strengths(experiment)
     variants = [variant for variant in ("corrected", "beyond") if variant in experiment.core_seconds]
     trials, sizes = None if experiment.name == "rho" else 1, SMALLER.get(experiment.name, {})
     records = pd.concat([rows_of(experiment, variant=variant, trials=trials, **sizes) for variant in variants])
@@ -457,9 +464,10 @@ def test_every_correction_touches_an_experiment_and_all_are_right_in_the_correct
 
 def test_an_ablation_says_what_each_correction_changes(monkeypatch):
     monkeypatch.setattr(regressions, "WIDE_GRIDS", FEW_STRENGTHS)
-    rows = rows_of(experiment_named("linear"), variant="ablation", trials=1, columns=16, terms=3)
+    linear = with_few_strengths(experiment_named("linear"))
+    rows = rows_of(linear, variant="ablation", trials=1, columns=16, terms=3)
     assert set(rows["correction"]) == {*regressions.LINEAR.touched, SLIPS_ALONE, "all"}
-    none = rows_of(experiment_named("linear"), variant="published", trials=1, columns=16, terms=3)
+    none = rows_of(linear, variant="published", trials=1, columns=16, terms=3)
     ard = rows[rows["method"] == "ARD"].set_index("correction")["l2"]
     plain = none.loc[none["method"] == "ARD", "l2"].iloc[0]
     # Neither the rule of MAP nor the choice between strengths changes plain ARD; the noise rule does.
@@ -467,15 +475,18 @@ def test_an_ablation_says_what_each_correction_changes(monkeypatch):
     assert ard["noise grid"] != pytest.approx(plain)
 
 
+@cache
+def corrected_in(name, m, d):
+    """All methods on a small case with one correction; with none, as published."""
+    return replayed(*noisy_case(m, d, 5), FEW_STRENGTHS, None, 1e-5, lambda one: one == name, METHODS)
+
+
 @pytest.mark.parametrize("name", CORRECTIONS)
 def test_methods_that_a_correction_cannot_change_are_as_published(name):
     """What an ablation leaves out to save time is what the published code gives."""
     for m, d in ((30, 6), (12, 20)):
-        theta, y = noisy_case(m, d, 5)
-        grids, skipped = FEW_STRENGTHS, set(METHODS) - set(regressions.affected((name,), (m, d)))
-        one, none = (
-            replayed(theta, y, grids, None, 1e-5, right, METHODS) for right in (lambda n: n == name, lambda n: False)
-        )
+        skipped = set(METHODS) - set(regressions.affected((name,), (m, d)))
+        one, none = (corrected_in(which, m, d) for which in (name, None))
         for method in skipped:
             np.testing.assert_array_equal(one[method], none[method])
 

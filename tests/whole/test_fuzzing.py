@@ -39,7 +39,7 @@ from ardea.dynamics import Discovery, systems
 from ardea.tables.reading import open_table
 from ardea.tables.rows import open_rows
 from ardea.tables.series import Choice, read_series
-from ardea.tables.stored import read_arrays
+from ardea.tables.table import read_arrays
 
 SECONDS = float(os.environ.get("ARDEA_FUZZ_SECONDS", "20"))
 QUICK = 25  # examples of each kind in the default suite

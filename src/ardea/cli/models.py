@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ardea import __version__
+from ardea.cli import command_with, table_notes, text_settings, written
 from ardea.cli.console import (
     BOLD,
     Failure,
@@ -29,8 +30,7 @@ from ardea.cli.console import (
     working,
 )
 from ardea.cli.outputs import write_outputs, write_page
-from ardea.cli.program import command_with, table_notes, text_settings, written
-from ardea.cli.regressions import arrays, estimator
+from ardea.cli.regressions import arrays, estimator, products_of
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import WEAK, Equation
@@ -40,7 +40,6 @@ from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
-from ardea.tables.products import products_of
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, names_time, read_series

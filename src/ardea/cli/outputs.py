@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ardea.cli.program import command_line, table_notes, text_settings
+from ardea.cli import command_line, table_notes, text_settings
 from ardea.equation import Equation
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ardea.cli import table_notes, text_settings
 from ardea.cli.console import Failure, kept_warnings, print_json, print_remarks, print_warnings
 from ardea.cli.models import columns_of, header_record
 from ardea.cli.outputs import as_csv
-from ardea.cli.program import table_notes, text_settings
+from ardea.cli.regressions import multiplied
 from ardea.core.problem import Array
 from ardea.dynamics.series import input_curve
 from ardea.names import counted
 from ardea.saving import load
 from ardea.tables.columns import Columns, notation_of
-from ardea.tables.products import multiplied
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.series import Choice, names_time, read_series
 from ardea.tables.table import Table, joined_names, shortened, unknown

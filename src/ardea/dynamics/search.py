@@ -18,6 +18,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -221,7 +222,7 @@ class Tournament:
     @property
     def ranking(self) -> list[Scored]:
         """All supports met, best first."""
-        return sorted(self.met.values(), key=_by_score)
+        return sorted(self.met.values(), key=attrgetter("score"))
 
     @property
     def unfinished(self) -> bool:
@@ -255,7 +256,8 @@ class Tournament:
         problem, unit = whitened(self.rows, self.looked_at(()).fit)
         found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
         if not self.thorough:  # the best of the sizes that look best
-            found = sorted({len(one.support): one for one in reversed(found)}.values(), key=_by_criterion)[:FEW_SIZES]
+            sizes = {len(one.support): one for one in reversed(found)}
+            found = sorted(sizes.values(), key=attrgetter("criterion"))[:FEW_SIZES]
         for one in (*found, *_small(problem, ())):
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
@@ -300,14 +302,6 @@ def _small(problem: Problem, kept: Support) -> list[Model]:
     others = np.array(kept, dtype=np.intp)
     block = np.setdiff1d(np.flatnonzero(problem.square_norms), others)
     return small_models(problem, block, others, SMALL_TRIED) if block.size else []
-
-
-def _by_criterion(one: Model) -> float:
-    return one.criterion
-
-
-def _by_score(one: Scored) -> float:
-    return one.score
 
 
 # 3) All equations
@@ -368,7 +362,7 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
             found[support] = tournament.settled(support, tournament.looked_at(support).fit)
     limit = EQUALLY_GOOD * np.sqrt(equation.n_rows)
     close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
-    return sorted(close, key=_by_score)
+    return sorted(close, key=attrgetter("score"))
 
 
 def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, float]]:

@@ -2,7 +2,7 @@
 
 Pictures take and return a Matplotlib Axes (or an array of them); colour never carries anything alone.
 
-Everything reads `equations_` and what else a model offers: `canvas` (figures and axes) → `fits`, `motion`, `pareto`
+Everything reads `equations_` and what else a model offers: `canvas` (figures and axes) → `fits`, `motion`
 (pictures) → `pages` (sentences, tables, templates) → `report` (pages about a model, and the methods of models that call
 all this).
 """
@@ -11,6 +11,7 @@ from ardea.show.canvas import figure_bytes
 from ardea.show.fits import (
     plot_coefficients,
     plot_operating_curves,
+    plot_pareto,
     plot_path,
     plot_path_coefficients,
     plot_prediction,
@@ -24,7 +25,6 @@ from ardea.show.motion import (
     plot_states,
     plot_variation,
 )
-from ardea.show.pareto import plot_pareto
 from ardea.show.report import model_html, report_page, write_report
 
 __all__ = [

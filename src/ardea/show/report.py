@@ -32,7 +32,6 @@ from ardea.show import fits, motion
 from ardea.show.answers import beyond_ceiling
 from ardea.show.canvas import percent
 from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, render, svg, term_rows, unique
-from ardea.show.pareto import plot_pareto
 from ardea.tables.writing import write_whole
 
 # A convention: the level of intervals where nobody chose one.
@@ -214,7 +213,7 @@ class ShowsFit(ShowsTerms):
 
     plot_prediction = fits.plot_prediction
     plot_residuals = fits.plot_residuals
-    plot_pareto = plot_pareto
+    plot_pareto = fits.plot_pareto
 
     def report(self, path: Any, X: Any = None, y: Any = None, **details: Any) -> Any:
         """Write one self-contained HTML page about the model; see :func:`ardea.show.report_page`."""
@@ -226,7 +225,7 @@ class ShowsFit(ShowsTerms):
 class ShowsMotion(ShowsTerms):
     """Draws equations of motion, and writes a page about them."""
 
-    plot_pareto = plot_pareto
+    plot_pareto = fits.plot_pareto
     plot_residuals = motion.plot_equation_residuals
     plot_simulation = motion.plot_simulation
     plot_phase = motion.plot_phase
@@ -381,7 +380,7 @@ def _of_rows(model: Any, equations: Sequence[Equation], data: Any, level: float)
         caption = "Terms with their intervals; the numbers are in the table of terms."
         yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level, targets=names)
         rows = data if data is not None and np.size(data[0]) <= MOST_NUMBERS else (None, None)
-        yield "pareto", OF_TERMS, partial(plot_pareto, model, *rows, targets=names)
+        yield "pareto", OF_TERMS, partial(fits.plot_pareto, model, *rows, targets=names)
     if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
         caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
         yield "path", caption, partial(fits.plot_path, model)
@@ -401,7 +400,7 @@ def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: floa
     caption = "Terms with their intervals; the numbers are in the tables of terms."
     yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level)
     if any(one.rivals for one in equations):
-        yield "pareto", OF_RIVALS, partial(plot_pareto, model)
+        yield "pareto", OF_RIVALS, partial(fits.plot_pareto, model)
     if hasattr(model, "searched_"):
         kind = "Residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
         caption = f"{kind}, in units of their noise, in order and against normal quantiles."

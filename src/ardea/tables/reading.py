@@ -21,17 +21,20 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from ardea.tables.columns import NOTATIONS, decided, notation_of, uneven_or_wrong
-from ardea.tables.stored import (
+from ardea.tables.table import (
     ARRAYS,
     PARQUET,
     SPREADSHEETS,
     ArrayTable,
     ParquetTable,
+    Table,
+    TableError,
     read_arrays,
     read_spreadsheet,
     sheet_names,
+    shortened,
+    sound_names,
 )
-from ardea.tables.table import Table, TableError, shortened, sound_names
 
 KNOWN = (".csv", ".tsv", ".txt", ".dat", ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
 PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b"\xfd7zXZ", lzma.open)}

@@ -13,18 +13,21 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted, nor_others
-from ardea.tables.columns import (
-    FEW,
-    Columns,
-    as_dates,
-    as_numbers,
-    compact_dates,
-    is_numeric,
-    texts_of,
-)
+from ardea.tables.columns import FEW, Columns, as_dates, as_numbers, compact_dates, is_numeric, texts_of
 from ardea.tables.reading import ending_of, open_table
-from ardea.tables.stored import ARRAYS, NamedArray, read_arrays
-from ardea.tables.table import BYTES_PER_NUMBER, DEFAULT_MEMORY, Table, TableError, bytes_of, listed, shortened, unknown
+from ardea.tables.table import (
+    ARRAYS,
+    BYTES_PER_NUMBER,
+    DEFAULT_MEMORY,
+    NamedArray,
+    Table,
+    TableError,
+    bytes_of,
+    listed,
+    read_arrays,
+    shortened,
+    unknown,
+)
 
 TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
 # A convention: of cells that are no times so many are shown.

@@ -1,20 +1,33 @@
-"""A table in a file, whatever its format: columns by name, rows in frames, and all that is wrong in one message."""
+"""A table in a file, whatever its format: columns by name, rows in frames, and all that is wrong in one message.
+
+Formats of their own are read here, those of text in `reading`: NPY, NPZ, NetCDF and Zarr (never unpickled), Parquet
+and Excel.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 import re
+import zipfile
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
 
+from ardea.core.problem import require
 from ardea.names import printable
 
 # Names that a message lists, and that are compared letter by letter with a wrong one (conventions: a line, a second).
@@ -33,6 +46,11 @@ MISSING = (
 )
 # Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
 BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
+PARQUET, SPREADSHEETS = (".parquet", ".pq"), (".xlsx", ".xlsm")
+ARRAYS = (".npz", ".nc", ".nc4", ".cdf", ".zarr")
+IN_PARTS = "Give a part of it, or a table that can be read in blocks (CSV, NPY, Parquet)."
+# A name as a string in a list, beside its letters (measured with sys.getsizeof).
+BYTES_PER_NAME = 80
 
 
 def bytes_of(memory: int | str) -> int:
@@ -224,3 +242,233 @@ def _closest(name: str, names: Sequence[str]) -> list[str]:
     lowered = {one.lower(): one for one in reversed(names)}
     alike = [lowered[one] for one in get_close_matches(small, list(lowered)[:MOST_COMPARED], 3)]
     return same or list(dict.fromkeys([*(part if len(small) > 1 else []), *alike]))[:3]
+
+
+# Formats of their own -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def readable(path: Path, kind: str) -> Iterator[None]:
+    """Turn what the packages behind a format raise on damaged files, errors of many kinds, into one that names it."""
+    try:
+        yield
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as {kind}: {error}") from error
+
+
+def package(name: str, extra: str) -> Any:
+    """Return a package that comes with an extra."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"This format needs {name}: pip install 'ardea[{extra}]'.") from error
+
+
+@dataclass(frozen=True)
+class NamedArray:
+    """An array, which may be read only when it is sliced, and the names of its axes where the file tells them."""
+
+    values: Any
+    axes: tuple[str, ...] | None = None
+
+
+def read_arrays(path: Path) -> dict[str, NamedArray]:
+    """Return the arrays of an NPZ, NetCDF or Zarr file by name, or the one of an NPY file under the name ""."""
+    readers: dict[str, Callable[[Path], dict[str, Any]]]
+    readers = {".npy": lambda path: {"": NpyFile(path)}, ".npz": _archive, ".zarr": _zarr_arrays}
+    reader = readers.get(path.suffix.lower())
+    arrays = {} if reader is None else reader(path)
+    if reader is None or (reader is _zarr_arrays and all(map(_dimensions, arrays.values()))):
+        return _dataset(path)
+    return {name: NamedArray(values) for name, values in arrays.items()}
+
+
+class NpyFile:
+    """A two-dimensional array in NumPy's format, read in slices of rows; never unpickled.
+
+    Not mapped into memory: a map counts against limits on addresses as a whole, and a file that is cut while it is
+    mapped kills the process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with readable(path, "an array of numbers"), path.open("rb") as file:
+            version = npy.read_magic(file)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(f"it is of version {version[0]}.{version[1]}, which tables of numbers do not need")
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            self.shape, self._by_columns, self.dtype = read(file)
+            if self.dtype.hasobject or any(type(size) is not int or size < 0 for size in self.shape):
+                raise ValueError(f"it holds objects, which could run code, or its shape is {self.shape}")
+            self._start, self.ndim = file.tell(), len(self.shape)
+            promised, there = math.prod(self.shape) * self.dtype.itemsize, path.stat().st_size - self._start
+            if promised > there:
+                raise ValueError(f"its {promised} bytes of numbers are cut short at {there}")
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(self.shape[0])
+        width = math.prod(self.shape[1:])
+        with self.path.open("rb") as file:
+            if not self._by_columns or self.ndim == 1:
+                return self._stored(file, start * width, (stop - start) * width).reshape(stop - start, *self.shape[1:])
+            columns = [self._stored(file, j * self.shape[0] + start, stop - start) for j in range(width)]
+            return np.column_stack(columns)
+
+    def _stored(self, file: Any, first: int, count: int) -> NDArray[Any]:
+        """Return numbers as they follow each other in the file."""
+        file.seek(self._start + first * self.dtype.itemsize)
+        numbers = np.fromfile(file, self.dtype, count)
+        if numbers.size < count:
+            raise ValueError("it was cut short while it was read")
+        return numbers
+
+
+def _archive(path: Path) -> dict[str, NDArray[Any]]:
+    """Return all arrays of an NPZ file by name; never unpickled."""
+    with readable(path, "arrays of numbers"), path.open("rb") as file:
+        content = np.load(file, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            raise ValueError("it holds one array without a name; let its name end in .npy")
+        entries = content.zip.infolist()
+        if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+            raise ValueError("it is not packed as NumPy does")
+        # An entry never gives more bytes than the archive says it has.
+        require(sum(entry.file_size for entry in entries), f"{path}, unpacked,", IN_PARTS)
+        arrays = {name: content[name] for name in content.files}
+        for name, entry in arrays.items():
+            if not isinstance(entry, np.ndarray) or (entry.ndim > 1 and not entry.size):
+                raise ValueError(f"the entry {name!r} is no array, or empty")
+        return arrays
+
+
+def _zarr_arrays(path: Path) -> dict[str, Any]:
+    """Open a Zarr array (under the name "") or the arrays of a group; any that would be unpickled is refused."""
+    zarr = package("zarr", "fields")
+    with readable(path, "Zarr"):
+        store: Any = zarr.open(path, mode="r")
+        arrays = {"": store} if hasattr(store, "shape") else dict(sorted(store.arrays()))
+        codecs = [codec for array in arrays.values() for codec in (*array.filters, *array.compressors)]
+        if any("pickle" in f"{type(codec).__module__} {type(codec).__name__}".lower() for codec in codecs):
+            raise ValueError("it holds pickled data, which is never read: it could run code.")
+        return arrays
+
+
+def _dimensions(array: Any) -> Any:
+    """Return the names of the axes of a Zarr array, which xarray writes; None where there are none."""
+    return getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+
+
+def _dataset(path: Path) -> dict[str, NamedArray]:
+    """Return the variables of a NetCDF or Zarr file as xarray decodes them: fill values are gaps, times are dates."""
+    engine: dict[str, Any] = {"engine": "zarr", "consolidated": False} if path.suffix.lower() == ".zarr" else {}
+    xarray = package("xarray", "fields")
+    with readable(path, "NetCDF or Zarr"), xarray.open_dataset(path, **engine) as data:
+        require(data.nbytes, f"{path} as a whole", IN_PARTS)
+        variables = data.variables.items()
+        return {str(name): NamedArray(np.asarray(one.values), tuple(map(str, one.dims))) for name, one in variables}
+
+
+class ArrayTable(Table):
+    """Arrays with as many rows side by side; of an array with two axes, columns are name[0], name[1] and so on."""
+
+    def __init__(self, path: Path, arrays: dict[str, NamedArray]) -> None:
+        self._columns: dict[str, tuple[Any, int]] = {}
+        for name, one in arrays.items():
+            values = one.values
+            if values.ndim not in (1, 2) or values.dtype.kind not in "fiubUTM":
+                said = f"{name!r} holds" if name else "the array holds"
+                raise ValueError(
+                    f"{path}: {said} {values.dtype} of shape {values.shape}; a table of numbers is needed."
+                )
+            width = 1 if values.ndim == 1 else values.shape[1]
+            require(BYTES_PER_NAME * width, f"The names of {width} columns of {path}", IN_PARTS)
+            pattern = f"{name}[{{}}]" if name else "x{}"
+            labels = [name or "x0"] if values.ndim == 1 else map(pattern.format, range(width))
+            self._columns |= {label: (values, j) for j, label in enumerate(labels)}
+        super().__init__(path, list(self._columns))
+        self.headed = "" not in arrays
+        lengths = {int(one.values.shape[0]) for one in arrays.values()}
+        self.n_rows = lengths.pop() if len(lengths) == 1 else None
+        chunks = [one.values.chunks for one in arrays.values() if getattr(one.values, "chunks", None)]
+        self.stored_rows = max((int(one[0]) for one in chunks), default=1)
+        self.stored_bytes = sum(8 * math.prod(one) for one in chunks)
+
+    def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns in frames of at most so many rows."""
+        import pandas as pd
+
+        used = {id(self._columns[name][0]): self._columns[name][0] for name in names}
+        lengths = sorted({int(values.shape[0]) for values in used.values()})
+        if len(lengths) != 1:
+            raise ValueError(f"{self.path}: the arrays must have equally many rows; found {lengths or 'no array'}.")
+        for start in range(0, lengths[0], rows):
+            with readable(self.path, "arrays of numbers"):
+                parts = {key: np.asarray(values[start : start + rows]) for key, values in used.items()}
+            columns = {name: (parts[id(self._columns[name][0])], self._columns[name][1]) for name in names}
+            block = next(iter(parts.values()))
+            if len(parts) == 1 and block.ndim == 2:
+                yield pd.DataFrame(block[:, [j for _, j in columns.values()]], columns=list(names))
+            else:
+                yield pd.DataFrame({name: one if one.ndim == 1 else one[:, j] for name, (one, j) in columns.items()})
+
+
+class ParquetTable(Table):
+    """A Parquet file, or a folder of them read in the order of their names; needs the extra `frames`."""
+
+    def __init__(self, path: Path) -> None:
+        self._files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        rows = 0
+        for file in reversed(self._files):
+            with readable(file, "Parquet"):
+                reader = self._reader(file)
+                rows += reader.metadata.num_rows
+                given = list(reader.schema_arrow.names)
+        super().__init__(path, *sound_names(given))
+        self.n_rows, self._given = rows, dict(zip(self.names, given, strict=True))
+
+    def _reader(self, file: Path) -> Any:
+        package("pyarrow", "frames")
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(file, buffer_size=2**16, pre_buffer=False)
+
+    def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns in frames of at most so many rows; none goes across files."""
+        given = [self._given[name] for name in names]
+        for file in self._files:
+            with readable(file, "Parquet"):  # errors of whoever takes the frames do not pass through here
+                reader = self._reader(file)
+                if missing := [name for name in given if name not in reader.schema_arrow.names]:
+                    raise ValueError(f"it lacks the columns {', '.join(missing[:MOST_PROBLEMS])}")
+                for batch in reader.iter_batches(rows, columns=given):
+                    frame = batch.select(given).to_pandas(self_destruct=True).set_axis(list(names), axis=1)
+                    del batch
+                    package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
+                    yield frame
+
+
+def read_spreadsheet(path: Path, sheet: str | None) -> bytes:
+    """Return a sheet of an Excel file (else the first) as CSV; numbers keep all digits, and lines are its rows."""
+    import pandas as pd
+
+    if find_spec("openpyxl") is None:
+        raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl. Or save it as CSV.")
+    chosen: str | int = 0
+    if sheet is not None:
+        sheets = sheet_names(path)
+        if sheet not in sheets and not (sheet.isdigit() and int(sheet) < len(sheets)):
+            raise ValueError(f"{path} has no sheet {sheet!r}: there are {', '.join(sheets)} (or numbers from 0).")
+        chosen = sheet if sheet in sheets else int(sheet)
+    with readable(path, "a spreadsheet"):
+        cells = pd.read_excel(path, sheet_name=chosen, header=None, dtype=object, na_filter=False)
+    return str(cells.to_csv(index=False, header=False)).encode()
+
+
+def sheet_names(path: Path) -> list[str]:
+    """Return the sheets of an Excel file."""
+    import pandas as pd
+
+    with readable(path, "a spreadsheet"), pd.ExcelFile(path) as book:
+        return [str(name) for name in book.sheet_names]
