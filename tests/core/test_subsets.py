@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from ardea.core.moves import compiled, moves
 from ardea.core.problem import penalty, posed
 from ardea.core.subsets import (
     backward_path,
     best_move,
+    compiled,
     forward_path,
     given,
     model,
+    moves,
     neighbours,
     select,
     small_models,

@@ -342,7 +342,7 @@ def test_pushes_are_told_from_row_to_row():
 
 def test_names_and_noise_that_cannot_be_are_refused():
     x, t = oscillation()
-    with pytest.raises(ValueError, match="Two states or inputs have the name 'a': rename one of them"):
+    with pytest.raises(ValueError, match="have the name 'a': rename one of them"):
         Discovery().fit(pd.DataFrame(x, columns=["a", "a"]), t)
     with pytest.raises(ValueError, match="one for each of the 2 states"):
         Discovery(noise_std=[0.1, 0.1, 0.1]).fit(x, t)

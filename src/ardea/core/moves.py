@@ -10,26 +10,20 @@ orthogonal to all but column i, every move by one term costs one product with th
 Columns that come and go together (`Problem.owners`) are a block b, and a column that goes alone is a block of one. With
 what others explain taken out, Gram matrix G and correlations c, a block lowers RSS by c_bᵀ G_bb⁻¹ c_b.
 
-The loops of single columns are compiled (``_subsets.pyx``): a search takes thousands of such small steps. Without a
-compiler, for columns that are not in memory, and where ``ARDEA_LOOP=numpy`` is in the environment, their NumPy twins
-here give the same numbers.
+A search takes thousands of such small steps: for single columns in memory they are compiled (``_subsets.pyx``), and
+the functions here are their NumPy twins, which give the same numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg import lapack
 
-from ardea.core.lazy import compiled_module, numpy_is_asked_for
-from ardea.core.problem import TINY, Array, DenseColumns, Index, Problem, blocks_of
-
-compiled = compiled_module("core._subsets")
+from ardea.core.problem import TINY, Array, Index, Problem
 
 # A column is in the span of others when at most this share of its norm is left outside: half a million times rounding.
 DEPENDENT = 1e-10
@@ -46,59 +40,24 @@ class Moves:
     exchanges: Array  # of each term for each column (k, d)
 
 
-def loops(problem: Problem | None = None) -> Any:
-    """Return the compiled loops, if they can take a problem."""
-    if compiled is None or numpy_is_asked_for():
-        return None
-    return compiled if problem is None or isinstance(problem.columns, DenseColumns) else None
-
-
-def _arrays(problem: Problem, support: Sequence[int] | Index) -> tuple[Array, Array, Array, Index]:
-    """Return what compiled loops ask for: columns, target, squared norms, and a support."""
-    target, square = np.ascontiguousarray(problem.target), problem.square_norms
-    return problem.columns.matrix, target, square, np.asarray(support, dtype=np.intp)  # type: ignore[attr-defined]
-
-
 # Single columns
 
 
-def rss_of(problem: Problem, support: Sequence[int]) -> float:
+def rss_by_reflections(problem: Problem, support: Index) -> float:
     """Return ‖y − QQᵀy‖² as the squared norm of the last rows of Hy, H the reflections of a QR of the columns.
 
     What a column in the span of those before it adds to Q is rounding error and explains nothing.
     """
-    if not support:
-        return problem.total
-    if fast := loops(problem):
-        return float(fast.rss(*_arrays(problem, support), DEPENDENT)) + problem.rest
-    target, chosen = problem.target, np.array(support, dtype=np.intp)
-    reflections, scales, _, _ = lapack.dgeqrf(problem.columns.take(chosen))
+    target = problem.target
+    reflections, scales, _, _ = lapack.dgeqrf(problem.columns.take(support))
     rotated, _, _ = lapack.dormqr("L", "T", reflections, scales, target[:, None], max(1, target.size))
-    spanned = reflections.diagonal() ** 2 <= DEPENDENT**2 * problem.square_norms[chosen[: target.size]]
-    outside = rotated[len(support) :, 0]
-    return float(outside @ outside) + float(np.sum(rotated[: spanned.size, 0][spanned] ** 2)) + problem.rest
+    spanned = reflections.diagonal() ** 2 <= DEPENDENT**2 * problem.square_norms[support[: target.size]]
+    outside = rotated[support.size :, 0]
+    return float(outside @ outside) + float(np.sum(rotated[: spanned.size, 0][spanned] ** 2))
 
 
-def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
-    """Return what every addition, removal and exchange does to RSS; those of a block are at the place of its owner."""
-    chosen = np.asarray(support, dtype=np.intp)
-    if problem.owners is not None:
-        return _block_moves(problem, chosen, problem.owners)
-    found = (fast := loops(problem)) and fast.moves(*_arrays(problem, chosen), DEPENDENT, CANCELLED)
-    if found:
-        return Moves(*found)
-    kept, q, triangle = basis(problem, chosen)
-    inner, needed = _independent_moves(problem, kept, q, triangle), np.isin(chosen, kept)
-    if np.all(needed):
-        return inner
-    # A term in the span of others goes for nothing, and its exchange is an addition.
-    removals, exchanges = np.zeros(chosen.size), np.tile(inner.additions, (chosen.size, 1))
-    removals[needed], exchanges[needed] = inner.removals, inner.exchanges
-    exchanges[:, chosen] = np.inf
-    return Moves(inner.additions, removals, exchanges)
-
-
-def _independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array) -> Moves:
+def independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array) -> Moves:
+    """Return the moves from columns that are independent, given their QR decomposition."""
     columns, square = problem.columns, problem.square_norms
     # 1) What is left of y, made orthogonal twice
     residual = problem.target - q @ (q.T @ problem.target)
@@ -127,29 +86,7 @@ def _independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Arra
     return Moves(additions, removals, np.where(possible, removals[:, None] - gain, np.inf))
 
 
-def leaving(problem: Problem, support: Sequence[int]) -> tuple[Index, float, Iterator[tuple[Index, float]]]:
-    """Return the independent ones of some columns, RSS, and which go next until one is left, with what that adds.
-
-    Row j of R⁻¹: its product with Qᵀy is coefficient j, its square norm the variance. A term that goes takes its
-    direction out of all rows.
-    """
-    chosen, q, triangle = basis(problem, support)
-    if not chosen.size:
-        return chosen, problem.total, iter(())
-    rows = np.ascontiguousarray(lapack.dtrtri(triangle)[0])
-    loads = q.T @ problem.target
-    residual = problem.target - q @ loads
-    if problem.owners is not None:
-        going = _blocks_leave(rows, loads, blocks_of(problem.owners[chosen]))
-    elif fast := loops():
-        order, added = fast.leaving(rows, loads)
-        going = zip(order[:, None], added.tolist(), strict=True)
-    else:
-        going = _singles_leave(rows, loads)
-    return chosen, float(residual @ residual) + problem.rest, ((chosen[gone], cost) for gone, cost in going)
-
-
-def _singles_leave(rows: Array, loads: Array) -> Iterator[tuple[Index, float]]:
+def singles_leave(rows: Array, loads: Array) -> Iterator[tuple[Index, float]]:
     """Yield the column that goes next, until one is left, and what that adds to RSS."""
     places = np.arange(len(rows))
     while len(places) > 1:
@@ -181,7 +118,7 @@ def explained(gram: Array, correlations: Array) -> Array:
     return out
 
 
-def _blocks_leave(rows: Array, loads: Array, blocks: list[Index]) -> Iterator[tuple[Index, float]]:
+def blocks_leave(rows: Array, loads: Array, blocks: list[Index]) -> Iterator[tuple[Index, float]]:
     """Yield the block of columns that goes next, until one is left, and what that adds to RSS."""
     left = np.ones(len(rows), dtype=bool)
     for _ in range(1, sum(map(len, blocks))):
@@ -199,13 +136,13 @@ def _blocks_leave(rows: Array, loads: Array, blocks: list[Index]) -> Iterator[tu
         left[gone] = False
 
 
-def _block_moves(problem: Problem, support: Index, owners: Index) -> Moves:
+def block_moves(problem: Problem, support: Index, owners: Index, basis: tuple[Index, Array, Array]) -> Moves:
     """Return the moves of blocks: U, a basis of what only one of them explains, stands for u in the formulas above."""
     columns, square = problem.columns, problem.square_norms
-    kept, q, triangle = basis(problem, support)
+    kept, q, triangle = basis
     inverse = lapack.dtrtri(triangle)[0] if kept.size else triangle
     leading = np.flatnonzero(owners[support] == support)
-    alone = [_orthonormal(q @ inverse[owners[kept] == j].T)[0] for j in support[leading]]
+    alone = [np.linalg.qr(q @ inverse[owners[kept] == j].T)[0] for j in support[leading]]
     U = np.column_stack([q[:, :0], *alone])
     number = np.repeat(np.arange(leading.size), [one.shape[1] for one in alone])
     of_one = (number[:, None] == np.arange(leading.size)).astype(float)  # sums over the columns of U of one block
@@ -232,40 +169,3 @@ def _gram_of(problem: Problem, blocks: Index, unit: Array) -> Array:
         return np.sign(unit[blocks])
     own = (problem.columns.take(blocks.ravel()).T * unit[blocks.ravel()]).reshape(*blocks.shape, -1)
     return own @ own.transpose(0, 2, 1)
-
-
-# Orthonormal bases
-
-
-def basis(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array, Array]:
-    """Return a support without the columns in the span of others, and Q and R of what is left."""
-    chosen = np.asarray(support, dtype=np.intp)
-    if chosen.size <= problem.columns.shape[0]:
-        q, triangle = _orthonormal(problem.columns.take(chosen))
-        if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
-            return chosen, q, triangle
-    kept, vectors = _independent(problem, chosen)
-    return kept, *_orthonormal(vectors)
-
-
-def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array]:
-    """Return a support without the columns in the span of others, and its vectors."""
-    chosen = np.asarray(support, dtype=np.intp)
-    vectors = problem.columns.take(chosen)
-    if chosen.size == 0:
-        return chosen, vectors
-    _, triangle, order = linalg.qr(vectors, mode="economic", pivoting=True, check_finite=False)
-    pivots = np.abs(triangle.diagonal())
-    kept = np.sort(order[: int((pivots > DEPENDENT * max(pivots[0], TINY)).sum())])
-    return chosen[kept], vectors[:, kept]
-
-
-def _orthonormal(columns: Array) -> tuple[Array, Array]:
-    """Return Q and R of a few columns: LAPACK alone, since the checks around it take longer than the work."""
-    k = columns.shape[1]
-    if k == 0:
-        return columns, np.empty((0, 0))
-    reflections, scales, _, _ = lapack.dgeqrf(columns)
-    triangle = np.triu(reflections[:k])
-    q, _, _ = lapack.dorgqr(reflections, scales)
-    return q, triangle

@@ -2,22 +2,40 @@
 
 With m rows, d columns and k terms of residual sum of squares RSS (least squares on the support), a support is judged by
 m ln(RSS/m) plus a penalty (`penalty`); the search over supports takes the one called "ebic2" and k ≤ m/4. What a
-move by one term does to RSS is computed in `core.moves`.
+move by one term does to RSS is in `core.moves`. Loops over single columns are compiled (``_subsets.pyx``): without a
+compiler, for columns that are not in memory, and where ``ARDEA_LOOP=numpy`` is in the environment, their NumPy twins
+run instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import comb
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
+from scipy.linalg import lapack
 
-from ardea.core.moves import DEPENDENT, basis, explained, leaving, loops, moves, rss_of
-from ardea.core.problem import Array, DenseColumns, Index, Problem, misfit, penalty
+from ardea.core.lazy import compiled_module, numpy_is_asked_for
+from ardea.core.moves import (
+    CANCELLED,
+    DEPENDENT,
+    Moves,
+    block_moves,
+    blocks_leave,
+    explained,
+    independent_moves,
+    rss_by_reflections,
+    singles_leave,
+)
+from ardea.core.problem import TINY, Array, DenseColumns, Index, Problem, blocks_of, misfit, penalty
+
+compiled = compiled_module("core._subsets")
 
 Support = tuple[int, ...]
 Mask = NDArray[np.bool_]
@@ -41,6 +59,109 @@ LARGEST_SUBSET, MOST_SUBSETS = 5, 6000
 MOST_LONGER, NARROWEST = 20_000, 20
 
 _by_criterion = attrgetter("criterion")
+
+
+# Loops
+
+
+def loops(problem: Problem | None = None) -> Any:
+    """Return the compiled loops, if they can take a problem."""
+    if compiled is None or numpy_is_asked_for():
+        return None
+    return compiled if problem is None or isinstance(problem.columns, DenseColumns) else None
+
+
+def _arrays(problem: Problem, support: Sequence[int] | Index) -> tuple[Array, Array, Array, Index]:
+    """Return what compiled loops ask for: columns, target, squared norms, and a support."""
+    target, square = np.ascontiguousarray(problem.target), problem.square_norms
+    return problem.columns.matrix, target, square, np.asarray(support, dtype=np.intp)  # type: ignore[attr-defined]
+
+
+def rss_of(problem: Problem, support: Sequence[int]) -> float:
+    """Return the residual sum of squares of least squares on a support."""
+    if not support:
+        return problem.total
+    if fast := loops(problem):
+        return float(fast.rss(*_arrays(problem, support), DEPENDENT)) + problem.rest
+    return rss_by_reflections(problem, np.array(support, dtype=np.intp)) + problem.rest
+
+
+def moves(problem: Problem, support: Sequence[int] | Index) -> Moves:
+    """Return what every addition, removal and exchange does to RSS; those of a block are at the place of its owner."""
+    chosen = np.asarray(support, dtype=np.intp)
+    if problem.owners is not None:
+        return block_moves(problem, chosen, problem.owners, basis(problem, chosen))
+    found = (fast := loops(problem)) and fast.moves(*_arrays(problem, chosen), DEPENDENT, CANCELLED)
+    if found:
+        return Moves(*found)
+    kept, q, triangle = basis(problem, chosen)
+    inner, needed = independent_moves(problem, kept, q, triangle), np.isin(chosen, kept)
+    if np.all(needed):
+        return inner
+    # A term in the span of others goes for nothing, and its exchange is an addition.
+    removals, exchanges = np.zeros(chosen.size), np.tile(inner.additions, (chosen.size, 1))
+    removals[needed], exchanges[needed] = inner.removals, inner.exchanges
+    exchanges[:, chosen] = np.inf
+    return Moves(inner.additions, removals, exchanges)
+
+
+def leaving(problem: Problem, support: Sequence[int]) -> tuple[Index, float, Iterator[tuple[Index, float]]]:
+    """Return the independent ones of some columns, RSS, and which go next until one is left, with what that adds.
+
+    Row j of R⁻¹: its product with Qᵀy is coefficient j, its square norm the variance. A term that goes takes its
+    direction out of all rows.
+    """
+    chosen, q, triangle = basis(problem, support)
+    if not chosen.size:
+        return chosen, problem.total, iter(())
+    rows = np.ascontiguousarray(lapack.dtrtri(triangle)[0])
+    loads = q.T @ problem.target
+    residual = problem.target - q @ loads
+    if problem.owners is not None:
+        going = blocks_leave(rows, loads, blocks_of(problem.owners[chosen]))
+    elif fast := loops():
+        order, added = fast.leaving(rows, loads)
+        going = zip(order[:, None], added.tolist(), strict=True)
+    else:
+        going = singles_leave(rows, loads)
+    return chosen, float(residual @ residual) + problem.rest, ((chosen[gone], cost) for gone, cost in going)
+
+
+def basis(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array, Array]:
+    """Return a support without the columns in the span of others, and Q and R of what is left."""
+    chosen = np.asarray(support, dtype=np.intp)
+    if chosen.size <= problem.columns.shape[0]:
+        q, triangle = _orthonormal(problem.columns.take(chosen))
+        if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
+            return chosen, q, triangle
+    kept, vectors = _independent(problem, chosen)
+    return kept, *_orthonormal(vectors)
+
+
+def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array]:
+    """Return a support without the columns in the span of others, and its vectors."""
+    chosen = np.asarray(support, dtype=np.intp)
+    vectors = problem.columns.take(chosen)
+    if chosen.size == 0:
+        return chosen, vectors
+    _, triangle, order = linalg.qr(vectors, mode="economic", pivoting=True, check_finite=False)
+    pivots = np.abs(triangle.diagonal())
+    kept = np.sort(order[: int((pivots > DEPENDENT * max(pivots[0], TINY)).sum())])
+    return chosen[kept], vectors[:, kept]
+
+
+def _orthonormal(columns: Array) -> tuple[Array, Array]:
+    """Return Q and R of a few columns: LAPACK alone, since the checks around it take longer than the work."""
+    k = columns.shape[1]
+    if k == 0:
+        return columns, np.empty((0, 0))
+    reflections, scales, _, _ = lapack.dgeqrf(columns)
+    triangle = np.triu(reflections[:k])
+    q, _, _ = lapack.dorgqr(reflections, scales)
+    return q, triangle
+
+
+# Models
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from scipy import special
 
 from ardea.core.evidence import Tied
 from ardea.core.lazy import cached_property
-from ardea.core.moves import moves
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import Propose, Support, select
+from ardea.core.subsets import Propose, Support, moves, select
 from ardea.dynamics.collocation import Fit, sample_noise
 from ardea.dynamics.course import CLEAR_GAIN, pursued, step_bias
 from ardea.dynamics.knowledge import Wishes

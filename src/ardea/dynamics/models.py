@@ -85,8 +85,7 @@ class StateModel:
         if self.order == 2 and x_dot is not None:
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
         if twice := sorted({name for name in self.variables if list(self.variables).count(name) > 1}):
-            rates = " With derivative_order=2 a name and a ' stand for its rate of change." * (self.order == 2)
-            raise ValueError(f"Two states or inputs have the name {twice[0]!r}: rename one of them.{rates}")
+            raise ValueError(f"Two states, inputs or rates of change have the name {twice[0]!r}: rename one of them.")
         check_candidates(self.vocabulary.names)
 
     @cached_property

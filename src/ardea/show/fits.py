@@ -13,9 +13,8 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ardea import rates
-from ardea.core.moves import moves
 from ardea.core.problem import Array, Index, posed
-from ardea.core.subsets import backward_path
+from ardea.core.subsets import backward_path, moves
 from ardea.equation import CLOSE, Equation
 from ardea.names import counted, rounded
 from ardea.show import canvas
