@@ -372,9 +372,7 @@ class EquationsOfMotion(ShowsMotion):
 
     def _ordered(self, values: Any, *, inputs: bool = False) -> Any:
         """Return states, or inputs, in the order of the model: columns of a frame by name, masked values as NaN."""
-        if values is None or callable(values):
-            return values
-        if isinstance(self.model_, FieldModel):
+        if values is None or callable(values) or isinstance(self.model_, FieldModel):
             return values
         names = self.model_.names[len(self.equations_) :] if inputs else self.model_.states
         return in_order(values, names, "u" if inputs else "x")
