@@ -209,6 +209,11 @@ def signed_rank(difference: Array) -> float:
     return float(min(1.0, 2 * min(chances[: observed + 1].sum(), chances[observed:].sum())))
 
 
+def trend_chance(table: Array) -> float:
+    """Return the one-sided p-value of Page's test that values rise from column to column, rows being trials."""
+    return float(stats.page_trend_test(table, method="asymptotic").pvalue)
+
+
 def chance_text(chance: float) -> str:
     """Return "p = 0.03", "p = 0.002" or "p < 1e-6"."""
     if chance < LEAST_CHANCE:

@@ -14,7 +14,15 @@ import numpy as np
 
 from ardea import rates
 from ardea.paper.experiment import METHODS
-from ardea.paper.inference import AGREEMENT_ERRORS, Check, Finding, at_most
+from ardea.paper.inference import (
+    AGREEMENT_ERRORS,
+    SIGNIFICANT,
+    Check,
+    Finding,
+    at_most,
+    chance_text,
+    trend_chance,
+)
 from ardea.paper.tables import distances, growth, listed, relative_times
 
 if TYPE_CHECKING:
@@ -397,15 +405,30 @@ def costs(records: DataFrame) -> Finding:
 def deeper_when_correlated(records: DataFrame) -> Finding:
     """On correlated columns thresholds drop columns in more than one round."""
     fits = records[records["method"].isin(THRESHOLDED)].groupby("method")["rounds"]
-    text = f"last round with a removal, mean and largest: {listed(fits.mean(), '.1f')}; {listed(fits.max(), 'd')}"
+    text = f"last round with a removal, mean and largest: {listed(fits.mean(), '.1f')}; {listed(fits.max(), '.0f')}"
     return Finding(bool(fits.max().min() > 1), text)
 
 
-def orthogonal_rates_are_guides(records: DataFrame) -> Finding:
-    """Tell how many terms are added at one strength; trends along strengths were not run."""
-    added = records.groupby("method")["added"].mean()
-    text = f"added where the closed form expects 1: {listed(added, '.2f', PROPOSED)} (plain ARD {added['ARD']:.0f})"
-    return Finding(None, text, "the sentence is about the change with the strength; only one strength was run")
+def orthogonal_rates_are_guides(records: DataFrame) -> Finding | None:
+    """Along strengths, added and missed terms of every method rise and fall as the closed forms say."""
+    if "expected_added" not in records:
+        return None
+    rows, chances, factors = records[records["expected_added"].notna()], {}, {}
+    for method, part in rows.groupby("method", sort=False):
+        for metric in ("added", "missed"):
+            table = part.pivot(index="trial", columns="expected_added", values=metric)
+            expected = part.groupby("expected_added")[f"expected_{metric}"].mean()
+            chances[f"{method} {metric}"] = trend_chance(table[expected.sort_values().index].to_numpy())
+            if metric == "added":
+                ratio = table.mean() / expected
+                factors[method] = f"{method} {ratio.iloc[0]:.2g} to {ratio.iloc[-1]:.2g}"
+    bound, worst = SIGNIFICANT / len(chances), max(chances, key=lambda name: chances[name])
+    low, high = rows["expected_added"].min(), rows["expected_added"].max()
+    text = f"linear example, {rows['trial'].nunique()} trials, {rows['expected_added'].nunique()} strengths: the "
+    text += f"weakest of the trends that the closed forms foretell is {worst} ({chance_text(chances[worst])}); added "
+    text += f"terms per term expected, from {low:.2g} to {high:.2g} expected: {', '.join(factors.values())}"
+    margin = f"a guide is right about the direction (Page's trend test, p < {SIGNIFICANT:g}/{len(chances)}), not the size"
+    return Finding(max(chances.values()) < bound, text, margin)
 
 
 def few_rounds(records: DataFrame) -> Finding:
