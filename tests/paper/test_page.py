@@ -158,7 +158,7 @@ def test_a_stronger_word_is_not_firmer_than_a_weaker_one():
     ]
     records = pd.DataFrame(rows)
     found = [check(records) for check in (claims.median_lower_error, claims.all_far_better)]
-    assert all(one.true and not one.firm and "MAP-STSBL l2" in one.margin for one in found)
+    assert all(one.true and not one.firm and "MAP-STSBL ℓ²" in one.margin for one in found)
 
 
 def test_an_improvement_is_significant_if_it_is_large_and_not_by_chance():

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Centre = Literal["mean", "median"]
+SHORT = dict(zip(METRICS, ("ℓ²", "ℓ¹", "added", "missed"), strict=True))
 # Rows of the field of Sec. 6.5: 512 points at 1072 times.
 KS_ROWS = 512 * 1072
 # What Gaussian errors of the same variance lack besides the shape of those of differences.
@@ -51,7 +52,7 @@ def _centres(records: DataFrame, centre: Centre) -> DataFrame:
 
 
 def _means_text(means: DataFrame, metrics: Sequence[str], methods: Sequence[str] = METHODS) -> str:
-    return "; ".join(f"{metric}: {listed(means[metric], '.3g', methods)}" for metric in metrics)
+    return "; ".join(f"{SHORT[metric]}: {listed(means[metric], '.3g', methods)}" for metric in metrics)
 
 
 def _empty(records: DataFrame) -> str:
@@ -78,7 +79,8 @@ def _against(records: DataFrame, methods: Sequence[str], metric: str, other: str
 
 def _each(records: DataFrame, methods: Sequence[str], metrics: Sequence[str]) -> dict[str, Paired]:
     """Return the paired differences from ARD in every metric."""
-    return {f"{m} {metric}": test for metric in metrics for m, test in _against(records, methods, metric).items()}
+    tests = {metric: _against(records, methods, metric) for metric in metrics}
+    return {f"{method} {SHORT[metric]}": test for metric, own in tests.items() for method, test in own.items()}
 
 
 def far_below_ard(methods: Sequence[str], *metrics: str, centre: Centre = "mean", word: str = "far") -> Check:
@@ -87,7 +89,7 @@ def far_below_ard(methods: Sequence[str], *metrics: str, centre: Centre = "mean"
     def check(records: DataFrame) -> Finding:
         found = _centres(records, centre)
         shares = found.loc[list(methods), list(metrics)] / found.loc["ARD", list(metrics)]
-        values = {f"{method}, {metric}": shares.loc[method, metric] for method in methods for metric in metrics}
+        values = {f"{method}, {SHORT[name]}": shares.loc[method, name] for method in methods for name in metrics}
         text = _means_text(found, metrics, ("ARD", *methods))
         text = f"medians: {text}{_empty(records)}" if centre == "median" else text
         far = at_most(word, FAR, values, text)
@@ -171,7 +173,7 @@ def dominated_by_added(records: DataFrame) -> Finding | None:
     sums = known.groupby("method")[["added_l1", "l1"]].sum().loc[list(METHODS)]
     shares = sums["added_l1"] / sums["l1"]
     text = f"share of the ℓ¹ error in added terms: {listed(shares, '.2f')}"
-    return Finding(bool(shares.min() > 0.5), text, f"“dominated” is more than .5; turns at {shares.min():.2g}")
+    return Finding(bool(shares.min() > 0.5), text, f"“dominated” is more than 0.5; turns at {shares.min():.2g}")
 
 
 def _group_far_below(
@@ -180,10 +182,10 @@ def _group_far_below(
     """Find that the mean over a group of methods is far below that over another one, in every metric."""
     means, tables = method_means(records), {metric: by_trial(records, metric) for metric in metrics}
     one, other = means.loc[list(own)], means.loc[list(others)]
-    shares = {metric: one[metric].mean() / other[metric].mean() for metric in metrics}
+    shares = {SHORT[metric]: one[metric].mean() / other[metric].mean() for metric in metrics}
     far = at_most(word, FAR, shares, "")
-    worst = {metric: one[metric].max() / max(other[metric].min(), 1e-9) for metric in metrics}
-    tests = {name: Paired(t[list(own)].mean(axis=1), t[list(others)].mean(axis=1)) for name, t in tables.items()}
+    worst = {SHORT[metric]: one[metric].max() / max(other[metric].min(), 1e-9) for metric in metrics}
+    tests = {SHORT[name]: Paired(t[list(own)].mean(axis=1), t[list(others)].mean(axis=1)) for name, t in tables.items()}
     margin = f"{far.margin}; worst of the one group against the best of the other: {listed(worst, '.2g')} times"
     return _compared(bool(far.true), _means_text(means, metrics), tests, margin)
 
@@ -386,7 +388,7 @@ def ard_terms_are_small(records: DataFrame) -> Finding | None:
     own = records[records["method"] == "ARD"]
     size = own["added_l1"].sum() / own["added"].sum()
     text = f"{own['added'].mean():.1f} terms of {size:.2g} on average; the smallest true coefficient is 1"
-    return Finding(bool(size <= 0.1), text, f"“small” is at most .1; turns at {size:.2g}")
+    return Finding(bool(size <= 0.1), text, f"“small” is at most 0.1; turns at {size:.2g}")
 
 
 def missed_mode_zero(records: DataFrame) -> Finding:

@@ -18,8 +18,10 @@ from ardea.paper.inference import (
     WORDS,
     Paired,
     by_trial,
+    error_of,
     exact,
     group,
+    independent,
     mean_cells,
     methods_in,
     with_error,
@@ -108,7 +110,8 @@ def evidence_table(records: Mapping[str, DataFrame], chosen: Mapping[str, Sequen
         for method in methods:
             test = "–" if method == methods[0] else str(Paired(wrong[method], wrong[methods[0]]))
             counts = f"{found.loc[method, 'sum']} of {found.loc[method, 'size']}"
-            rows.append([name, method, cells.loc[method, "l2"], f"{wrong[method].mean():.3g}", test, counts])
+            mean = with_error(wrong[method].mean(), error_of(independent(wrong[method])))
+            rows.append([name, method, cells.loc[method, "l2"], mean, test, counts])
     return markdown(["example", "method", "ℓ² error", "wrong terms", "against the first", "exact"], rows)
 
 
@@ -235,7 +238,7 @@ def merits_table(records: DataFrame) -> str:
 
 
 def strengths_table(records: DataFrame) -> str:
-    """Return added and missed terms along strengths, which the closed forms for orthogonal columns give expectations."""
+    """Return added and missed terms along strengths, and what the closed forms for orthogonal columns expect."""
     part, rows = records[records["milliseconds"].isna()], []
     for metric in ("added", "missed"):
         cells = part.groupby(["expected_added", "method"])[[metric, f"expected_{metric}"]].agg(["mean", "sem"])
