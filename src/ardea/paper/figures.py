@@ -14,7 +14,7 @@ import numpy as np
 from ardea.core.problem import Array
 from ardea.paper.closed_forms import MARGINAL
 from ardea.paper.experiment import METHODS
-from ardea.paper.inference import SIGNIFICANT, Paired, by_trial, error_of, independent, methods_in
+from ardea.paper.inference import SIGNIFICANT, Paired, by_trial, error_of, independent, methods_in, uncorrected
 from ardea.paper.regressions import METRICS, WIDE
 from ardea.paper.tables import relative_times
 from ardea.show.canvas import DASHES
@@ -78,7 +78,7 @@ def draw_boxes(records: DataFrame, figure: Any, empty: Mapping[str, float] | Non
     `empty` are the errors of the empty model, drawn as a line; axes then begin at zero, so that it is seen how far
     everything is from it.
     """
-    records = records[records["correction"] == "none"] if "correction" in records else records
+    records = uncorrected(records)
     methods = [method for method in methods_in(records) if method in (*METHODS, *DRAWN)]
     for ax, metric in zip(figure.subplots(1, len(METRICS)), METRICS, strict=True):
         table = by_trial(records, metric)

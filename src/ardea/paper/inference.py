@@ -177,6 +177,11 @@ def exact(records: DataFrame) -> DataFrame:
     return right.groupby(records["method"]).agg(["sum", "size"]).loc[methods_in(records)]
 
 
+def uncorrected(records: DataFrame) -> DataFrame:
+    """Return the rows of the published code as it is, of an ablation too; all where nothing is corrected."""
+    return records[records["correction"] == "none"] if "correction" in records else records
+
+
 def group(records: DataFrame, column: str, value: str) -> DataFrame:
     """Return the rows of one group, metrics summed over the equations of the system."""
     rows = records[records[column] == value] if column in records else records

@@ -19,7 +19,7 @@ from ardea.dynamics.differences import difference_weights
 from ardea.paper import example_claims, inference, tables, theory_claims
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.inference import Finding, steadiness, verdict
+from ardea.paper.inference import Finding, steadiness, uncorrected, verdict
 from ardea.paper.regressions import METRICS, WIDE_GRIDS
 from ardea.paper.tsbr import TSBR_THRESHOLD
 from ardea.tables.writing import write_whole
@@ -63,11 +63,6 @@ class Output(NamedTuple):
 
 
 Outputs = dict[tuple[str, str], Output]
-
-
-def uncorrected(records: DataFrame) -> DataFrame:
-    """Return the rows of the published code as it is."""
-    return records[records["correction"] == "none"] if "correction" in records else records
 
 
 def read_outputs(out: Path, scale: Scale) -> Outputs:

@@ -24,6 +24,7 @@ from ardea.paper.inference import (
     independent,
     mean_cells,
     methods_in,
+    uncorrected,
     with_error,
 )
 from ardea.paper.regressions import METRICS, SECOND, WIDE
@@ -73,7 +74,7 @@ def comparison(records: DataFrame) -> str:
 
     That is the one of the paper's methods with the least mean.
     """
-    records = records[records["correction"] == "none"] if "correction" in records else records
+    records = uncorrected(records)
     if records.empty:
         return "not run"
     found, cells = exact(records), mean_cells(records)
@@ -276,7 +277,7 @@ def ablation_table(published: DataFrame, corrected: DataFrame) -> str:
 
     `corrected` are the estimators, with their extra rows. Differences are paired, with standard errors.
     """
-    plain = published[published["correction"] == "none"]
+    plain = uncorrected(published)
     trials = set(published.loc[published["correction"] == "all", "trial"])
     own = corrected[corrected["trial"].isin(trials)]
     cases = {name: published[published["correction"] == name] for name in published["correction"].unique()}
