@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
+from ardea.core.moves import compiled, moves
 from ardea.core.problem import penalty, posed
 from ardea.core.subsets import (
     backward_path,
@@ -13,11 +14,18 @@ from ardea.core.subsets import (
     forward_path,
     given,
     model,
-    moves,
     neighbours,
     select,
     small_models,
 )
+
+
+@pytest.fixture(params=["compiled", "numpy"], autouse=True)
+def loops(request, monkeypatch):
+    """Run every test with the compiled loops and with their NumPy twins."""
+    if request.param == "compiled" and compiled is None:
+        pytest.skip("installed without a compiler")
+    monkeypatch.setenv("ARDEA_LOOP", request.param)
 
 
 def drawn(seed=0, n=40, d=9, noise=0.3):
@@ -206,3 +214,25 @@ def test_growing_ends_where_all_other_columns_are_in_the_span():
     assert [one.rss for one in found] == pytest.approx([model(problem, (0,)).rss] * len(found))
     assert small_models(problem, np.arange(1, 4), np.array([0]), 6) == []
     assert small_models(problem, np.empty(0, dtype=np.intp), np.array([0]), 6) == []
+
+
+@pytest.mark.skipif(compiled is None, reason="installed without a compiler")
+@pytest.mark.parametrize("seed", range(20))
+def test_compiled_loops_give_the_numbers_of_their_twins(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(3, 40)), int(rng.integers(1, 60))
+    A = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-6, 6, d)
+    A[:, rng.random(d) < 0.2] = A[:, :1] * (1 + 1e-6 * rng.normal(size=(n, 1)))  # nearly dependent
+    problem, support = problem_of(A, rng.normal(size=n)), tuple(rng.permutation(d)[: rng.integers(0, min(n, d) + 1)])
+    found = []
+    for loop in ("compiled", "numpy"):
+        monkeypatch.setenv("ARDEA_LOOP", loop)
+        small = small_models(problem, np.arange(d), np.empty(0, dtype=np.intp), 10)
+        found.append((model(problem, support), moves(problem, support), backward_path(problem, support), small))
+    (one, change, path, small), (same, twin, way, also) = found
+    assert one.rss == pytest.approx(same.rss, rel=1e-9)
+    for name in ("additions", "removals", "exchanges"):
+        np.testing.assert_allclose(getattr(change, name), getattr(twin, name), rtol=1e-5, atol=1e-9 * problem.total)
+    assert [step.support for step in path] == [step.support for step in way]
+    # Columns that are nearly the same stand in for each other.
+    assert [step.criterion for step in small] == pytest.approx([step.criterion for step in also], abs=1e-3)

@@ -44,6 +44,11 @@ def test_all_is_what_the_dense_matrices_say(steps, n, p):
     np.testing.assert_allclose(of.pulled(rows), expected, atol=1e-12)
     for below in range(2 * n):
         np.testing.assert_allclose(of.band[: len(H) - below, below], np.diag(H, -below), atol=1e-12)
+    whole = H.reshape(steps + 1, n, steps + 1, n)
+    for i in range(steps + 1):
+        np.testing.assert_allclose(of.blocks[0][i], whole[i, :, i], atol=1e-12)
+    for i in range(steps):
+        np.testing.assert_allclose(of.blocks[1][i], whole[i + 1, :, i], atol=1e-12)
     L, right = np.linalg.cholesky(H), rng.normal(size=(len(H), p))
     np.testing.assert_allclose(of.factor.forward(right), np.linalg.solve(L, right), atol=1e-9)
     np.testing.assert_allclose(of.factor.backward(right), np.linalg.solve(L.T, right), atol=1e-9)
@@ -69,9 +74,10 @@ def test_a_border_in_parts_leaves_what_the_whole_leaves(n, monkeypatch):
         np.testing.assert_allclose(found[2].ravel(), v, atol=1e-9)
 
 
-def test_covariances_are_blocks_of_the_inverse():
-    of = drawn(6, 3)
-    inverse = np.linalg.inv(dense(of)[1]).reshape(7, 3, 7, 3)
+@pytest.mark.parametrize("n", [3, 20])
+def test_covariances_are_blocks_of_the_inverse(n):
+    of = drawn(6, n)
+    inverse = np.linalg.inv(dense(of)[1]).reshape(7, n, 7, n)
     own, below = of.factor.covariances
     for i in range(7):
         np.testing.assert_allclose(own[i], inverse[i, :, i], atol=1e-9)
@@ -79,17 +85,19 @@ def test_covariances_are_blocks_of_the_inverse():
         np.testing.assert_allclose(below[i], inverse[i + 1, :, i], atol=1e-9)
 
 
-def test_slope_of_the_determinant_counts_parameters():
+@pytest.mark.parametrize("n", [2, 20])
+def test_slope_of_the_determinant_counts_parameters(n):
     """∂ ln|H|/∂ ln w is the trace of W_l H⁻¹; over all weights and precisions it is the size of H."""
-    of = drawn(8, 2)
-    exact = np.diag(np.linalg.inv(dense(of)[1]) @ np.diag(of.weights.ravel())).reshape(9, 2).sum(axis=0)
+    of = drawn(8, n)
+    exact = np.diag(np.linalg.inv(dense(of)[1]) @ np.diag(of.weights.ravel())).reshape(9, n).sum(axis=0)
     found, of_steps = of.used()
     np.testing.assert_allclose(found, exact, rtol=1e-9)
-    assert sum(found) + sum(of_steps) == pytest.approx(18)
+    assert sum(found) + sum(of_steps) == pytest.approx(9 * n)
 
 
-def test_a_hessian_that_is_not_positive_has_no_factor():
-    of = drawn(3, 2)
+@pytest.mark.parametrize("n", [2, 20])
+def test_a_hessian_that_is_not_positive_has_no_factor(n):
+    of = drawn(3, n)
     broken = Chain(of.before, of.after, -10 * np.ones_like(of.weights), of.precisions)
     assert broken.factor is None
     assert np.isnan(broken.log_determinant)

@@ -9,8 +9,9 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 
 import ardea
+from ardea.core.moves import moves
 from ardea.core.problem import DenseColumns, Problem
-from ardea.core.subsets import backward_path, moves, neighbours, select, small_models
+from ardea.core.subsets import backward_path, neighbours, select, small_models
 from ardea.core.subsets import model as subset
 from ardea.dynamics import Discovery, KnowledgeWarning, Polynomials
 from ardea.dynamics.knowledge import price_of

@@ -1,11 +1,26 @@
-"""Properties that are computed when they are first asked for."""
+"""What is there only when it is asked for: computed properties, and compiled twins of loops."""
 
 from __future__ import annotations
 
 import functools
+import os
+from importlib import import_module
 from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
+
+
+def compiled_module(name: str) -> Any:
+    """Return a compiled module of this package; None where it was installed without a compiler."""
+    try:
+        return import_module(f"ardea.{name}")
+    except ImportError:
+        return None
+
+
+def numpy_is_asked_for() -> bool:
+    """Return whether the environment says that NumPy twins are to run, whatever is compiled (``ARDEA_LOOP=numpy``)."""
+    return os.environ.get("ARDEA_LOOP") == "numpy"
 
 
 class cached_property(functools.cached_property[T]):

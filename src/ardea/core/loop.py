@@ -7,23 +7,18 @@ give the same numbers (tested).
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ardea.core.evidence import Posterior, Setting, posterior, sharpened
+from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.problem import Array, DenseColumns, Index
 from ardea.core.reweighted import NumpySteps, State
 
-compiled: Any
-try:
-    compiled = import_module("ardea.core._compiled")
-except ImportError:  # installed without a compiler
-    compiled = None
+compiled = compiled_module("core._compiled")
 
 # Majorisation steps before the first Newton step: enough to choose the basin the paper's algorithm would choose.
 FIRST_NEWTON = 15
@@ -182,8 +177,7 @@ class Fit:
 
 def loop_in_use() -> str:
     """Return "compiled" or "numpy"."""
-    forced = os.environ.get("ARDEA_LOOP", "") == "numpy"
-    return "numpy" if forced or compiled is None else "compiled"
+    return "numpy" if compiled is None or numpy_is_asked_for() else "compiled"
 
 
 def solve(setting: Setting, *, start: Array | None = None, max_iter: int = 500, tol: float = 1e-6) -> Fit:

@@ -12,24 +12,19 @@ compiler, and where ``ARDEA_LOOP=numpy`` is in the environment, their NumPy twin
 
 from __future__ import annotations
 
-import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from ardea.core.evidence import Tied
-from ardea.core.lazy import cached_property
+from ardea.core.lazy import cached_property, compiled_module, numpy_is_asked_for
 from ardea.core.problem import Array
 
-compiled: Any
-try:
-    compiled = import_module("ardea.dynamics._chain")
-except ImportError:  # installed without a compiler
-    compiled = None
+compiled = compiled_module("dynamics._chain")
 
 # The share of a column that is its own, below which that is rounding error.
 DEPENDENT = 1e-11
@@ -72,11 +67,7 @@ class NumpyLoops:
     def hessian(before: Array, after: Array, weights: Array, precisions: Array) -> Array:
         """Return the band of H."""
         points, n = weights.shape
-        own = np.zeros((points, n, n))
-        own[:, np.arange(n), np.arange(n)] = weights
-        own[:-1] += before.transpose(0, 2, 1) @ (precisions[:, :, None] * before)
-        own[1:] += after.transpose(0, 2, 1) @ (precisions[:, :, None] * after)
-        below = after.transpose(0, 2, 1) @ (precisions[:, :, None] * before)
+        own, below = hessian_blocks(before, after, weights, precisions)
         out = np.zeros((points, n, 2 * n))
         for column in range(n):
             out[:, column, : n - column] = own[:, column:, column]
@@ -101,6 +92,17 @@ class NumpyLoops:
         return out
 
 
+def hessian_blocks(before: Array, after: Array, weights: Array, precisions: Array) -> tuple[Array, Array]:
+    """Return H_ii and H_{i+1,i}."""
+    points, n = weights.shape
+    own = np.zeros((points, n, n))
+    own[:, np.arange(n), np.arange(n)] = weights
+    weighted = precisions[:, :, None] * before
+    own[:-1] += before.transpose(0, 2, 1) @ weighted
+    own[1:] += after.transpose(0, 2, 1) @ (precisions[:, :, None] * after)
+    return own, after.transpose(0, 2, 1) @ weighted
+
+
 def _by_lapack(solver: Any, factor: Array, rows: Array, **options: Any) -> Array:
     """Return what a solver of LAPACK makes of some columns; of none it would write past its memory."""
     return np.asarray(solver(factor.T, rows, **options)[0]) if rows.shape[1] else rows
@@ -114,8 +116,8 @@ def _block_below(band: Array) -> Array:
 
 def loops(n_states: int) -> Any:
     """Return the loops in use for so many states."""
-    slow = compiled is None or os.environ.get("ARDEA_LOOP") == "numpy"
-    return NumpyLoops if slow or n_states > LARGEST_COMPILED else compiled
+    slow = compiled is None or n_states > LARGEST_COMPILED or numpy_is_asked_for()
+    return NumpyLoops if slow else compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,22 +181,29 @@ class Chain:
         return np.asarray(loops(self.weights.shape[1]).hessian(self.before, self.after, self.weights, self.precisions))
 
     @cached_property
+    def blocks(self) -> tuple[Array, Array]:
+        """The blocks of H, H_ii and H_{i+1,i}."""
+        return hessian_blocks(self.before, self.after, self.weights, self.precisions)
+
+    @cached_property
     def factor(self) -> Factor | None:
         """The Cholesky factor of H; None where H is not positive."""
         return self.damped(0.0)
 
     def damped(self, damping: Array | float) -> Factor | None:
         """Return the factor of H with something on its diagonal, (points, n)."""
+        if self.weights.shape[1] > LARGEST_COMPILED:
+            return BlockFactor.of(*self.blocks, damping)
         band = self.band.copy()
         if np.any(damping):
             band[:, 0] += np.ravel(damping)
         factor, info = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
-        return None if info else Factor(factor.T, self.weights.shape[1])
+        return None if info else BandFactor(factor.T, self.weights.shape[1])
 
     @property
     def log_determinant(self) -> float:
         """ln|H|; NaN where H is not positive."""
-        return float("nan") if self.factor is None else 2 * float(np.sum(np.log(self.factor.band[:, 0])))
+        return float("nan") if self.factor is None else 2 * float(np.sum(np.log(self.factor.pivots)))
 
     @cached_property
     def spread(self) -> tuple[Array, Array] | None:
@@ -218,59 +227,30 @@ class Chain:
         return of_samples, np.sum(self.precisions * of_steps, axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class Factor:
+class Factor(ABC):
     """L of H = LLᵀ."""
 
-    band: Array  # (points·n, 2n)
-    n: int
-
-    @cached_property
+    @property
+    @abstractmethod
     def blocks(self) -> tuple[Array, Array]:
-        """L_ii and L_{i+1,i}, (points, n, n)."""
-        n, band = self.n, self.band.reshape(-1, self.n, 2 * self.n)
-        own, below = np.zeros((len(band), n, n)), np.zeros((len(band), n, n))
-        for column in range(n):
-            own[:, column:, column] = band[:, column, : n - column]
-            below[:, :, column] = band[:, column, n - column : 2 * n - column]
-        return own, below
+        """L_ii (points, n, n), and L_{i+1,i}."""
 
+    @property
+    @abstractmethod
+    def pivots(self) -> Array:
+        """The diagonal of L."""
+
+    @abstractmethod
     def forward(self, rows: Array, nodes: slice = slice(None)) -> Array:
         """Return L⁻¹ rows of some nodes, (nodes·n, p); of one more node, what these leave of it."""
-        first, last, _ = nodes.indices(len(self.band) // self.n)
-        if self.n > LARGEST_COMPILED:
-            return self._by_blocks(rows, range(first, last))
-        band = self.band[first * self.n : last * self.n]
-        return np.asarray(loops(self.n).forward(band, np.ascontiguousarray(rows), len(band)))
 
+    @abstractmethod
     def backward(self, rows: Array) -> Array:
         """Return L⁻ᵀ rows."""
-        if self.n > LARGEST_COMPILED:
-            return self._by_blocks(rows, range(len(self.band) // self.n - 1, -1, -1))
-        return _by_lapack(lapack.dtbtrs, self.band, rows, uplo="L", trans="T")
 
     def solved(self, rows: Array) -> Array:
         """Return H⁻¹ rows."""
-        if self.n > LARGEST_COMPILED and rows.shape[1] > 1:
-            return self.backward(self.forward(rows))
-        return _by_lapack(lapack.dpbtrs, self.band, rows, lower=1)
-
-    def _by_blocks(self, rows: Array, nodes: range) -> Array:
-        """Return x = L⁻¹ rows, x_i = L_ii⁻¹(rows_i − L_{i,i−1}x_{i−1}), or L⁻ᵀ rows where the nodes go backward.
-
-        BLAS sees all blocks transposed, as it likes their order in memory.
-        """
-        (own, below), forward = self.blocks, nodes.step > 0
-        out = np.array(rows, order="C").reshape(-1, self.n, rows.shape[1])
-        if not out.size:
-            return rows
-        places = range(len(out))[:: nodes.step]
-        for place, i in zip(places, nodes, strict=False):
-            blas.dtrsm(1.0, own[i].T, out[place].T, side=1, trans_a=not forward, overwrite_b=1)
-            if 0 <= (following := place + nodes.step) < len(out):
-                between = below[i if forward else i - 1].T
-                blas.dgemm(-1.0, out[place].T, between, 1.0, out[following].T, trans_b=not forward, overwrite_c=1)
-        return out.reshape(rows.shape)
+        return self.backward(self.forward(rows))
 
     @cached_property
     def covariances(self) -> tuple[Array, Array]:
@@ -281,9 +261,104 @@ class Factor:
         """
         own, below = self.blocks
         inverse = np.linalg.inv(own)
-        gain = (below @ inverse)[:-1]
-        within = np.asarray(loops(self.n).carried_back(gain, inverse.transpose(0, 2, 1) @ inverse))
+        gain = below @ inverse[:-1]
+        within = np.asarray(loops(own.shape[1]).carried_back(gain, inverse.transpose(0, 2, 1) @ inverse))
         return within, -within[1:] @ gain
+
+
+@dataclass(frozen=True, eq=False)
+class BandFactor(Factor):
+    """That of few states, as a band."""
+
+    band: Array  # (points·n, 2n)
+    n: int
+
+    @cached_property
+    def blocks(self) -> tuple[Array, Array]:
+        """L_ii and L_{i+1,i}."""
+        n, band = self.n, self.band.reshape(-1, self.n, 2 * self.n)
+        own, below = np.zeros((2, len(band), n, n))
+        for column in range(n):
+            own[:, column:, column] = band[:, column, : n - column]
+            below[:, :, column] = band[:, column, n - column : 2 * n - column]
+        return own, below[:-1]
+
+    @property
+    def pivots(self) -> Array:
+        """The diagonal of L."""
+        return self.band[:, 0]
+
+    def forward(self, rows: Array, nodes: slice = slice(None)) -> Array:
+        """Return L⁻¹ rows of some nodes; of one more node, what these leave of it."""
+        first, last, _ = nodes.indices(len(self.band) // self.n)
+        band = self.band[first * self.n : last * self.n]
+        return np.asarray(loops(self.n).forward(band, np.ascontiguousarray(rows), len(band)))
+
+    def backward(self, rows: Array) -> Array:
+        """Return L⁻ᵀ rows."""
+        return _by_lapack(lapack.dtbtrs, self.band, rows, uplo="L", trans="T")
+
+    def solved(self, rows: Array) -> Array:
+        """Return H⁻¹ rows."""
+        return _by_lapack(lapack.dpbtrs, self.band, rows, lower=1)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFactor(Factor):
+    """That of many states, in blocks: BLAS sees them transposed, as it likes their order in memory."""
+
+    own: Array  # (points, n, n): L_ii
+    below: Array  # (points − 1, n, n): L_{i+1,i}
+
+    @classmethod
+    def of(cls, own: Array, below: Array, damping: Array | float) -> BlockFactor | None:
+        """Return the factor of blocks with something on the diagonal: L_{i+1,i} = H_{i+1,i}L_ii⁻ᵀ, and on from there.
+
+        None where H is not positive.
+        """
+        own, below = own.copy(), below.copy()
+        own[:, np.arange(own.shape[1]), np.arange(own.shape[1])] += damping
+        for i in range(len(own)):
+            if i:
+                blas.dsyrk(-1.0, below[i - 1].T, beta=1.0, c=own[i].T, trans=1, overwrite_c=1)
+            if lapack.dpotrf(own[i].T, overwrite_a=1)[1]:
+                return None
+            if i < len(below):
+                blas.dtrsm(1.0, own[i].T, below[i].T, trans_a=1, overwrite_b=1)
+        return cls(own, below)
+
+    @property
+    def blocks(self) -> tuple[Array, Array]:
+        """L_ii and L_{i+1,i}."""
+        return self.own, self.below
+
+    @property
+    def pivots(self) -> Array:
+        """The diagonal of L."""
+        return np.einsum("ikk->ik", self.own)
+
+    def forward(self, rows: Array, nodes: slice = slice(None)) -> Array:
+        """Return L⁻¹ rows of some nodes; of one more node, what these leave of it."""
+        first, last, _ = nodes.indices(len(self.own))
+        return self._by_blocks(rows, range(first, last))
+
+    def backward(self, rows: Array) -> Array:
+        """Return L⁻ᵀ rows."""
+        return self._by_blocks(rows, range(len(self.own) - 1, -1, -1))
+
+    def _by_blocks(self, rows: Array, nodes: range) -> Array:
+        """Return x = L⁻¹ rows, x_i = L_ii⁻¹(rows_i − L_{i,i−1}x_{i−1}), or L⁻ᵀ rows where the nodes go backward."""
+        own, below, forward = self.own, self.below, nodes.step > 0
+        out = np.array(rows, order="C").reshape(-1, own.shape[1], rows.shape[1])
+        if not out.size:
+            return rows
+        places = range(len(out))[:: nodes.step]
+        for place, i in zip(places, nodes, strict=False):
+            blas.dtrsm(1.0, own[i].T, out[place].T, side=1, trans_a=not forward, overwrite_b=1)
+            if 0 <= (following := place + nodes.step) < len(out):
+                between = below[i if forward else i - 1].T
+                blas.dgemm(-1.0, out[place].T, between, 1.0, out[following].T, trans_b=not forward, overwrite_c=1)
+        return out.reshape(rows.shape)
 
 
 # The border

@@ -26,8 +26,9 @@ from scipy.linalg import block_diag
 
 from ardea.core.evidence import Tied
 from ardea.core.lazy import cached_property
+from ardea.core.moves import DEPENDENT
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import DEPENDENT, ROUNDING, Model, Propose, Support, given, model, neighbours, select
+from ardea.core.subsets import ROUNDING, Model, Propose, Support, given, model, neighbours, select
 from ardea.dynamics.chain import eliminated
 from ardea.methods.task import wide_supports
 

@@ -59,6 +59,8 @@ TRIED_WITHOUT = 2
 RUNNERS_UP = 4
 # Convention: how many of the best small models, and of those with several terms more, are tried.
 SMALL_TRIED = 3
+# Where another search follows, of how many sizes the best model is looked at.
+FEW_SIZES = 4
 # A convention, measured on public systems whose terms are not among the candidates: 26 of 26 leave more than this times
 # the noise of their samples. What leaves as many times less is no better.
 LARGEST_MISFIT = 1.5
@@ -252,8 +254,8 @@ class Tournament:
     def _begin(self) -> None:
         problem, unit = whitened(self.rows, self.looked_at(()).fit)
         found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
-        if not self.thorough:  # the best of every size
-            found = list({len(one.support): one for one in reversed(found)}.values())
+        if not self.thorough:  # the best of the sizes that look best
+            found = sorted({len(one.support): one for one in reversed(found)}.values(), key=_by_criterion)[:FEW_SIZES]
         for one in (*found, *_small(problem, ())):
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
@@ -298,6 +300,10 @@ def _small(problem: Problem, kept: Support) -> list[Model]:
     others = np.array(kept, dtype=np.intp)
     block = np.setdiff1d(np.flatnonzero(problem.square_norms), others)
     return small_models(problem, block, others, SMALL_TRIED) if block.size else []
+
+
+def _by_criterion(one: Model) -> float:
+    return one.criterion
 
 
 def _by_score(one: Scored) -> float:

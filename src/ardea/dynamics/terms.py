@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -431,19 +432,19 @@ class CompiledTerms:
     def __init__(self, terms: Sequence[Term], n_states: int) -> None:
         if len(set(terms)) != len(terms):
             raise ValueError("the list of terms holds a term twice")
-        slot_of = {Term.of(State(i)): i for i in range(n_states)}
-        ordered = sorted(_with_parts(terms), key=lambda term: term.degree)
-        for term in ordered:
+        slot_of = _slots_of_states(n_states).copy()
+        by_degree = sorted(((term.degree, number, term) for number, term in enumerate(_with_parts(terms))))
+        for _, _, term in by_degree:
             slot_of.setdefault(term, len(slot_of))
         self.n_states, self.n_slots = n_states, len(slot_of)
         self.arguments = sorted({state for term in terms for state in term.arguments})
         self.slots: Index = np.array([slot_of[term] for term in terms], dtype=np.intp)
         self.constant = slot_of.get(Term())
-        single = [(slot_of[term], term.factors[0][0]) for term in ordered if term.degree == 1]
+        single = [(slot_of[term], term.factors[0][0]) for degree, _, term in by_degree if degree == 1]
         self.functions = [(slot, factor) for slot, factor in single if not isinstance(factor, State)]
-        higher = [term for term in ordered if term.degree > 1]
-        self.products = [(slot_of[term], *(slot_of[part] for part in term.split())) for term in higher]
-        degrees = np.array([term.degree for term in higher])
+        higher = [(degree, term) for degree, _, term in by_degree if degree > 1]
+        self.products = [(slot_of[term], *(slot_of[part] for part in term.split())) for _, term in higher]
+        degrees = np.array([degree for degree, _ in higher])
         table = np.array(self.products, dtype=np.intp).reshape(-1, 3)
         self._levels = [table[degrees == degree].T for degree in np.unique(degrees)]
 
@@ -468,6 +469,11 @@ class CompiledTerms:
         for start in range(0, rows, block):
             out[:, start : start + block] = self.on_slots(columns[:, start : start + block])[self.slots]
         return out
+
+
+@lru_cache(maxsize=256)
+def _slots_of_states(n_states: int) -> dict[Term, int]:
+    return {Term.of(State(i)): i for i in range(n_states)}
 
 
 def _with_parts(terms: Iterable[Term]) -> list[Term]:

@@ -28,8 +28,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
+from ardea.core.moves import moves
 from ardea.core.problem import Array, Coordinates, Index, Problem
-from ardea.core.subsets import moves
 from ardea.equation import CLOSE
 from ardea.names import counted
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ardea.core.moves import moves
 from ardea.core.problem import Array, posed
-from ardea.core.subsets import backward_path, moves
+from ardea.core.subsets import backward_path
 from ardea.equation import CLOSE, Equation
 from ardea.names import counted
 from ardea.show import canvas
