@@ -292,7 +292,7 @@ def test_what_misleads_aicc_is_what_errors_without_it_do_not():
     truncated = on_63(aicc_real=9, aicc_alone=9, aicc_dependent=1, aicc_free=1, **oracle)
     assert claims.dependence_misleads_aicc(truncated).true is False
     assert claims.noise_inside_misleads_aicc(truncated).true is False
-    either = on_63(aicc_real=9, aicc_alone=4, aicc_dependent=5, aicc_free=1, **oracle)
+    either = on_63(aicc_real=9, aicc_alone=4, aicc_dependent=7, aicc_free=1, **oracle)
     assert claims.dependence_misleads_aicc(either).true is True
     assert claims.noise_inside_misleads_aicc(either).true is True
     assert claims.dependence_misleads_aicc(on_63(oracle_real=1, aicc_real=2)) is None
