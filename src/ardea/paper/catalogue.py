@@ -82,7 +82,7 @@ def _orthogonal(
 
 def _comparison(name: str, label: str, what: str, **rest: Any) -> Experiment:
     """Return a comparison of all methods on the regression problems of a study."""
-    usual: Any = {"table": comparison, "draw": draw_boxes, "figure_size": (11.0, 3.8)}
+    usual: Any = {"table": comparison, "draw": draw_boxes, "figure_size": (11.0, 4.1)}
     return Experiment(name, label, what, **(usual | rest))
 
 
