@@ -1,17 +1,19 @@
 """What is said of samples: values that are no readings, rounding, switches, rows far off; times of one moment."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import solve_ivp
 
 import ardea
-from ardea.dynamics import AmbiguityWarning, Discovery, MisfitWarning, Polynomials
-from ardea.dynamics.collocation import nodes_of
+from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials
+from ardea.dynamics.collocation import nodes_of, unknown_inputs
 from ardea.dynamics.guesses import smoothed, undersampled
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import Series
-from ardea.dynamics.told import at_rest, ends_off, said_of_inputs, said_of_spoiled, said_of_states
+from ardea.dynamics.told import at_rest, dependent_errors, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 
 RNG = np.random.default_rng
 
@@ -244,3 +246,114 @@ def test_a_rival_with_noise_of_another_kind_is_named():
     pursuit = found.searched_.pursuit
     best = min(map(pursuit.score, pursuit.elsewhere))
     assert pursuit.score(found.searched_.fit) <= best + 2 * SLIGHT_GAIN + 1e-9
+
+
+def oscillation(seed=0, rows=100, noise=0.02):
+    t, rng = 0.2 * np.arange(rows), np.random.default_rng(seed)
+    x = solve_ivp(lambda _, y: [y[1], -y[0] - 0.1 * y[1]], (0, t[-1]), [1, 0], t_eval=t, rtol=1e-9).y.T
+    return x + noise * rng.normal(size=x.shape), t
+
+
+def quietly(model, *data, **options):
+    """Return a fit, and what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*data, **options)
+    return model, [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("size", [0.5, 3.0])
+def test_several_samples_far_off_are_named_too(size):
+    x, t = oscillation()
+    x[[15, 37, 60, 81], 0] += size * np.array([1, -1, -1, 1])
+    _, texts = quietly(Discovery(Polynomials(1)), x, t, feature_names=["x", "v"])
+    (text,) = [one for one in texts if "off its curve" in one]
+    assert text.startswith("x lies many times its usual noise off its curve at t = 3 (")
+    assert "t = 7.4 (" in text
+    assert "t = 12 (" in text
+    assert "and 1 more" in text
+
+
+def pendulum(amplitude, seed):
+    t, rng = np.linspace(0, 25, 250), np.random.default_rng(seed)
+    x = solve_ivp(lambda _, y: [y[1], -4 * np.sin(y[0]) - 0.1 * y[1]], (0, 25), [amplitude, 0], t_eval=t, rtol=1e-9).y.T
+    return x + 0.05 * rng.normal(size=x.shape), t
+
+
+def test_powers_that_stand_in_for_a_sine_are_told():
+    x, t = pendulum(2.5, 1)
+    with pytest.warns(MisfitWarning, match=r"not among the candidates, such as sin\(x\) in the equation of \(v\)'"):
+        Discovery().fit(x, t, feature_names=["x", "v"])
+    model = Discovery(Polynomials(3) + Fourier(1)).fit(x, t, feature_names=["x", "v"])
+    assert [set(one.terms) for one in model.equations_] == [{"v"}, {"v", "sin(x)"}]
+    assert model.warnings_ == []
+
+
+def test_errors_that_follow_each_other_are_told():
+    """Of white noise hardly ever; of noise with memory, and of nodes in any number of stretches."""
+    rng, names = np.random.default_rng(4), ["x"]
+    nodes = nodes_of([Series(np.arange(60.0), np.zeros((60, 1)), np.empty((60, 0))) for _ in range(5)])
+    assert not any(dependent_errors(nodes, rng.normal(size=(300, 1)), names) for _ in range(2000))
+    noise = rng.normal(size=(302, 1))
+    (text,) = dependent_errors(nodes, noise[2:] + noise[1:-1] + noise[:-2], names)
+    assert text.startswith("What the samples of x leave is not noise")
+
+
+def test_series_are_cut_where_inputs_that_move_are_not_known():
+    t, rng = np.arange(240.0), np.random.default_rng(1)
+
+    def out(t):
+        return 5 + 6 * np.sin(2 * np.pi * (t - 3) / 24)
+
+    x = solve_ivp(lambda t, y: -0.12 * (y - out(t)) + 0.4, (0, 239), [19.0], t_eval=t, rtol=1e-9, max_step=0.5).y.T
+    x += 0.15 * rng.normal(size=x.shape)
+    known = np.r_[0:100, 112:240]
+    with pytest.warns(
+        AmbiguityWarning, match=r"Between t = 99 and 112 there are no rows, and the inputs move too fast"
+    ):
+        model = Discovery(Polynomials(2)).fit(x[known], t[known], u=out(t[known]), feature_names=["T", "out"])
+    low, high = np.transpose(model.equations_[0].interval())
+    assert model.equations_[0].terms == ("1", "T", "out")
+    assert np.all((low < [0.4, -0.12, 0.12]) & (high > [0.4, -0.12, 0.12]))
+    assert not np.any(model.process_noise_)
+    slow = Series(t[known], x[known], (t[known, None] / 240) ** 2)  # known well enough in the gap
+    assert unknown_inputs(slow).size == 0
+
+
+@pytest.mark.parametrize("factor", [3.0, 1 / 3])
+def test_noise_that_is_told_wrong_is_named_and_not_the_library_blamed(factor):
+    x, t = oscillation()
+    model, texts = quietly(Discovery(Polynomials(2), noise_std=0.02 * factor), x, t, feature_names=["x", "v"])
+    assert [one.terms for one in model.equations_] == [("v",), ("x", "v")]
+    assert texts[0].startswith(f"noise_std={0.02 * factor:.3g} is ")
+    assert not any("no candidate fits" in one for one in texts)
+
+
+def test_pushes_are_told_from_row_to_row():
+    """Over a row of length h the states move by process_noise_·√h, whatever steps were computed with."""
+    rng, t, x = np.random.default_rng(0), 0.5 * np.arange(400), np.zeros(400)
+    for i in range(399):
+        x[i + 1] = x[i] * np.exp(-0.35) + 0.6 * np.sqrt((1 - np.exp(-0.7)) / 1.4) * rng.normal()
+    y = x + 0.1 * rng.normal(size=400)
+    model, texts = quietly(Discovery(Polynomials(1)), y, t, feature_names=["rate"])
+    (told,) = [float(one.split("moves rate by ")[1].split(" ")[0]) for one in texts if "moves rate by" in one]
+    assert told == pytest.approx(float(model.process_noise_[0]) * np.sqrt(0.5), rel=0.05)
+
+
+def test_names_and_noise_that_cannot_be_are_refused():
+    x, t = oscillation()
+    with pytest.raises(ValueError, match="Two states or inputs have the name 'a': rename one of them"):
+        Discovery().fit(pd.DataFrame(x, columns=["a", "a"]), t)
+    with pytest.raises(ValueError, match="one for each of the 2 states"):
+        Discovery(noise_std=[0.1, 0.1, 0.1]).fit(x, t)
+
+
+@pytest.mark.parametrize("seed", [2, 7])
+def test_parts_of_a_model_that_ended_at_worse_states_are_tried_again(seed):
+    """Of a chaotic map, the likelihood has many optima."""
+    x = np.full((120, 2), 0.1)
+    for i in range(119):
+        x[i + 1] = 1 - 1.4 * x[i, 0] ** 2 + x[i, 1], 0.3 * x[i, 0]
+    y = x + 0.02 * np.random.default_rng(seed).normal(size=x.shape)
+    model = Discovery(discrete_time=True).fit(y, 1.0, feature_names=["a", "b"])
+    assert [set(one.terms) for one in model.equations_] == [{"1", "b", "a^2"}, {"a"}]

@@ -28,13 +28,17 @@ from ardea.core.problem import Array, Index
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import loops
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.series import Series, input_curve, noise_levels
+from ardea.dynamics.series import Series, held_inputs, input_curve, noise_levels
 from ardea.names import counted
 
 # A convention: a gap of more usual steps than this is not bridged; a chaotic flow forgets more than that anyway.
 LONGEST_GAP = 30
 # A map is not followed over a missing row: between samples of it nothing can be interpolated.
 BROKEN_MAP = 1.5
+# Where a curve through an input's other rows misses, over as many rows left out as a gap lacks, more than this share of
+# how much it varies, it is not known in the gap (a convention); gaps of up to so many steps are not looked at, others
+# at so many places at most.
+UNKNOWN_INPUT, SHORT_GAP, PLACES_TRIED = 0.1, 2.5, 12
 # A variance of more than this many times another is more than chance makes of some dozens of rows (a convention).
 STILL = 2.0
 # A convention: three terms and a start leave as many rows again to judge them by.
@@ -199,7 +203,8 @@ def _parts(one: Series, usual: float, longest: float, substeps: int, hidden: int
     rows = _sampled(one)
     control = _interpolated(one.t, one.inputs, one.held)
     parts: list[tuple[Array, ...]] = []
-    for stretch in np.split(rows, np.flatnonzero(np.diff(one.t[rows]) > longest) + 1):
+    broken = (np.diff(one.t[rows]) > longest) | np.isin(rows[:-1], unknown_inputs(one))
+    for stretch in np.split(rows, np.flatnonzero(broken) + 1):
         if stretch.size < 2:
             continue
         times = one.t[stretch]
@@ -212,6 +217,37 @@ def _parts(one: Series, usual: float, longest: float, substeps: int, hidden: int
         following = np.append(t[1:], t[-1])
         parts.append((t, y, control(t), control((t + following) / 2), control(following, before=True)))
     return parts
+
+
+def unknown_inputs(one: Series) -> Index:
+    """Return the rows after which there are none for so long that inputs, which move meanwhile, are not known there.
+
+    A curve through the rows of an input is as good in a gap as it is where as many rows are left out. Inputs that
+    switch are taken to do so at the end of a gap, which is told of where it happens.
+    """
+    steps = np.diff(one.t)
+    if not one.inputs.shape[1] or not np.all(np.isfinite(one.t)) or steps.size < FEWEST_ROWS:
+        return np.empty(0, dtype=np.intp)
+    usual = float(np.median(steps))
+    long = np.flatnonzero(steps > SHORT_GAP * usual)
+    if not long.size or not np.all(np.isfinite(one.inputs)):
+        return long[:0]
+    unknown = {n: _loses_inputs(one, n) for n in np.unique(np.round(steps[long] / usual).astype(int) - 1).tolist()}
+    return np.array([row for row in long.tolist() if unknown[round(steps[row] / usual) - 1]], dtype=np.intp)
+
+
+def _loses_inputs(one: Series, missing: int) -> bool:
+    """Return whether curves through all but some rows in a row miss these."""
+    last = len(one.t) - missing - 2
+    missed = []
+    for first in np.unique(np.linspace(2, last - 1, PLACES_TRIED).astype(int)) if last > FEWEST_ROWS else ():
+        away = np.arange(first, first + missing)
+        left = np.delete(np.arange(len(one.t)), away)
+        curve = input_curve(one.t[left], one.inputs[left], one.held)
+        missed.append(np.max(np.abs(curve(one.t[away]) - one.inputs[away]), axis=0))
+    moving = ~(held_inputs([one.inputs]) | np.isin(np.arange(one.inputs.shape[1]), one.held))
+    spread = np.std(one.inputs, axis=0)
+    return not missed or bool(np.any(np.median(missed, axis=0)[moving] > UNKNOWN_INPUT * spread[moving]))
 
 
 def _interpolated(t: Array, values: Array, held: Sequence[int]) -> Callable[..., Array]:

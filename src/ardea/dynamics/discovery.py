@@ -51,6 +51,7 @@ from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
+from ardea.names import counted
 
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may come from (None: all from the first)
@@ -400,9 +401,12 @@ class Discovery(Answers, BaseEstimator):
     ) -> FoundStates:
         order, told = self.derivative_order, self.noise_std
         if told is not None:
-            told = np.broadcast_to(np.asarray(told, dtype=float), (series[0].x.shape[1],)).copy()
-            if not np.all(told > 0):
-                raise ValueError("noise_std must be above 0.")
+            told, n = np.asarray(told, dtype=float), series[0].x.shape[1]
+            if told.shape not in ((), (n,)) or not np.all(told > 0):
+                raise ValueError(
+                    f"noise_std must be a number above 0 or one for each of the {counted(n, 'state')}, got {told!r}."
+                )
+            told = np.broadcast_to(told, (n,))
             told = np.tile(told, order)  # rates of change have no samples
         maps, shown = bool(self.discrete_time), bool(self.verbose)
         wishes = Wishes(maps, order, self.false_terms, self.noise, told, shown, left_open, knowledge)
@@ -437,6 +441,10 @@ class Discovery(Answers, BaseEstimator):
         alone = " One state alone cannot oscillate: try derivative_order=2." * single
         pairs = zip(equations, found.remaining, strict=True)
         misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
+        odd = found.odd_noise(self.noise_std)
+        if odd:  # then it, and not what was found, is what does not fit
+            misfits = []
+        misfits += found.not_among(equations) or ([] if misfits else found.dependent(equations))
         # What does not fit is no noise of a state that hardly moves.
         open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
         open_still += [
@@ -445,7 +453,7 @@ class Discovery(Answers, BaseEstimator):
             *found.odd_samples(equations),
             *found.open_constants(equations),
         ]
-        return open_still, [*found.driven(equations), *misfits, *dense]
+        return open_still, [*odd, *found.driven(equations), *misfits, *dense]
 
     def _found_fields(
         self, x: Any, t: Any, names: Sequence[str] | None, time_unit: str | None, given: FieldWishes

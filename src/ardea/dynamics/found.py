@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,16 +11,17 @@ from scipy import special
 
 from ardea.core.evidence import Tied
 from ardea.core.lazy import cached_property
+from ardea.core.moves import moves
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import Fit, sample_noise
-from ardea.dynamics.course import pursued, step_bias
+from ardea.dynamics.course import CLEAR_GAIN, pursued, step_bias
 from ardea.dynamics.knowledge import Wishes
-from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import Pursuit
+from ardea.dynamics.libraries import Custom, Library
+from ardea.dynamics.pursuit import MOST_ALONE, Pursuit
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
-from ardea.dynamics.told import Joint, KnownState, at_rest, far_off, state_deviations
+from ardea.dynamics.told import Joint, KnownState, at_rest, dependent_errors, far_off, state_deviations
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printable
@@ -28,6 +29,14 @@ from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printabl
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
+# Functions that libraries often lack, of one state; the second of states above zero.
+COMMON: dict[str, Callable[..., Any]] = {
+    "sin({})": np.sin,
+    "cos({})": np.cos,
+    "|{}|": np.abs,
+    "{0} |{0}|": lambda x: x * np.abs(x),
+}
+COMMON_OF_POSITIVE: dict[str, Callable[..., Any]] = {"sqrt({})": np.sqrt, "log({})": np.log, "1/{}": lambda x: 1 / x}
 # Conventions: of states that noise moves those are named that have this share of the largest, up to which it is given.
 LEAST_MOVED, FAR_MORE = 0.1, 100.0
 
@@ -274,7 +283,8 @@ class FoundStates:
         """Return what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
             return []
-        size, measured = self.fit.point.usual_process[self._first :], len(self.sample_noise)
+        nodes, measured = self.likelihood.nodes, len(self.sample_noise)
+        size = self.fit.point.usual_process[self._first :] * np.sqrt(nodes.substeps)  # from row to row
         ratio = size[:measured] / np.maximum(self.noise[:measured], TINY)
         moved = ratio >= LEAST_MOVED * ratio.max()
         shares = [f"{share:.2g} times" if share < FAR_MORE else "far above" for share in ratio]
@@ -303,7 +313,71 @@ class FoundStates:
         rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
             return rest
-        return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], names)
+        return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], sizes, names)
+
+    @property
+    def _silent(self) -> bool:
+        """Whether what the fit leaves says nothing of missing terms: the states give way, or there is no noise."""
+        return self.pursuit.with_process or self.likelihood.noiseless(self.fit.point)
+
+    def not_among(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of terms that were found and may stand in for another, which was not given."""
+        tried = () if self._silent else self._not_among([one.name for one in equations])
+        gain, equation, term = max(tried, default=(0.0, 0, ""))
+        if gain <= (clear := self.pursuit.price + CLEAR_GAIN):
+            return []
+        left = equations[equation - self._first].left.text
+        return [
+            f"A term that is not among the candidates, such as {term} in the equation of {left}, would explain clearly "
+            f"more (by {gain:.0f}; {clear:.0f} would be clear). Those that were found may stand in for it: add such "
+            "terms to the library (python -m ardea.explain misfit)."
+        ]
+
+    def dependent(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of states that follow their samples only roughly."""
+        scaled, names = self.linear.errors * np.sqrt(self.linear.weights), [one.name for one in equations]
+        return [] if self._silent else dependent_errors(self.likelihood.nodes, scaled[:, : len(self.misfit)], names)
+
+    def _not_among(self, names: Sequence[str]) -> Iterator[tuple[float, int, str]]:
+        """Yield what functions of a state that were not given would gain, each next to the terms found."""
+        of, point = self.likelihood, self.fit.point
+        usual = of.knowledge.of_series is None and not of.knowledge.laws and not of.inside.n_constants
+        if not usual or of.n * of.d > MOST_ALONE or self.pursuit.narrow:
+            return
+        positive = np.all(point.states > 0) and np.all(of.nodes.inputs > 0)
+        functions = COMMON | COMMON_OF_POSITIVE if positive else COMMON
+        library = of.library + Custom(functions.values(), functions)
+        new = library.listed(of.n + of.n_inputs)[of.d :]
+        own = {of.d + place: term for place, term in enumerate(new) if term.arguments[0] < of.n}
+        d = of.d + len(new)
+        wider = Likelihood(of.nodes, library, of.discrete_time, of.fixed, of.power, of.told)
+        coefficients = np.hstack([point.coefficients, np.zeros((of.n, len(new)))])
+        equations, terms = of.placed(self.fit.support)
+        found = tuple((equations * d + terms).tolist())
+        tried = tuple(equation * d + term for equation in range(self._first, of.n) for term in own)
+        linear = wider.linearised(replace(point, coefficients=coefficients), found)
+        posed = linear.problem((*found, *tried))
+        if posed is None:
+            return
+        states = [*map(printable, names), *(f"{printable(name)}'" for name in names), *map(str, range(of.n_inputs))]
+        gains = -moves(posed[0], range(len(found))).additions[len(found) :]
+        for gain, (equation, term) in zip(gains.tolist(), (divmod(one, d) for one in tried), strict=True):
+            yield gain, equation, own[term].name(states[: of.n] + states[2 * len(names) :])
+
+    def odd_noise(self, told: Any) -> list[str]:
+        """Return what is to be warned of noise that was given where the samples show another."""
+        if told is None or self.likelihood.discrete_time:
+            return []
+        given = np.broadcast_to(told, self.sample_noise.shape)
+        ratio = np.maximum(given, TINY) / np.maximum(self.sample_noise, TINY)
+        worst = int(np.argmax(np.abs(np.log(ratio)) - np.log(self.largest_misfit)))
+        if max(ratio[worst], 1 / ratio[worst]) <= self.largest_misfit[worst]:
+            return []
+        return [
+            f"noise_std={given[worst]:.3g} is {ratio[worst]:.2g} times the noise that samples show "
+            f"({self.sample_noise[worst]:.3g}, read off their differences). If it is wrong, so are the intervals, "
+            "and the equations may be: leave it out to have it learned (python -m ardea.explain misfit)."
+        ]
 
     def open_constants(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of constants inside terms."""

@@ -84,8 +84,9 @@ class StateModel:
         """Refuse names of states or terms that stand for two things, and slopes that are states themselves."""
         if self.order == 2 and x_dot is not None:
             raise ValueError("derivative_order=2 finds rates of change itself: leave x_dot out.")
-        if len(set(self.variables)) < len(self.variables):
-            raise ValueError(f"With derivative_order=2 the names {self.variables} must differ: rename those with a '.")
+        if twice := sorted({name for name in self.variables if list(self.variables).count(name) > 1}):
+            rates = " With derivative_order=2 a name and a ' stand for its rate of change." * (self.order == 2)
+            raise ValueError(f"Two states or inputs have the name {twice[0]!r}: rename one of them.{rates}")
         check_candidates(self.vocabulary.names)
 
     @cached_property

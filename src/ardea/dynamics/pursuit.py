@@ -233,8 +233,9 @@ class Pursuit:
             views.append(self.of.linearised(tilted, fit.support))
         for view in views:
             # With many states every fit is long: only what looks best, often in several equations at once, is tried.
-            for support, coefficients, _ in self.ranked(view, wide=not self.narrow)[: 1 if self.narrow else None]:
-                self._tried(support, replace(fit.point, coefficients=coefficients))
+            for support, coefficients, gain in self.ranked(view, wide=not self.narrow)[: 1 if self.narrow else None]:
+                least = self.score(fit) - gain if set(support) < set(fit.support) else np.inf
+                self._tried(support, replace(fit.point, coefficients=coefficients), least)
 
     def _each_anew(self, fit: Fit) -> None:
         """Try what looks best for every equation, of all its candidates, next to the others as they are."""
@@ -269,11 +270,14 @@ class Pursuit:
                 if gain > 0:
                     self._tried(support, replace(point, noise=fit.point.noise, coefficients=coefficients))
 
-    def _tried(self, support: Support, start: Point) -> None:
-        """Fit a support that was not met, or given up from worse states, from states that are close."""
+    def _tried(self, support: Support, start: Point, expected: float = np.inf) -> None:
+        """Fit a support that was not met, or given up from worse states, from states that are close.
+
+        A part of a larger model that is clearly worse than the larger one expects has ended at worse states.
+        """
         settled, _ = self.of.inside.settled(support, start.coefficients)
         known = self.met.get(self.of.knowledge.trimmed(settled))
-        if known is None or not np.isfinite(known.deviance):
+        if known is None or not np.isfinite(known.deviance) or self.score(known) > expected + SLIGHT_GAIN:
             self.fit(support, start, [*self.levels[2:-1:2], self.levels[-1]])
 
     def fit(self, support: Support, start: Point, levels: Sequence[Array]) -> None:

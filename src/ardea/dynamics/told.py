@@ -14,26 +14,35 @@ from scipy import linalg
 
 from ardea.core.evidence import Estimate, Tied
 from ardea.core.problem import Array
-from ardea.dynamics.collocation import Nodes
+from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import Linearised
 from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of
-from ardea.names import listed, printable
+from ardea.names import counted, listed, printable
 
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
 # A system is at rest from where its states stay within so many deviations of their samples' noise of where they end (a
 # convention).
 AT_REST = 1.0
-# A sample is far off that lies so many robust deviations from its state, if at most this share of all do (conventions:
-# normal noise never does, and what many do is no mistake of a few). Fewer samples than the last do not tell.
-FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.02, 20
+# A sample is far off that lies so many robust deviations from its state, and from a curve through its neighbours, if at
+# most this share of all do (conventions: normal noise never does, and what many do is no mistake of a few). Fewer
+# samples than the last do not tell.
+FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.1, 20
+# Errors of neighbouring samples depend on each other where sums of their products, over so many lags, exceed what
+# chance makes of them by so many deviations (about once in ten thousand states), each error counted up to the last many
+# deviations (conventions).
+LAGS, DEPENDENT, LARGEST_ERROR = (1, 2, 6, 18), 4.0, 3.0
 # The first or last reading is off where a cubic through the next ones misses it as far: so many rows together, and at
 # most so many of them to see what is usual (conventions).
 END_ROWS, MOST_WINDOWS = 8, 1000
+# Of a window around a sample, its place.
+MIDDLE = END_ROWS // 2
+# A quarter of all errors is smaller than this many deviations, if they are normal.
+QUARTER, NORMAL_QUARTER = 0.25, 0.3186
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
 # A convention: how many rivals `print` shows.
@@ -231,7 +240,21 @@ def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
             )
         elif no_reading := _no_reading(name, columns, values):
             out.append(no_reading)
-    return _switched_unseen(series, names) + out
+    return _switched_unseen(series, names) + _moved_unseen(series) + out
+
+
+def _moved_unseen(series: Sequence[Series]) -> list[str]:
+    """Return what is to be said of gaps in which inputs that move are not known."""
+    gaps = [(one.t[row], one.t[row + 1]) for one in series for row in unknown_inputs(one).tolist()]
+    if not gaps:
+        return []
+    first = f"t = {gaps[0][0]:.6g} and {gaps[0][1]:.6g}"
+    more = f" (and in {counted(len(gaps) - 1, 'other gap')})" if len(gaps) > 1 else ""
+    return [
+        f"Between {first}{more} there are no rows, and the inputs move too fast to be interpolated: the rows before "
+        "and after are taken as series of their own. If the inputs are known there, add rows with them and NaN for "
+        "the states (python -m ardea.explain ambiguity)."
+    ]
 
 
 def _switched_unseen(series: Sequence[Series], names: Sequence[str]) -> list[str]:
@@ -271,20 +294,61 @@ def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> lis
     ]
 
 
-def far_off(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of single samples: whose errors, scaled to be alike, are far beyond the rest."""
+def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of single samples: in shares of some sizes far from the states and their neighbours.
+
+    A wrong model misses many samples, a right one follows fast motion: what is far from both curves is neither.
+    """
     out = []
     for state, name in enumerate(names[: errors.shape[1]]):
         seen = np.flatnonzero(nodes.seen[:, state])
-        size = np.abs(errors[seen, state])
-        usual = 1.4826 * float(np.median(size)) if seen.size >= FEWEST_JUDGED else 0.0
-        far = seen[size > FAR_OFF * usual] if usual > 0 else seen[:0]
+        if seen.size < FEWEST_JUDGED:
+            continue
+        size, steps = np.abs(errors[seen, state]), np.diff(nodes.t[seen])
+        t = np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))  # series begin anew
+        y, middle = nodes.y[seen, state], np.arange(MIDDLE, seen.size - MIDDLE)
+        off = _missed(t, y, MIDDLE, middle - MIDDLE) / sizes[seen[middle], state]
+        # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
+        usual = min(1.4826 * float(np.median(size)), float(np.quantile(off, QUARTER)) / NORMAL_QUARTER)
+        alone = off >= np.max(sliding_window_view(np.pad(off, MIDDLE), 2 * MIDDLE + 1), axis=1)
+        beside = np.ones(seen.size, dtype=bool)
+        beside[middle] = (off > FAR_OFF * usual) & alone
+        far = np.flatnonzero((size > FAR_OFF * usual) & beside) if usual > 0 else seen[:0]
         if 0 < far.size <= max(1, MOST_FAR_OFF * seen.size):
-            times = [f"t = {nodes.t[node]:.6g} ({np.abs(errors[node, state]) / usual:.0f} times)" for node in far[:3]]
+            times = [f"t = {nodes.t[seen[row]]:.6g} ({size[row] / usual:.0f} times)" for row in far[:3]]
             more = f" and {far.size - 3} more" * (far.size > 3)
             out.append(
                 f"{name} lies many times its usual noise off its curve at {', '.join(times)}{more}. If these readings "
-                "are mistakes, set them to NaN: they widen or shift the intervals (python -m ardea.explain ambiguity)."
+                "are mistakes, set them to NaN: they widen or shift the intervals, and several of them change the "
+                "terms (python -m ardea.explain ambiguity)."
+            )
+    return out
+
+
+def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states whose samples are missed by what is no noise: errors follow each other.
+
+    With errors e of variance one, Σ_k Σ_i e_i e_{i+k} over some lags k has the variance of its number of products.
+    """
+    out = []
+    for state, name in enumerate(names[: errors.shape[1]]):
+        rows = [own[nodes.seen[own, state]] for own in nodes.stretches]
+        parts = [errors[own, state] for own in rows if own.size > 1]
+        usual = np.sqrt(np.mean(np.concatenate(parts) ** 2)) if parts else 0.0
+        if not usual > 0:
+            continue
+        scaled = [np.clip(part / usual, -LARGEST_ERROR, LARGEST_ERROR) for part in parts]
+        excess = 0.0
+        for most in LAGS:
+            pairs = [(part[lag:], part[:-lag]) for part in scaled for lag in range(1, most + 1) if part.size > 4 * most]
+            total, number = sum(float(a @ b) for a, b in pairs), sum(a.size for a, _ in pairs)
+            excess = max(excess, total / np.sqrt(max(number, 1)))
+        if excess > DEPENDENT:
+            out.append(
+                f"What the samples of {printable(name)} leave is not noise: neighbouring errors have the same sign "
+                f"more often than chance allows ({excess:.1f} standard deviations). Most likely terms stand in for one "
+                "that is not among the candidates, or the errors of neighbouring readings depend on each other. Do not "
+                "trust the intervals; try other terms (python -m ardea.explain misfit)."
             )
     return out
 
@@ -308,16 +372,20 @@ def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     return out
 
 
-def _missed(t: Array, y: Array) -> Array:
-    """Return by how much cubics through the next samples miss one, in units of the noise that this has by chance.
+def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
+    """Return by how much cubics through their neighbours miss samples, in units of the noise that this has by chance.
 
-    With V the powers of the times that follow, the cubic is e₁ᵀV⁺y there: 1 and −e₁ᵀV⁺ are the weights.
+    One sample of every window is left out, the first or another. With V the powers of the times of the others, the
+    cubic is e₁ᵀV⁺y there: 1 and −e₁ᵀV⁺ are the weights.
     """
-    times, values = sliding_window_view(t, END_ROWS), sliding_window_view(y, END_ROWS)
-    few = np.unique(np.append([0, 1], np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)))
-    scaled = (times[few] - times[few, :1]) / (times[few, -1:] - times[few, :1])
-    cubic = np.linalg.pinv(scaled[:, 1:, None] ** np.arange(4))[:, 0]
-    missed = values[few, 0] - np.einsum("ij,ij->i", cubic, values[few, 1:])
+    times, values = sliding_window_view(t, END_ROWS + (place > 0)), sliding_window_view(y, END_ROWS + (place > 0))
+    few = windows
+    if windows is None:
+        few = np.unique(np.append([0, 1], np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)))
+    scaled = (times[few] - times[few, place, None]) / (times[few, -1:] - times[few, :1])
+    others = np.delete(np.arange(times.shape[1]), place)
+    cubic = np.linalg.pinv(scaled[:, others, None] ** np.arange(4))[:, 0]
+    missed = values[few, place] - np.einsum("ij,ij->i", cubic, values[few][:, others])
     return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
 
 
