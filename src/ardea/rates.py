@@ -344,12 +344,13 @@ def _likelihood_exponent(tau: Array, spread: Array) -> Array:
         (tau_part, tau_exponent), (spread_part, spread_exponent) = np.frexp(tau), np.frexp(spread)
         level = np.log(4 * np.pi * (tau_part * spread_part) ** 2) + 2 * np.log(2) * (tau_exponent + spread_exponent)
     low, high = np.full(level.shape, -745.0), np.full(level.shape, 12.0)
-    for _ in range(100):
-        middle = (low + high) / 2
+    middle = (low + high) / 2
+    while np.any((low < middle) & (middle < high)):  # else numbers between are used up
         w = np.exp(middle)
         above = np.log1p(2 * w) - middle - 2 * w > level
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    w = np.exp((low + high) / 2)
+        middle = (low + high) / 2
+    w = np.exp(middle)
     return np.where(np.isposinf(level), 0.0, np.where(np.isneginf(level), np.inf, w))
 
 

@@ -680,7 +680,7 @@ def row_of_a_mortal(settings, number):
 def small(trial, **sizes):
     return Experiment(
         name="small",
-        label="fig:none",
+        label="Fig. 0",
         what="nothing",
         sizes={"trials": (5, 5)} | {name: (value, value) for name, value in sizes.items()},
         trial=trial,

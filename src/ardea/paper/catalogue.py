@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ardea.paper.figures import draw_boxes, draw_curve, draw_kappa, draw_levels,
 from ardea.paper.inference import group
 from ardea.paper.regressions import COMBINED, DIFFERENCED, INDEPENDENT, OF_DIFFERENCES
 from ardea.paper.tables import (
+    at_one_strength,
     comparison,
     comparisons,
     curve_table,
@@ -27,19 +27,19 @@ from ardea.paper.tables import (
 # Experiments, in the order of the paper.
 
 
-# Name, label, what, symbol and values of the strength, and the sentence above the figure.
-ORTHOGONAL: tuple[tuple[str, str, str, str, rates.Method, tuple[float, ...], str], ...] = (
-    ("vi", "orthonormal_variance_inflation", "ARDvi", "α", "vi", (1, 2, 4, 8),
+# Figs. 1 to 6: name, what, symbol, method and values of the strength, and the sentence above the figure.
+ORTHOGONAL: tuple[tuple[str, str, str, rates.Method, tuple[float, ...], str], ...] = (
+    ("vi", "ARDvi", "α", "vi", (1, 2, 4, 8),
      "With less noise fewer terms are missed; false terms go only as α grows"),
-    ("r", "orthonormal_ARDr_2", "ARDr with λ fixed", "λ", "r", (0, 10, 100, 10_000),
+    ("r", "ARDr with λ fixed", "λ", "r", (0, 10, 100, 10_000),
      "At fixed λ less noise means more false terms"),
-    ("r-scaled", "orthonormal_ARDr", "ARDr with λσ² fixed", "λσ²", "r", (0, 1, 5, 10),
+    ("r-scaled", "ARDr with λσ² fixed", "λσ²", "r", (0, 1, 5, 10),
      "At fixed λσ² the number of false terms does not depend on the noise"),
-    ("m", "orthonormal_threshodling", "M-STSBL", "τ", "m", (0, 0.01, 0.05, 0.25),
+    ("m", "M-STSBL", "τ", "m", (0, 0.01, 0.05, 0.25),
      "A threshold on magnitude ends false terms at small noise, and misses what is smaller than itself"),
-    ("l", "orthonormal_L_STSBL", "L-STSBL", "τ", "l", (np.inf, 1, 0.1, 0.01),
+    ("l", "L-STSBL", "τ", "l", (np.inf, 1, 0.1, 0.01),
      "A threshold on the likelihood ends both false and missed terms at small noise"),
-    ("map", "orthonormal_MAP_STSBL", "MAP-STSBL", "τ", "map", (0, 0.2, 2, 20),
+    ("map", "MAP-STSBL", "τ", "map", (0, 0.2, 2, 20),
      "A price per term acts as variance inflation does"),
 )  # fmt: skip
 
@@ -49,9 +49,11 @@ ERRORS_OF_63 = {
     "oracle": "Strengths chosen by the oracle, as in the paper",
     "aicc": "Strengths chosen by AICc",
     f"oracle, {DIFFERENCED}": "Oracle, with Gaussian errors of y that depend on each other as differences of noise do",
+    f"aicc, {DIFFERENCED}": "AICc, with Gaussian errors of y that depend on each other as differences of noise do",
     f"oracle, {INDEPENDENT}": "Oracle, with Gaussian, independent errors of y",
     f"aicc, {INDEPENDENT}": "AICc, with Gaussian, independent errors of y",
     f"oracle, {OF_DIFFERENCES}": "Oracle, with the errors of differences alone: noise inside the features does no harm",
+    f"aicc, {OF_DIFFERENCES}": "AICc, with the errors of differences alone: noise inside the features does no harm",
 }
 ROWS_OF_KS = {
     "sample": "Samples of the rows, as in the paper",
@@ -62,12 +64,12 @@ ROWS_OF_KS = {
 
 
 def _orthogonal(
-    name: str, label: str, what: str, symbol: str, method: rates.Method, strengths: tuple[float, ...], title: str
+    number: int, name: str, what: str, symbol: str, method: rates.Method, strengths: tuple[float, ...], title: str
 ) -> Experiment:
     """Return a study of added and missed terms against σ."""
     return Experiment(
         name=f"orthogonal-{name}",
-        label=f"fig:{label}",
+        label=f"Fig. {number}",
         what=f"added and missed terms against σ, orthogonal columns, {what}",
         sizes={"trials": (4, 50), "columns": (60, 250), "terms": (6, 25), "levels": (5, 25)},
         trial=partial(closed_forms.orthogonal, method=method, strengths=strengths, over_noise="σ²" in symbol),
@@ -80,15 +82,15 @@ def _orthogonal(
 
 def _comparison(name: str, label: str, what: str, **rest: Any) -> Experiment:
     """Return a comparison of all methods on the regression problems of a study."""
-    usual: Any = {"table": comparison, "draw": draw_boxes, "figure_size": (11.0, 3.8)}
+    usual: Any = {"table": comparison, "draw": draw_boxes, "figure_size": (11.0, 4.1)}
     return Experiment(name, label, what, **(usual | rest))
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    *starmap(_orthogonal, ORTHOGONAL),
+    *(_orthogonal(number, *study) for number, study in enumerate(ORTHOGONAL, 1)),
     Experiment(
         name="fpfn-curve",
-        label="fig:FP_FN_curve",
+        label="Fig. 7",
         what="false negative against false positive rate, orthonormal columns, σ = 1",
         sizes={"trials": (3, 5), "draws": (3, 40)},
         trial=closed_forms.fpfn_curve,
@@ -99,7 +101,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Experiment(
         name="rho",
-        label="fig:FP_FN_rho",
+        label="Fig. 8",
         what="false positive and negative rates against ρ, equal at ρ = 1; σ = 1, ξ = 3",
         sizes={"trials": (5, 5), "points": (41, 81)},
         trial=closed_forms.rho_rates,
@@ -110,7 +112,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Experiment(
         name="kappa",
-        label="fig:VI_MAP_k100",
+        label="Fig. 9",
         what="ARDvi against MAP-STSBL over the condition number, σ known",
         sizes={
             "trials": (6, 250),
@@ -128,18 +130,19 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Experiment(
         name="merits",
-        label="fig:comparison_fig",
+        label="Fig. 10",
         what="relative merits: measured cost and sparsity at one expected false term (closed form), linear example",
         sizes={"trials": (2, 20), "columns": (60, 250), "terms": (6, 25), "repetitions": (1, 3)},
         trial=closed_forms.merits,
         table=merits_table,
         draw=draw_merits,
-        core_seconds={"corrected": (1, 7)},
+        core_seconds={"corrected": (1, 7), "beyond": (1, 15)},
         figure_size=(5.0, 4.4),
+        shown=at_one_strength,
     ),
     _comparison(
         "linear",
-        "tab:linear_example, fig:linear_stats",
+        "Table 1, Fig. 11",
         "sparse linear system, singular values from 0.01 to 1, σ learned",
         sizes={
             "trials": (3, 100),
@@ -153,7 +156,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     _comparison(
         "fourier",
-        "fig:fourier_stats",
+        "Fig. 12",
         "function fitting in a cosine basis, more columns than rows, σ learned",
         sizes={
             "trials": (2, 100),
@@ -169,17 +172,17 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     _comparison(
         "lorenz63",
-        "fig:L63_stats",
+        "Fig. 13",
         "Lorenz 63, quintic library, errors summed over the three equations, strengths chosen by an oracle",
         sizes={"trials": (1, 200), "published_trials": (1, 10), "ablation_trials": (1, 5), "beyond_trials": (1, 30)},
         trial=regressions.LORENZ63.trial,
-        core_seconds={"corrected": (2, 650), "published": (3, 41), "beyond": (3, 139), "ablation": (20, 267)},
+        core_seconds={"corrected": (3, 850), "published": (3, 41), "beyond": (3, 139), "ablation": (20, 267)},
         table=partial(comparisons, column="criterion", titles=ERRORS_OF_63),
         shown=partial(group, column="criterion", value="oracle"),
     ),
     _comparison(
         "lorenz96",
-        "fig:L96_stats",
+        "Fig. 14",
         "Lorenz 96, quadratic library, one trial per equation, strengths chosen by an oracle",
         sizes={
             "trials": (2, 400),
@@ -193,7 +196,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     _comparison(
         "ks",
-        "fig:KS_stats",
+        "Fig. 15",
         "Kuramoto–Sivashinsky, samples of the rows, strengths chosen by an oracle",
         sizes={
             "trials": (2, 100),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ardea.paper.catalogue import experiment_named
 from ardea.paper.experiment import METHODS
 from ardea.paper.inference import (
     SIGNIFICANT,
@@ -34,15 +35,16 @@ from ardea.paper.tables import listed
 from ardea.paper.theory_claims import FAR, PROPOSED, REGULARISED, THRESHOLDED
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 Centre = Literal["mean", "median"]
-# Rows of the field of Sec. 6.5: 512 points at 1072 times.
-KS_ROWS = 512 * 1072
+SHORT = dict(zip(METRICS, ("ℓ²", "ℓ¹", "added", "missed"), strict=True))
 # What Gaussian errors of the same variance lack besides the shape of those of differences.
-LACKING = "truncation errors, and that errors depend on the noise in the features,"
-# True terms of the examples of Secs. 6.1 and 6.2.
-TERMS = {"linear": 25, "fourier": 50}
+LACKING = "truncation errors of the differences, and that errors depend on the noise in the features"
+# Sizes of the examples at paper scale: true terms of Secs. 6.1 and 6.2, rows of the field of Sec. 6.5.
+_SIZES = {name: experiment_named(name).settings("paper", "corrected").sizes for name in ("linear", "fourier", "ks")}
+TERMS = {name: int(_SIZES[name]["terms"]) for name in ("linear", "fourier")}
+KS_ROWS = int(_SIZES["ks"]["n_x"] * _SIZES["ks"]["n_t"])
 
 
 def _centres(records: DataFrame, centre: Centre) -> DataFrame:
@@ -51,7 +53,7 @@ def _centres(records: DataFrame, centre: Centre) -> DataFrame:
 
 
 def _means_text(means: DataFrame, metrics: Sequence[str], methods: Sequence[str] = METHODS) -> str:
-    return "; ".join(f"{metric}: {listed(means[metric], '.3g', methods)}" for metric in metrics)
+    return "; ".join(f"{SHORT[metric]}: {listed(means[metric], '.3g', methods)}" for metric in metrics)
 
 
 def _empty(records: DataFrame) -> str:
@@ -78,7 +80,8 @@ def _against(records: DataFrame, methods: Sequence[str], metric: str, other: str
 
 def _each(records: DataFrame, methods: Sequence[str], metrics: Sequence[str]) -> dict[str, Paired]:
     """Return the paired differences from ARD in every metric."""
-    return {f"{m} {metric}": test for metric in metrics for m, test in _against(records, methods, metric).items()}
+    tests = {metric: _against(records, methods, metric) for metric in metrics}
+    return {f"{method} {SHORT[metric]}": test for metric, own in tests.items() for method, test in own.items()}
 
 
 def far_below_ard(methods: Sequence[str], *metrics: str, centre: Centre = "mean", word: str = "far") -> Check:
@@ -87,7 +90,7 @@ def far_below_ard(methods: Sequence[str], *metrics: str, centre: Centre = "mean"
     def check(records: DataFrame) -> Finding:
         found = _centres(records, centre)
         shares = found.loc[list(methods), list(metrics)] / found.loc["ARD", list(metrics)]
-        values = {f"{method}, {metric}": shares.loc[method, metric] for method in methods for metric in metrics}
+        values = {f"{method}, {SHORT[name]}": shares.loc[method, name] for method in methods for name in metrics}
         text = _means_text(found, metrics, ("ARD", *methods))
         text = f"medians: {text}{_empty(records)}" if centre == "median" else text
         far = at_most(word, FAR, values, text)
@@ -171,7 +174,7 @@ def dominated_by_added(records: DataFrame) -> Finding | None:
     sums = known.groupby("method")[["added_l1", "l1"]].sum().loc[list(METHODS)]
     shares = sums["added_l1"] / sums["l1"]
     text = f"share of the ℓ¹ error in added terms: {listed(shares, '.2f')}"
-    return Finding(bool(shares.min() > 0.5), text, f"“dominated” is more than .5; turns at {shares.min():.2g}")
+    return Finding(bool(shares.min() > 0.5), text, f"“dominated” is more than 0.5; turns at {shares.min():.2g}")
 
 
 def _group_far_below(
@@ -180,10 +183,10 @@ def _group_far_below(
     """Find that the mean over a group of methods is far below that over another one, in every metric."""
     means, tables = method_means(records), {metric: by_trial(records, metric) for metric in metrics}
     one, other = means.loc[list(own)], means.loc[list(others)]
-    shares = {metric: one[metric].mean() / other[metric].mean() for metric in metrics}
+    shares = {SHORT[metric]: one[metric].mean() / other[metric].mean() for metric in metrics}
     far = at_most(word, FAR, shares, "")
-    worst = {metric: one[metric].max() / max(other[metric].min(), 1e-9) for metric in metrics}
-    tests = {name: Paired(t[list(own)].mean(axis=1), t[list(others)].mean(axis=1)) for name, t in tables.items()}
+    worst = {SHORT[metric]: one[metric].max() / max(other[metric].min(), 1e-9) for metric in metrics}
+    tests = {SHORT[name]: Paired(t[list(own)].mean(axis=1), t[list(others)].mean(axis=1)) for name, t in tables.items()}
     margin = f"{far.margin}; worst of the one group against the best of the other: {listed(worst, '.2g')} times"
     return _compared(bool(far.true), _means_text(means, metrics), tests, margin)
 
@@ -247,52 +250,81 @@ def magnitude_beats(metric: str) -> Check:
 magnitude_is_sparsest, magnitude_is_nearest = magnitude_beats("wrong"), magnitude_beats("l2")
 
 
-def _wrong_by_errors(records: DataFrame, kind: str) -> DataFrame | None:
-    """Return wrong terms by trial, summed over the three equations, with errors of a kind (none: those of y)."""
-    rows = records[records["criterion"] == (f"oracle, {kind}" if kind else "oracle")]
-    return by_trial(rows, "wrong") * 3 if len(rows) else None  # by_trial is the mean of three equations
+# Errors of y on Lorenz 63: as they are, and what else the corrected variant sets in their place, in words.
+ERRORS = {
+    "": "errors as they are",
+    OF_DIFFERENCES: "without those that noise makes inside the features",
+    DIFFERENCED: "Gaussian ones of the same variance that depend on each other as differences of noise do",
+    INDEPENDENT: "Gaussian, independent ones",
+}
 
 
-def errors_do_no_harm(records: DataFrame) -> Finding | None:
-    """Gaussian errors of the same variance would not leave substantially fewer wrong terms.
+def _on_63(records: DataFrame, criterion: str, kind: str, metric: str) -> DataFrame:
+    """Return a count by trial, summed over the three equations, with errors of a kind and strengths by a criterion."""
+    rows = records[records["criterion"] == (f"{criterion}, {kind}" if kind else criterion)]
+    return by_trial(rows, metric) * 3  # by_trial is the mean of three equations
 
-    They lack more than that: a substantial effect may be of what else they lack (`LACKING`), and decides nothing.
+
+def _has(records: DataFrame, criteria: Sequence[str], kinds: Sequence[str]) -> bool:
+    return {f"{one}, {kind}" if kind else one for one in criteria for kind in kinds} <= set(records["criterion"])
+
+
+def other_errors_do_no_better(*kinds: str, decides: bool) -> Check:
+    """Return a check that errors of the first kind leave no substantially smaller number of wrong terms.
+
+    Where they lack more than the sentence is about, a substantial effect `decides` nothing.
     """
-    kinds = ("", OF_DIFFERENCES, DIFFERENCED, INDEPENDENT)
-    tables = [one for one in (_wrong_by_errors(records, kind) for kind in kinds) if one is not None]
-    if len(tables) < len(kinds):
-        return None
-    real, _, gaussian, _ = tables
-    left = {m: gaussian[m].mean() / max(real[m].mean(), 1e-9) for m in METHODS}
-    told = "wrong terms / without the errors that noise makes inside the features, which does not make them Gaussian "
-    told += "/ with Gaussian ones of the same variance, as dependent as these / with independent ones: "
-    text = ", ".join(f"{m} {' / '.join(f'{one[m].mean():.3g}' for one in tables)}" for m in METHODS)
-    margin = f"an effect is less than {FAR:g} times in the third column, where {min(left.values()):.2g} to "
-    margin += f"{max(left.values()):.2g} are left; but {LACKING} are missing there, too, so that "
-    margin += "it is not known whose effect that is"
-    return Finding(True if min(left.values()) > FAR else None, told + text, margin)
+
+    def check(records: DataFrame) -> Finding | None:
+        if not _has(records, ["oracle"], ["", *kinds]):
+            return None
+        tables = {kind: _on_63(records, "oracle", kind, "wrong") for kind in ("", *kinds)}
+        left = {m: tables[kinds[0]][m].mean() / max(tables[""][m].mean(), 1e-9) for m in METHODS}
+        low, high = min(left.values()), max(left.values())
+        test = Paired(tables[kinds[0]][list(METHODS)].mean(axis=1), tables[""][list(METHODS)].mean(axis=1))
+        text = ", ".join(f"{m} {' / '.join(f'{one[m].mean():.3g}' for one in tables.values())}" for m in METHODS)
+        text = f"wrong terms with {' / '.join(ERRORS[kind] for kind in tables)}: {text}; mean over methods {test}"
+        margin = f"an effect is less than {FAR:g} times; {low:.2g} to {high:.2g} are left"
+        if low > FAR:
+            return Finding(True, text, margin)
+        return Finding(False if decides else None, text, f"{margin}, but more is missing: {LACKING}")
+
+    return check
 
 
-def errors_mislead_aicc(records: DataFrame) -> Finding | None:
-    """With Gaussian, independent errors AICc adds fewer terms beyond the oracle than with those of differences."""
-    real, free = _aicc_adds(records, ""), _aicc_adds(records, INDEPENDENT)
-    if real is None or free is None:
-        return None
-    tests = {m: Paired(free[m], real[m]) for m in PROPOSED}
-    text = ", ".join(f"{m} {real[m].mean():.1f} ({free[m].mean():.1f}; {tests[m]})" for m in PROPOSED)
-    text = f"terms that AICc adds beyond the oracle (with Gaussian, independent errors; difference): {text}"
-    true = all(test.mean < 0 for test in tests.values())
-    margin = f"{LACKING} are missing, too: errors of differences are the cause, but which property of them is not known"
-    return _compared(true, f"Lorenz 63 only, corrected: {text}", tests, margin)
+noise_inside_does_no_harm = other_errors_do_no_better(OF_DIFFERENCES, decides=True)
+errors_do_no_harm = other_errors_do_no_better(DIFFERENCED, INDEPENDENT, decides=False)
 
 
-def _aicc_adds(records: DataFrame, kind: str) -> DataFrame | None:
+def _aicc_adds(records: DataFrame, kind: str) -> DataFrame:
     """Return by trial how many more terms AICc adds than the oracle, on y with errors of a kind."""
-    names = [f"{criterion}, {kind}" if kind else criterion for criterion in ("aicc", "oracle")]
-    if not set(names) <= set(records["criterion"]):
-        return None
-    aicc, oracle = (by_trial(records[records["criterion"] == name], "added") * 3 for name in names)
-    return aicc - oracle
+    return _on_63(records, "aicc", kind, "added") - _on_63(records, "oracle", kind, "added")
+
+
+def misleads_aicc(given: str, lacking: str) -> Check:
+    """Return a check that AICc adds terms because of what errors of one kind have and those of another lack.
+
+    "Due to" is more than half of the terms that AICc adds beyond the oracle, in the mean over the methods.
+    """
+
+    def check(records: DataFrame) -> Finding | None:
+        kinds = dict.fromkeys(("", given, lacking))
+        if not _has(records, ["oracle", "aicc"], list(kinds)):
+            return None
+        tables = {kind: _aicc_adds(records, kind)[list(PROPOSED)] for kind in kinds}
+        test = Paired(tables[given].mean(axis=1), tables[lacking].mean(axis=1))
+        share = test.mean / float(tables[""].mean(axis=None))
+        text = ", ".join(f"{m} {' / '.join(f'{one[m].mean():.1f}' for one in tables.values())}" for m in PROPOSED)
+        text = f"terms that AICc adds beyond the oracle with {' / '.join(ERRORS[kind] for kind in kinds)}: {text}"
+        text = f"Lorenz 63 only, corrected: {text}; mean over methods {test}"
+        margin = f"“due to” is more than half of them; turns at {share:.2g}"
+        return Finding(bool(share > 0.5 and test.chance < SIGNIFICANT), text, margin)
+
+    return check
+
+
+dependence_misleads_aicc = misleads_aicc(DIFFERENCED, INDEPENDENT)
+noise_inside_misleads_aicc = misleads_aicc("", OF_DIFFERENCES)
 
 
 def notable_unlike_linear(records: DataFrame) -> Finding:
@@ -322,13 +354,11 @@ def best_share_exact(records: DataFrame) -> Finding:
 
 def aicc_adds_terms(records: DataFrame) -> Finding | None:
     """AICc adds terms that the oracle, from the same grid, does not."""
-    if not (records["criterion"] == "aicc").any():
+    if not _has(records, ["oracle", "aicc"], [""]):
         return None
-    tables = {kind: by_trial(records[records["criterion"] == kind], "added") * 3 for kind in ("aicc", "oracle")}
-    tests = {m: Paired(tables["aicc"][m], tables["oracle"][m]) for m in PROPOSED}
-    text = ", ".join(
-        f"{m} {tables['aicc'][m].mean():.1f} (by {test} more than the oracle)" for m, test in tests.items()
-    )
+    added, oracle = (_on_63(records, criterion, "", "added") for criterion in ("aicc", "oracle"))
+    tests = {m: Paired(added[m], oracle[m]) for m in PROPOSED}
+    text = ", ".join(f"{m} {added[m].mean():.1f} (by {test} more than the oracle)" for m, test in tests.items())
     return Finding(all(test.mean > 0 for test in tests.values()), f"Lorenz 63 only, corrected: added per trial: {text}")
 
 
@@ -359,7 +389,7 @@ def ard_terms_are_small(records: DataFrame) -> Finding | None:
     own = records[records["method"] == "ARD"]
     size = own["added_l1"].sum() / own["added"].sum()
     text = f"{own['added'].mean():.1f} terms of {size:.2g} on average; the smallest true coefficient is 1"
-    return Finding(bool(size <= 0.1), text, f"“small” is at most .1; turns at {size:.2g}")
+    return Finding(bool(size <= 0.1), text, f"“small” is at most 0.1; turns at {size:.2g}")
 
 
 def missed_mode_zero(records: DataFrame) -> Finding:
@@ -386,18 +416,25 @@ all_but_inflation_miss_one = single_in_some("missed", METHODS)
 all_but_inflation_add_one = single_in_some("added", PROPOSED)
 
 
+def _missed_counts(records: DataFrame, method: str) -> Series:
+    """Return how often a method misses how many terms."""
+    return records.loc[records["method"] == method, "missed"].value_counts().sort_index()
+
+
+def _counts_text(counts: Series) -> str:
+    return ", ".join(f"{missed:.0f} missed in {n}" for missed, n in counts.items())
+
+
 def map_misses_two(records: DataFrame) -> Finding:
     """MAP-STSBL misses two terms in some equation."""
-    counts = records.loc[records["method"] == "MAP-STSBL", "missed"].value_counts().sort_index()
-    text = ", ".join(f"{missed:.0f} missed in {n}" for missed, n in counts.items())
-    return Finding(bool((counts.index == 2).any()), text)
+    counts = _missed_counts(records, "MAP-STSBL")
+    return Finding(2 in counts.index, _counts_text(counts))
 
 
 def r_misses_all(records: DataFrame) -> Finding:
     """ARDr most often misses all three terms."""
-    counts = records.loc[records["method"] == "ARDr", "missed"].value_counts().sort_index()
-    text = ", ".join(f"{missed:.0f} missed in {n}" for missed, n in counts.items())
-    return Finding(mode(records, "ARDr", "missed") == 3, text)
+    counts = _missed_counts(records, "ARDr")
+    return Finding(counts.idxmax() == 3, _counts_text(counts))
 
 
 def size_is_a_barrier(records: DataFrame) -> Finding | None:

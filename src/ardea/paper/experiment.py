@@ -103,7 +103,7 @@ class Experiment:
     """
 
     name: str  # as on the command line
-    label: str  # the paper's LaTeX label(s)
+    label: str  # which table or figure of the paper it is
     what: str  # one line
     sizes: Mapping[str, tuple[Any, Any]]  # at quick and at paper scale; "trials" is one of them
     trial: Callable[[Settings, int], list[Row]]  # pure function of (settings, trial number): flat dicts

@@ -14,9 +14,9 @@ import numpy as np
 from ardea.core.problem import Array
 from ardea.paper.closed_forms import MARGINAL
 from ardea.paper.experiment import METHODS
-from ardea.paper.inference import SIGNIFICANT, Paired, by_trial, error_of, independent, methods_in, unit_of
+from ardea.paper.inference import SIGNIFICANT, Paired, by_trial, error_of, independent, methods_in, uncorrected
 from ardea.paper.regressions import METRICS, WIDE
-from ardea.paper.tables import relative_costs
+from ardea.paper.tables import relative_times
 from ardea.show.canvas import DASHES
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ METRIC_LABELS = {
     "missed": "terms missed",
 }
 MEASURED = "markers: measured, mean ± standard error; dashes: theory"
-# The two readings of MAP-STSBL share a colour: the second has open markers and dots for theory.
-POINTS: dict[str, Any] = {"markersize": 4, "capsize": 2, "linestyle": "none"}
-KAPPA_LOOKS = {method: POINTS | {"color": COLOURS[i], "marker": MARKERS[i]} for i, method in enumerate(METHODS)}
-KAPPA_LOOKS[MARGINAL] = POINTS | {"color": COLOURS[5], "marker": "o", "fillstyle": "none"}
+# The two readings of MAP-STSBL share a colour: the second has open markers and a line of its own.
+KAPPA_LOOKS: dict[str, dict[str, Any]] = {
+    method: {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": LINES[i]} for i, method in enumerate(METHODS)
+}
+KAPPA_LOOKS[MARGINAL] = {"color": COLOURS[5], "marker": "o", "fillstyle": "none", "linestyle": "--"}
 RATE_LABELS = {"fp": "false positive rate", "fn": "false negative rate"}
 
 
@@ -77,7 +78,7 @@ def draw_boxes(records: DataFrame, figure: Any, empty: Mapping[str, float] | Non
     `empty` are the errors of the empty model, drawn as a line; axes then begin at zero, so that it is seen how far
     everything is from it.
     """
-    records = records[records["correction"] == "none"] if "correction" in records else records
+    records = uncorrected(records)
     methods = [method for method in methods_in(records) if method in (*METHODS, *DRAWN)]
     for ax, metric in zip(figure.subplots(1, len(METRICS)), METRICS, strict=True):
         table = by_trial(records, metric)
@@ -92,14 +93,15 @@ def draw_boxes(records: DataFrame, figure: Any, empty: Mapping[str, float] | Non
                 linewidth=1.2,
                 label=f"empty model ({empty[metric]:.4g})",
             )
-            ax.set_ylim(bottom=0)
+            ax.set_ylim(0, 1.05 * ax.get_ylim()[1])
             ax.legend(loc="lower right", fontsize="small")
         _grid(ax, "y")
     own = records[records["method"].isin(METHODS)]
     others = records.loc[~records["method"].isin(METHODS), "trial"].nunique()
     trials = f"{own['trial'].nunique()} trials"
-    if unit_of(own) == "start":
-        trials = f"{own['trial'].nunique()} equations of {own['start'].nunique()} trajectories"
+    if "start" in own:
+        starts = own["start"].nunique()
+        trials = f"{own['trial'].nunique()} equations of {starts} {'trajectory' if starts == 1 else 'trajectories'}"
     trials += f"; white, not the paper's: {others}" if others else ""
     return f"{_least(own)}\n(box: quartiles, whiskers: range, diamond: mean ± standard error; {trials})"
 
@@ -117,11 +119,12 @@ def _boxes(ax: Any, values: Mapping[str, Series]) -> None:
 
 def _least(records: DataFrame) -> str:
     """Return which of the paper's methods has the least ℓ² error and the fewest wrong terms, and who equals it."""
-    told = []
+    told: dict[str, str] = {}
     for metric, name in (("l2", "the least mean ℓ² error"), ("wrong", "the fewest wrong terms")):
         best, like = leader(records, metric)
-        told.append(f"{best} has {name}" + (f" (not significantly less than {', '.join(like)})" if like else ""))
-    return f"Of the paper's methods {'; '.join(told)}"
+        part = name + (f" (no significant difference from {', '.join(like)})" if like else "")
+        told[best] = f"{told[best]} and {part}" if best in told else part
+    return "Of the paper's methods " + ",\n".join(f"{best} has {part}" for best, part in told.items())
 
 
 def leader(records: DataFrame, metric: str) -> tuple[str, list[str]]:
@@ -185,7 +188,7 @@ def draw_curve(records: DataFrame, figure: Any) -> str:
         one = points.groupby("z")[["fp", "fn", "draws"]].mean()
         errors = [np.sqrt(one[rate] * (1 - one[rate]) / one["draws"]) for rate in ("fn", "fp")]
         ax.errorbar(one["fp"], one["fn"], *errors, linestyle="none", **style(i))
-    ax.set(xlabel=RATE_LABELS["fp"], ylabel=RATE_LABELS["fn"], xlim=(0, 1), ylim=(0, 1))
+    ax.set(xlabel=RATE_LABELS["fp"], ylabel=RATE_LABELS["fn"], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     _grid(ax)
     told = "lines: theory (Sec. 5); markers: simulated ± std. error,\nfive methods in one: all keep the same columns"
     figure.legend(loc="outside lower center", ncols=3, title=told)
@@ -216,20 +219,20 @@ def draw_kappa(records: DataFrame, figure: Any) -> str:
     for row, name in zip(panels, ("added", "missed"), strict=True):
         for ax, (sigma, level) in zip(row, records.groupby("sigma"), strict=True):
             for method, part in level.groupby("method", sort=False):
-                look = KAPPA_LOOKS[str(method)]
+                look = KAPPA_LOOKS[str(method)] | {"markersize": 4}
                 groups = part.groupby("kappa")[[name, f"expected_{name}"]]
                 means, errors = groups.mean(), groups.sem()
-                label = f"{method} ({part['trial'].nunique()} trials)"
-                ax.errorbar(means.index, means[name], errors[name], label=label, **look)
-                dashes = ":" if method == MARGINAL else "--"
-                ax.plot(means.index, means[f"expected_{name}"], color=look["color"], linestyle=dashes, linewidth=1.1)
+                ax.errorbar(means.index, means[name], errors[name], **(look | {"linestyle": "none", "capsize": 2}))
+                ax.plot(means.index, means[f"expected_{name}"], **(look | {"marker": "none", "linewidth": 1.1}))
+                told = str(method).replace("Σ_jj", r"$\Sigma_{jj}$")
+                ax.plot([], [], label=f"{told} ({part['trial'].nunique()} trials)", **look)
             ax.set(xscale="log", ylabel=f"mean number of {METRIC_LABELS[name]}")
             ax.set_title(f"σ = {sigma:g}", fontsize="medium")
             ax.set_ylim(bottom=0)
             _grid(ax)
     for ax in panels[1]:
         ax.set_xlabel("condition number κ (log scale)")
-    told = "markers: measured, mean ± standard error; dashes (1/Σ_jj: dots): our theory of correlated columns"
+    told = "markers: measured, mean ± standard error; lines: our theory of correlated columns"
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, title=told)
     return "Equal at κ = 1, the methods part on correlated columns"
 
@@ -238,17 +241,22 @@ def draw_merits(records: DataFrame, figure: Any) -> str:
     """Draw wrong terms against cost, with standard errors."""
     ax = figure.subplots()
     wrong = (records["added"] + records["missed"]).groupby(records["method"]).agg(["mean", "sem"])
-    named, costs = records.groupby("method")["named"].mean(), relative_costs(records)
+    named, times = records.groupby("method")["named"].mean(), relative_times(records)
+    costs = times.median()
     for method, cost in costs.items():
         i, (mean, error) = number_of(str(method)), wrong.loc[method]
         filled = {"fillstyle": "full" if named[method] > 0 else "none"}
-        ax.errorbar(cost, mean, error, linestyle="none", label=method, **(style(i) | {"markersize": 7} | filled))
+        quartiles = times[method].quantile([0.25, 0.75]).to_numpy()
+        spread = np.abs(quartiles - cost)[:, None]
+        look = style(i) | {"markersize": 7} | filled
+        ax.errorbar(cost, mean, error, spread, linestyle="none", label=method, **look)
     ax.set_xlabel("processor time of our implementation relative to plain ARD (median)")
     ax.set_ylabel("wrong terms: added + missed (mean)")
     _grid(ax)
     ax.set_ylim(bottom=0)
     ax.margins(x=0.12)
-    figure.legend(loc="outside lower center", ncols=3, title="filled: removals have a reason")
+    told = "bars: standard error of the mean, quartiles of the time\nfilled: removals have a reason"
+    figure.legend(loc="outside lower center", ncols=3, title=told)
     best, like = leader(records, "wrong")
     few = f", not significantly fewer than {', '.join(like)}" if like else ""
     return f"{costs.drop('ARD').idxmin()} is the cheapest; {best} has the fewest wrong terms{few}"

@@ -177,6 +177,11 @@ def exact(records: DataFrame) -> DataFrame:
     return right.groupby(records["method"]).agg(["sum", "size"]).loc[methods_in(records)]
 
 
+def uncorrected(records: DataFrame) -> DataFrame:
+    """Return the rows of the published code as it is, of an ablation too; all where nothing is corrected."""
+    return records[records["correction"] == "none"] if "correction" in records else records
+
+
 def group(records: DataFrame, column: str, value: str) -> DataFrame:
     """Return the rows of one group, metrics summed over the equations of the system."""
     rows = records[records[column] == value] if column in records else records
@@ -207,6 +212,11 @@ def signed_rank(difference: Array) -> float:
         chances = np.convolve(chances, np.bincount([0, rank], minlength=rank + 1) / 2)
     observed = int(ranks[moved > 0].sum())
     return float(min(1.0, 2 * min(chances[: observed + 1].sum(), chances[observed:].sum())))
+
+
+def trend_chance(table: Array) -> float:
+    """Return the one-sided p-value of Page's test that values rise from column to column, rows being trials."""
+    return float(stats.page_trend_test(table, method="asymptotic").pvalue)
 
 
 def chance_text(chance: float) -> str:

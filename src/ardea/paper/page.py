@@ -8,6 +8,7 @@ the equation; for ks ℓ² and ℓ¹ are against coefficients of the wrong sign.
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ from ardea.dynamics.differences import difference_weights
 from ardea.paper import example_claims, inference, tables, theory_claims
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
-from ardea.paper.inference import Finding, steadiness, verdict
+from ardea.paper.inference import Finding, steadiness, uncorrected, verdict
 from ardea.paper.regressions import METRICS, WIDE_GRIDS
 from ardea.paper.tsbr import TSBR_THRESHOLD
 from ardea.tables.writing import write_whole
@@ -64,11 +65,6 @@ class Output(NamedTuple):
 Outputs = dict[tuple[str, str], Output]
 
 
-def uncorrected(records: DataFrame) -> DataFrame:
-    """Return the rows of the published code as it is."""
-    return records[records["correction"] == "none"] if "correction" in records else records
-
-
 def read_outputs(out: Path, scale: Scale) -> Outputs:
     """Return the outputs of all experiments in a folder, at one scale and seed 0."""
     import pandas as pd
@@ -103,7 +99,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
     from jinja2 import Environment, StrictUndefined
 
     form = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    form.filters |= {"duration": duration, "cell": lambda text: text.replace("|", r"\|")}
+    form.filters |= {"duration": duration, "cell": _cell}
     compared = scale == "paper"
     theirs = dict(iter(stored("authors.csv").groupby("experiment"))) if compared else {}
     judged = [(claim, *judgement(outputs, theirs, claim)) for claim in stored("claims.csv").itertuples()]
@@ -144,6 +140,11 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         fourth=float(np.linalg.norm(difference_weights(tuple(range(-4, 5)), 4))) / (32 * np.pi / 512) ** 4,
         known=lambda *names: all((name, variant) in outputs for name in names for variant in VARIANTS),
     )
+
+
+def _cell(text: str) -> str:
+    """Return what stands in a cell of a table: bars escaped, and the sign of a number a minus."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text).replace("|", r"\|")
 
 
 def stored(name: str) -> DataFrame:

@@ -219,7 +219,6 @@ def _environment(experiment: Experiment, settings: Settings, seconds: float, com
 
     return {
         "experiment": experiment.name,
-        "label": experiment.label,
         **{name: getattr(settings, name) for name in ("variant", "scale", "seed", "sizes")},
         "fingerprint": settings.fingerprint(experiment.name),
         "command": command,
@@ -302,7 +301,7 @@ def _list(options: argparse.Namespace) -> None:
 
     print(f"Experiments at {options.scale} scale, {options.variant} variant; results in {options.out}.")
     print("Time is for one core: measured from the trials recorded here, else an estimate (~).\n")
-    print(f"{'name':<20}{'state':<16}{'time':<14}{'paper label':<40}what")
+    print(f"{'name':<20}{'state':<16}{'time':<14}{'in the paper':<18}what")
     for experiment in EXPERIMENTS:
         if options.variant not in experiment.core_seconds:
             continue
@@ -312,4 +311,4 @@ def _list(options: argparse.Namespace) -> None:
         state = "done" if len(seconds) == total else f"{len(seconds)} of {total}" if seconds else "not run"
         guess = experiment.core_seconds[options.variant][SCALES.index(options.scale)]
         cost = duration(sum(seconds) / len(seconds) * total) if seconds else f"~ {duration(guess)}"
-        print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<40}{experiment.what}")
+        print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<18}{experiment.what}")

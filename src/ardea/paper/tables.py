@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from itertools import product, starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +18,13 @@ from ardea.paper.inference import (
     WORDS,
     Paired,
     by_trial,
+    error_of,
     exact,
     group,
+    independent,
     mean_cells,
     methods_in,
+    uncorrected,
     with_error,
 )
 from ardea.paper.regressions import METRICS, SECOND, WIDE
@@ -71,7 +74,7 @@ def comparison(records: DataFrame) -> str:
 
     That is the one of the paper's methods with the least mean.
     """
-    records = records[records["correction"] == "none"] if "correction" in records else records
+    records = uncorrected(records)
     if records.empty:
         return "not run"
     found, cells = exact(records), mean_cells(records)
@@ -108,7 +111,8 @@ def evidence_table(records: Mapping[str, DataFrame], chosen: Mapping[str, Sequen
         for method in methods:
             test = "–" if method == methods[0] else str(Paired(wrong[method], wrong[methods[0]]))
             counts = f"{found.loc[method, 'sum']} of {found.loc[method, 'size']}"
-            rows.append([name, method, cells.loc[method, "l2"], f"{wrong[method].mean():.3g}", test, counts])
+            mean = with_error(wrong[method].mean(), error_of(independent(wrong[method])))
+            rows.append([name, method, cells.loc[method, "l2"], mean, test, counts])
     return markdown(["example", "method", "ℓ² error", "wrong terms", "against the first", "exact"], rows)
 
 
@@ -208,24 +212,42 @@ def theory_table(records: DataFrame) -> str:
     return markdown(["measured / theory", *names], rows)
 
 
-def relative_costs(records: DataFrame) -> DataFrame:
-    """Return the median over trials of every method's time relative to plain ARD's."""
+def relative_times(records: DataFrame) -> DataFrame:
+    """Return every method's time relative to plain ARD's, by trial."""
     times = records.pivot(index="trial", columns="method", values="milliseconds")
-    return times.div(times["ARD"], axis=0).median()[methods_in(records)]
+    return times.div(times["ARD"], axis=0)[methods_in(records)]
+
+
+def at_one_strength(records: DataFrame) -> DataFrame:
+    """Return the timed rows of the relative merits: every method at the strength of one expected false term."""
+    return records[records["milliseconds"].notna()]
 
 
 def merits_table(records: DataFrame) -> str:
-    """Return cost and sparsity of every method."""
-    names = ["steps", "rounds", "kept", "added", "missed", "l2", "named"]
-    groups = records.groupby("method")
-    costs, milliseconds = relative_costs(records), groups["milliseconds"].median()
+    """Return cost and sparsity of every method; then added and missed terms along strengths, where these were run."""
+    names, timed = ["steps", "rounds", "kept", "added", "missed", "l2", "named"], at_one_strength(records)
+    groups = timed.groupby("method")
+    costs, milliseconds = relative_times(timed).median(), groups["milliseconds"].median()
     means, errors = groups[names].mean(), groups[names].sem()
     rows: list[Any] = [
         [method, milliseconds[method], costs[method], *map(with_error, means.loc[method], errors.loc[method])]
-        for method in methods_in(records)
+        for method in methods_in(timed)
     ]
     header = ["steps", "rounds", "kept", "added", "missed", "ℓ² error", "removals with a reason"]
-    return markdown(["method", "median ms", "median of (time / ARD) by trial", *header], rows)
+    text = markdown(["method", "median ms", "median of (time / ARD) by trial", *header], rows)
+    return text if len(timed) == len(records) else f"{text}\n\n{strengths_table(records)}"
+
+
+def strengths_table(records: DataFrame) -> str:
+    """Return added and missed terms along strengths, and what the closed forms for orthogonal columns expect."""
+    part, rows = records[records["milliseconds"].isna()], []
+    for metric in ("added", "missed"):
+        cells = part.groupby(["expected_added", "method"])[[metric, f"expected_{metric}"]].agg(["mean", "sem"])
+        for _, here in cells.groupby(level=0):
+            own = here.droplevel(0).loc[list(METHODS[1:])]
+            expected = own[f"expected_{metric}"]["mean"].iloc[0]  # strengths are worth the same
+            rows.append([metric, f"{expected:.3g}", *starmap(with_error, own[metric].to_numpy())])
+    return markdown(["along strengths", "closed form", *METHODS[1:]], rows)
 
 
 def bound_table(records: dict[str, DataFrame]) -> str:
@@ -255,7 +277,7 @@ def ablation_table(published: DataFrame, corrected: DataFrame) -> str:
 
     `corrected` are the estimators, with their extra rows. Differences are paired, with standard errors.
     """
-    plain = published[published["correction"] == "none"]
+    plain = uncorrected(published)
     trials = set(published.loc[published["correction"] == "all", "trial"])
     own = corrected[corrected["trial"].isin(trials)]
     cases = {name: published[published["correction"] == name] for name in published["correction"].unique()}
