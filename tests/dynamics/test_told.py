@@ -308,16 +308,20 @@ def test_series_are_cut_where_inputs_that_move_are_not_known():
     x = solve_ivp(lambda t, y: -0.12 * (y - out(t)) + 0.4, (0, 239), [19.0], t_eval=t, rtol=1e-9, max_step=0.5).y.T
     x += 0.15 * rng.normal(size=x.shape)
     known = np.r_[0:100, 112:240]
-    with pytest.warns(
-        AmbiguityWarning, match=r"Between t = 99 and 112 there are no rows, and the inputs move too fast"
-    ):
+    with pytest.warns(AmbiguityWarning, match=r"Between t = 99 and 112 there are no readings of inputs, and these"):
         model = Discovery(Polynomials(2)).fit(x[known], t[known], u=out(t[known]), feature_names=["T", "out"])
     low, high = np.transpose(model.equations_[0].interval())
     assert model.equations_[0].terms == ("1", "T", "out")
     assert np.all((low < [0.4, -0.12, 0.12]) & (high > [0.4, -0.12, 0.12]))
     assert not np.any(model.process_noise_)
     slow = Series(t[known], x[known], (t[known, None] / 240) ** 2)  # known well enough in the gap
-    assert unknown_inputs(slow).size == 0
+    assert unknown_inputs(slow) == []
+    u = out(t)
+    u[100:112] = np.nan
+    same, texts = quietly(Discovery(Polynomials(2)), x, t, u=u, feature_names=["T", "out"])
+    assert len(texts) == 1
+    assert "the 12 rows in between are left out" in texts[0]
+    np.testing.assert_allclose(same.coefficients(), model.coefficients(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [3.0, 1 / 3])

@@ -200,10 +200,13 @@ def _sampled(one: Series) -> Index:
 
 def _parts(one: Series, usual: float, longest: float, substeps: int, hidden: int) -> list[tuple[Array, ...]]:
     """Return t, y, and inputs at the start, the middle and the end of the steps, of every stretch between long gaps."""
-    rows = _sampled(one)
+    rows, gaps = _sampled(one), unknown_inputs(one)
+    rows = rows[~np.any([(rows > first) & (rows < last) for first, last in gaps], axis=0)] if gaps else rows
     control = _interpolated(one.t, one.inputs, one.held)
     parts: list[tuple[Array, ...]] = []
-    broken = (np.diff(one.t[rows]) > longest) | np.isin(rows[:-1], unknown_inputs(one))
+    broken = np.diff(one.t[rows]) > longest
+    for first, last in gaps:
+        broken |= (rows[:-1] <= first) & (rows[1:] >= last)
     for stretch in np.split(rows, np.flatnonzero(broken) + 1):
         if stretch.size < 2:
             continue
@@ -219,21 +222,22 @@ def _parts(one: Series, usual: float, longest: float, substeps: int, hidden: int
     return parts
 
 
-def unknown_inputs(one: Series) -> Index:
-    """Return the rows after which there are none for so long that inputs, which move meanwhile, are not known there.
+def unknown_inputs(one: Series) -> list[tuple[int, int]]:
+    """Return the rows before and after gaps, of rows or of readings, in which inputs that move are not known.
 
     A curve through the rows of an input is as good in a gap as it is where as many rows are left out. Inputs that
     switch are taken to do so at the end of a gap, which is told of where it happens.
     """
-    steps = np.diff(one.t)
-    if not one.inputs.shape[1] or not np.all(np.isfinite(one.t)) or steps.size < FEWEST_ROWS:
-        return np.empty(0, dtype=np.intp)
+    known = np.flatnonzero(np.isfinite(one.t) & np.all(np.isfinite(one.inputs), axis=1))
+    steps = np.diff(one.t[known])
+    if not one.inputs.shape[1] or steps.size < FEWEST_ROWS:
+        return []
     usual = float(np.median(steps))
     long = np.flatnonzero(steps > SHORT_GAP * usual)
-    if not long.size or not np.all(np.isfinite(one.inputs)):
-        return long[:0]
-    unknown = {n: _loses_inputs(one, n) for n in np.unique(np.round(steps[long] / usual).astype(int) - 1).tolist()}
-    return np.array([row for row in long.tolist() if unknown[round(steps[row] / usual) - 1]], dtype=np.intp)
+    lacking = np.round(steps[long] / usual).astype(int) - 1
+    sure = Series(one.t[known], one.x[known], one.inputs[known], held=one.held)
+    unknown = {number: _loses_inputs(sure, number) for number in np.unique(lacking).tolist()}
+    return [(int(known[i]), int(known[i + 1])) for i, n in zip(long, lacking.tolist(), strict=True) if unknown[n]]
 
 
 def _loses_inputs(one: Series, missing: int) -> bool:

@@ -33,6 +33,7 @@ COMMON: dict[str, Callable[..., Any]] = {
     "sin({})": np.sin,
     "cos({})": np.cos,
     "|{}|": np.abs,
+    "sign({})": np.sign,
     "{0} |{0}|": lambda x: x * np.abs(x),
 }
 COMMON_OF_POSITIVE: dict[str, Callable[..., Any]] = {"sqrt({})": np.sqrt, "log({})": np.log, "1/{}": lambda x: 1 / x}
@@ -285,6 +286,8 @@ class FoundStates:
         nodes, measured = self.likelihood.nodes, len(self.sample_noise)
         size = self.fit.point.usual_process[self._first :] * np.sqrt(nodes.substeps)  # from row to row
         ratio = size[:measured] / np.maximum(self.noise[:measured], TINY)
+        if self.likelihood.discrete_time and ratio.max() < LEAST_MOVED:  # a chaotic map has states that no step reaches
+            return []
         moved = ratio >= LEAST_MOVED * ratio.max()
         shares = [f"{share:.2g} times" if share < FAR_MORE else "far above" for share in ratio]
         names = [printable(one.name) for one in equations]
@@ -301,7 +304,8 @@ class FoundStates:
         also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
         return [
             f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
-            "Either the system itself is noisy, or a term or a state is missing (python -m ardea.explain misfit)."
+            "Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, or "
+            "errors of neighbouring readings depend on each other (python -m ardea.explain misfit)."
         ]
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:

@@ -21,7 +21,7 @@ from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.trajectory import Linearised
 from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of
-from ardea.names import counted, listed, printable
+from ardea.names import counted, in_a_row, listed, printable
 
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
@@ -45,6 +45,8 @@ MIDDLE = END_ROWS // 2
 QUARTER, NORMAL_QUARTER = 0.25, 0.3186
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
+# Where steps are even, up to this ratio of their upper quartile to their median, one lost row shows (conventions).
+EVEN, LOST_ROW = 1.2, 1.5
 # A convention: how many rivals `print` shows.
 SHOWN_RIVALS = 3
 # A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
@@ -223,11 +225,11 @@ def _coarse(columns: Sequence[Array], values: Array) -> float | None:
 def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     """Return what is to be warned of: inputs with gaps, values that look like no readings, inputs that never change."""
     names, rows = names[series[0].x.shape[1] :], sum(len(one.x) for one in series)
-    out = []
+    out, cut = [], sum(last - first - 1 for one in series for first, last in unknown_inputs(one))
     for place, name in enumerate(names):
         columns = [one.inputs[np.isfinite(one.inputs[:, place]), place] for one in series]
-        values, missing = np.unique(np.concatenate(columns)), rows - sum(map(len, columns))
-        if missing:
+        values, missing = np.unique(np.concatenate(columns)), rows - sum(map(len, columns)) - cut
+        if missing > 0:
             out.append(
                 f"The input {name} is missing in {missing} of {rows} rows, and was interpolated there: where it may "
                 "have moved meanwhile, leave these rows out and give the parts as a list of series "
@@ -245,34 +247,39 @@ def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
 
 def _moved_unseen(series: Sequence[Series]) -> list[str]:
     """Return what is to be said of gaps in which inputs that move are not known."""
-    gaps = [(one.t[row], one.t[row + 1]) for one in series for row in unknown_inputs(one).tolist()]
+    unknown = [(one, *rows) for one in series for rows in unknown_inputs(one)]
+    gaps = [(one.t[first], one.t[last]) for one, first, last in unknown]
     if not gaps:
         return []
+    lost = sum(last - first - 1 for _, first, last in unknown)
+    left_out = f"the {counted(lost, 'row')} in between {'is' if lost == 1 else 'are'} left out, and " if lost else ""
     first = f"t = {gaps[0][0]:.6g} and {gaps[0][1]:.6g}"
     more = f" (and in {counted(len(gaps) - 1, 'other gap')})" if len(gaps) > 1 else ""
     return [
-        f"Between {first}{more} there are no rows, and the inputs move too fast to be interpolated: the rows before "
-        "and after are taken as series of their own. If the inputs are known there, add rows with them and NaN for "
-        "the states (python -m ardea.explain ambiguity)."
+        f"Between {first}{more} there are no readings of inputs, and these move too fast to be interpolated: "
+        f"{left_out}the rows before and after are taken as series of their own. If the inputs are known there, add "
+        "them, in rows with NaN for states that are not (python -m ardea.explain ambiguity)."
     ]
 
 
 def _switched_unseen(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     """Return what is to be said of inputs that switch where there are no rows."""
-    out = []
+    found: dict[str, list[str]] = {}
     for one in series:
         steps = np.diff(one.t)
-        long = steps > LONG_STEP * np.nanmedian(steps)
+        usual = float(np.nanmedian(steps)) if steps.size else 0.0
+        even = steps.size and np.nanquantile(steps, 0.75) < EVEN * usual
+        long = steps > (LOST_ROW if even else LONG_STEP) * usual
         for name, column in zip(names, one.inputs.T, strict=True):
             changed = np.diff(column) != 0
             for row in np.flatnonzero(changed & long) if np.mean(changed) < HELD else []:
-                out.append(
-                    f"The input {name} changes between t = {one.t[row]:.6g} and {one.t[row + 1]:.6g}, where there "
-                    "are no rows, and is taken to change at the end. If it is known when it did, add rows with that "
-                    "input and NaN for the states; else give the parts as a list of series "
-                    "(python -m ardea.explain ambiguity)."
-                )
-    return out
+                found.setdefault(name, []).append(f"between t = {one.t[row]:.6g} and {one.t[row + 1]:.6g}")
+    return [
+        f"The input {name} changes {in_a_row(gaps[:3])}{f' and in {len(gaps) - 3} more gaps' * (len(gaps) > 3)}, where "
+        "there are no rows, and is taken to change at the end. If it is known when it did, add rows with that input "
+        "and NaN for the states; else give the parts as a list of series (python -m ardea.explain ambiguity)."
+        for name, gaps in found.items()
+    ]
 
 
 def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> list[str]:
