@@ -124,7 +124,7 @@ def test_positions_are_a_row_of_states(positions):
 
 def test_positions_that_cannot_be_meant():
     t, x = systems.duffing().noisy(0.02, seed=0)
-    with pytest.raises(ValueError, match="have the name .x'.: rename one of them"):
+    with pytest.raises(ValueError, match=r"have the name .x'.: rename one of them"):
         Discovery(derivative_order=2).fit(x, t, feature_names=["x", "x'"])
     with pytest.raises(ValueError, match="leave x_dot out"):
         Discovery(derivative_order=2).fit(x[:, 0], t, x_dot=x[:, 1])
