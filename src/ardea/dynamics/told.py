@@ -225,7 +225,8 @@ def _coarse(columns: Sequence[Array], values: Array) -> float | None:
 def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     """Return what is to be warned of: inputs with gaps, values that look like no readings, inputs that never change."""
     names, rows = names[series[0].x.shape[1] :], sum(len(one.x) for one in series)
-    out, cut = [], sum(last - first - 1 for one in series for first, last in unknown_inputs(one))
+    unknown = [(one, *rows) for one in series for rows in unknown_inputs(one)]
+    out, cut = [], sum(last - first - 1 for _, first, last in unknown)
     for place, name in enumerate(names):
         columns = [one.inputs[np.isfinite(one.inputs[:, place]), place] for one in series]
         values, missing = np.unique(np.concatenate(columns)), rows - sum(map(len, columns)) - cut
@@ -242,16 +243,14 @@ def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
             )
         elif no_reading := _no_reading(name, columns, values):
             out.append(no_reading)
-    return _switched_unseen(series, names) + _moved_unseen(series) + out
+    return _switched_unseen(series, names) + _moved_unseen(unknown, cut) + out
 
 
-def _moved_unseen(series: Sequence[Series]) -> list[str]:
-    """Return what is to be said of gaps in which inputs that move are not known."""
-    unknown = [(one, *rows) for one in series for rows in unknown_inputs(one)]
+def _moved_unseen(unknown: Sequence[tuple[Series, int, int]], lost: int) -> list[str]:
+    """Return what is to be said of gaps in which inputs that move are not known, and of so many rows in them."""
     gaps = [(one.t[first], one.t[last]) for one, first, last in unknown]
     if not gaps:
         return []
-    lost = sum(last - first - 1 for _, first, last in unknown)
     left_out = f"the {counted(lost, 'row')} in between {'is' if lost == 1 else 'are'} left out, and " if lost else ""
     first = f"t = {gaps[0][0]:.6g} and {gaps[0][1]:.6g}"
     more = f" (and in {counted(len(gaps) - 1, 'other gap')})" if len(gaps) > 1 else ""
