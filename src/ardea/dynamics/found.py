@@ -12,9 +12,9 @@ from scipy import special
 from ardea.core.evidence import Tied
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import Propose, Support, moves, select
+from ardea.core.subsets import Propose, Support, backward_path, model, select
 from ardea.dynamics.collocation import Fit, sample_noise
-from ardea.dynamics.course import CLEAR_GAIN, pursued, step_bias
+from ardea.dynamics.course import pursued, step_bias
 from ardea.dynamics.knowledge import Wishes
 from ardea.dynamics.libraries import Custom, Library
 from ardea.dynamics.pursuit import MOST_ALONE, Pursuit
@@ -325,15 +325,16 @@ class FoundStates:
 
     def not_among(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of terms that were found and may stand in for another, which was not given."""
-        tried = () if self._silent else self._not_among([one.name for one in equations])
-        gain, equation, term = max(tried, default=(0.0, 0, ""))
-        if gain <= (clear := self.pursuit.price + CLEAR_GAIN):
+        tried = () if self._silent else self._not_among(equations)
+        gain, equation, term, places = max(tried, default=(0.0, 0, "", ()))
+        if gain <= CLOSE:
             return []
-        left = equations[equation - self._first].left.text
+        left, names = equations[equation - self._first].left.text, equations[0].vocabulary.names
+        gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
         return [
-            f"A term that is not among the candidates, such as {term} in the equation of {left}, would explain clearly "
-            f"more (by {gain:.0f}; {clear:.0f} would be clear). Those that were found may stand in for it: add such "
-            "terms to the library (python -m ardea.explain misfit)."
+            f"A term that is not among the candidates, such as {term} in the equation of {left}{gone} would be clearly "
+            f"better (by {gain:.0f}; {CLOSE:g} would be clear). Those that were found may stand in for it: add "
+            "such terms to the library (python -m ardea.explain misfit)."
         ]
 
     def dependent(self, equations: Sequence[Equation]) -> list[str]:
@@ -341,8 +342,11 @@ class FoundStates:
         scaled, names = self.linear.errors * np.sqrt(self.linear.weights), [one.name for one in equations]
         return [] if self._silent else dependent_errors(self.likelihood.nodes, scaled[:, : len(self.misfit)], names)
 
-    def _not_among(self, names: Sequence[str]) -> Iterator[tuple[float, int, str]]:
-        """Yield what functions of a state that were not given would gain, each next to the terms found."""
+    def _not_among(self, equations: Sequence[Equation]) -> Iterator[tuple[float, int, str, tuple[int, ...]]]:
+        """Yield what functions of a state that were not given would gain, and which terms they make needless.
+
+        Each is put next to the terms found, from which the needless go one by one.
+        """
         of, point = self.likelihood, self.fit.point
         usual = of.knowledge.of_series is None and not of.knowledge.laws and not of.inside.n_constants
         if not usual or of.n * of.d > MOST_ALONE or self.pursuit.narrow:
@@ -355,17 +359,23 @@ class FoundStates:
         d = of.d + len(new)
         wider = Likelihood(of.nodes, library, of.discrete_time, of.fixed, of.power, of.told)
         coefficients = np.hstack([point.coefficients, np.zeros((of.n, len(new)))])
-        equations, terms = of.placed(self.fit.support)
-        found = tuple((equations * d + terms).tolist())
+        rows, terms = of.placed(self.fit.support)
+        found = tuple((rows * d + terms).tolist())
         tried = tuple(equation * d + term for equation in range(self._first, of.n) for term in own)
         linear = wider.linearised(replace(point, coefficients=coefficients), found)
         posed = linear.problem((*found, *tried))
         if posed is None:
             return
-        states = [*map(printable, names), *(f"{printable(name)}'" for name in names), *map(str, range(of.n_inputs))]
-        gains = -moves(posed[0], range(len(found))).additions[len(found) :]
-        for gain, (equation, term) in zip(gains.tolist(), (divmod(one, d) for one in tried), strict=True):
-            yield gain, equation, own[term].name(states[: of.n] + states[2 * len(names) :])
+        names = [printable(one.name) for one in equations]
+        states = [*names, *(f"{name}'" for name in names), *map(str, range(of.n_inputs))]
+        problem, mine = replace(posed[0], price=self.pursuit.price), tuple(range(len(found)))
+        now = model(problem, mine).criterion
+        for place, (equation, term) in enumerate((divmod(one, d) for one in tried), len(found)):
+            path = [one for one in backward_path(problem, (*mine, place)) if place in one.support]
+            best = min(path, key=lambda one: one.criterion, default=None)
+            if best is not None:
+                gone = tuple(int(terms[j]) for j in mine if j not in best.support and rows[j] == equation)
+                yield now - best.criterion, equation, own[term].name(states[: of.n] + states[2 * len(names) :]), gone
 
     def odd_noise(self, told: Any) -> list[str]:
         """Return what is to be warned of noise that was given where the samples show another."""
