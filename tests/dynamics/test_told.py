@@ -294,7 +294,7 @@ def test_powers_are_told_that_one_function_could_take_the_place_of():
     t, rng = np.arange(60) * 0.1, np.random.default_rng(2)
     v = solve_ivp(lambda _, v: -9.81 - 0.02 * np.abs(v) * v, (0, 5.9), [30.0], t_eval=t, rtol=1e-9).y.T
     noisy = v + 0.02 * v.std() * rng.normal(size=v.shape)
-    with pytest.warns(MisfitWarning, match=r"such as v \|v\| in the equation of \(v\)', in place of v and v\^3, would be"):
+    with pytest.warns(MisfitWarning, match=r"such as v \|v\| in the equation of \(v\)', in place of v and v\^3,"):
         Discovery().fit(noisy, t, feature_names=["v"])
 
 
