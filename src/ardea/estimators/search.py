@@ -24,7 +24,7 @@ are not fitted; the path repeats that model for them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -287,7 +287,7 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
         candidates = []
         for number, (model, grid) in enumerate(zip(models, grids, strict=True)):
             for parameters in grid_of(model, grid, n_columns):
-                one = clone(model).set_params(**parameters)
+                one = replace(model, **parameters)
                 one._check_parameters()
                 candidates.append(Candidate(one, number, name_of_strength(model, parameters), parameters))
         return candidates
