@@ -152,7 +152,7 @@ class _ActiveSet:
         solution = np.zeros(self.index.size)
         for _ in range(2):
             gap = self._face_gradient(solution)
-            solution += linalg.cho_solve((triangle, True), gap / scale, check_finite=False) / scale
+            solution += linalg.lapack.dpotrs(triangle, gap / scale, lower=1)[0] / scale
         return solution
 
     def _scaled_gram(self) -> tuple[Array, Array]:
