@@ -312,12 +312,15 @@ def test_chosen_field_terms_ask_only_for_their_derivatives():
 
 def test_terms_that_inputs_make_alike_are_told_once():
     """With u of 0 and 1, u² is u; with an input that never changes, it is the constant; with a third value, neither."""
-    library, names = Polynomials(2), ["x", "u"]
+    library, names, states = Polynomials(2), ["x", "u"], np.linspace(-1, 1.5, 30)[:, None]
     for values, left in [([0, 1], ["1", "x", "u", "x^2", "x u"]), ([2, 2], ["1", "x", "x^2"]), ([0, 1, 3], None)]:
         inputs = np.array(values, dtype=float)[:, None]
         expected = library.names(names) if left is None else left
-        assert [library.names(names)[j] for j in library.distinct(1, inputs)] == expected
-    assert library.distinct(2, np.empty((5, 0))) == list(range(library.n_terms(2)))
+        assert [library.names(names)[j] for j in library.distinct(states, inputs)] == expected
+    assert library.distinct(states, np.empty((30, 0))) == list(range(library.n_terms(1)))
+    friction, levels = Polynomials(1) + Custom([np.sign], names=["sign({})"]), np.array([[0.5], [1.0], [2.0]])
+    assert [friction.names(names)[j] for j in friction.distinct(states, levels)] == ["1", "x", "u", "sign(x)"]
+    assert [friction.names(names)[j] for j in friction.distinct(np.abs(states), levels)] == ["1", "x", "u"]
 
 
 # Bad input

@@ -208,7 +208,7 @@ def _beginning(of: Likelihood, states: Array, hidden: int, propose: Propose, wis
     noise = np.maximum(noise, of.floor)
     everything = tuple(j for j in of.inside.opened(of.knowledge.candidates, of.d) if j >= hidden * of.d)
     if wishes.knowledge is None and not of.inside.n_constants:
-        distinct = set(of.library.distinct(of.n, of.nodes.inputs))
+        distinct = set(of.library.distinct(states, of.nodes.inputs))
         everything = tuple(j for j in everything if j % of.d in distinct)
     candidates = everything if wishes.left_open is None else wishes.left_open.candidates
     error: Array | float = 0.0

@@ -190,18 +190,18 @@ class Library(ABC):
         """Return for every state the places of terms (of all, or of those given) not linear in it, and these terms."""
         return _curved(self, n_states, terms)
 
-    def distinct(self, n_states: int, inputs: Values) -> list[int]:
-        """Return the terms that are not, whatever the states, zero or a multiple of an earlier one at these inputs.
+    def distinct(self, states: Values, inputs: Values) -> list[int]:
+        """Return the terms that are not, at any of these states, zero or a multiple of an earlier one at these inputs.
 
-        With an input that is 0 or 1, u² is u. It is tried on states at random: chance makes no multiples.
+        With an input that is 0 or 1, u² is u. It is tried on states dealt to inputs at random: chance makes no
+        multiples.
         """
-        n = n_states + inputs.shape[1]
         if not inputs.size:
-            return list(range(self.n_terms(n)))
+            return list(range(self.n_terms(states.shape[1] + inputs.shape[1])))
         seen = np.unique(inputs, axis=0)
         rows = np.tile(seen, (-(-FEWEST_TRIALS // len(seen)), 1))
-        states = np.random.default_rng(0).uniform(0.5, 1.5, (len(rows), n_states))
-        theta = self.evaluate(np.hstack([states, rows]))
+        dealt = states[np.random.default_rng(0).integers(len(states), size=len(rows))]
+        theta = self.evaluate(np.hstack([dealt, rows]))
         norms = np.linalg.norm(theta, axis=0)
         theta = theta / np.where(norms > 0, norms, 1.0)
         alike = np.abs(theta.T @ theta) > 1 - ALIKE
