@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from ardea.core.problem import penalty, posed
+from ardea.core.problem import DenseColumns, Problem, penalty, posed
 from ardea.core.subsets import (
     backward_path,
     best_move,
@@ -237,3 +237,10 @@ def test_compiled_loops_give_the_numbers_of_their_twins(seed, monkeypatch):
     assert [step.support for step in path] == [step.support for step in way]
     # Columns that are nearly the same stand in for each other.
     assert [step.criterion for step in small] == pytest.approx([step.criterion for step in also], abs=1e-3)
+
+
+def test_columns_without_any_rows_are_no_matter_for_blas(capfd):
+    problem = Problem(DenseColumns(np.empty((0, 3))), np.empty(0), 2.0, 10.0)
+    assert np.all(np.isinf(moves(problem, []).additions))
+    assert model(problem, ()).rss == 2.0
+    assert capfd.readouterr() == ("", "")

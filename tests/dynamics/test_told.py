@@ -1,5 +1,6 @@
 """What is said of samples: values that are no readings, rounding, switches, rows far off; times of one moment."""
 
+import re
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from ardea.dynamics.collocation import nodes_of, unknown_inputs
 from ardea.dynamics.guesses import smoothed, undersampled
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import Series
+from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.told import at_rest, dependent_errors, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 
 RNG = np.random.default_rng
@@ -296,6 +298,69 @@ def test_powers_are_told_that_one_function_could_take_the_place_of():
     noisy = v + 0.02 * v.std() * rng.normal(size=v.shape)
     with pytest.warns(MisfitWarning, match=r"such as v \|v\| in the equation of \(v\)', in place of v and v\^3,"):
         Discovery().fit(noisy, t, feature_names=["v"])
+
+
+def test_a_function_is_named_where_its_lack_looks_like_noise_of_the_process():
+    """Dry friction: what powers of v leave of it moves the states; sign(v) does without that."""
+    t, rng = np.arange(250) * 0.1, np.random.default_rng(5)
+    slopes = lambda _, y: [y[1], -1.5 * y[0] - 0.3 * np.tanh(y[1] / 0.005)]  # noqa: E731
+    x = solve_ivp(slopes, (0, 25), [4.0, 0.0], t_eval=t, rtol=1e-8, max_step=0.05).y.T
+    model, texts = quietly(
+        Discovery(), x + 0.02 * x.std(axis=0) * rng.normal(size=x.shape), t, feature_names=["x", "v"]
+    )
+    assert model.process_noise_[1] > 0
+    assert any("such as sign(v) in the equation of (v)', in place of v and v^3," in text for text in texts)
+
+
+def test_states_above_zero_have_no_use_for_absolute_values():
+    x, t = oscillation()
+    found = Discovery(Polynomials(1)).fit(x, t, feature_names=["x", "v"]).searched_
+    shown = [term.name(["x", "v"]) for term in found.with_more_functions()[1].values()]
+    assert {"|x|", "v |v|", "sign(x)"} < set(shown)
+    assert "log(x)" not in shown
+    above = Discovery(Polynomials(1)).fit(x + np.array([5.0, 0.0]), t, feature_names=["x", "v"]).searched_
+    shown = [term.name(["x", "v"]) for term in above.with_more_functions()[1].values()]
+    assert [one for one in shown if "|" in one or "sign" in one] == ["|v|", "sign(v)", "v |v|"]
+
+
+def test_readings_that_are_cut_off_or_stuck_are_told():
+    t, rng = np.linspace(0, 20, 120), np.random.default_rng(3)
+    x = np.column_stack([np.sin(t), np.cos(t)]) + 0.02 * rng.normal(size=(120, 2))
+    assert said_of_states([Series(t, x, np.empty((120, 0)))], ["x", "y"]) == []
+    cut = np.column_stack([np.minimum(x[:, 0], 0.9), x[:, 1]])
+    (text,) = said_of_states([Series(t, cut, np.empty((120, 0)))], ["x", "y"])
+    assert text.startswith(f"x is at its largest value, 0.9, in {np.sum(x[:, 0] >= 0.9)} rows: if readings are cut off")
+    stuck = x.copy()
+    stuck[40:50, 1] = stuck[40, 1]
+    (text,) = said_of_states([Series(t, stuck, np.empty((120, 0)))], ["x", "y"])
+    assert text.startswith(f"y is {stuck[40, 1]:.6g} in 10 rows in a row, up to t = {t[49]:.6g}: if its sensor")
+    counts = rng.poisson(0.7, size=(120, 1)).astype(float)  # zeros of small counts are readings
+    assert said_of_states([Series(t, counts, np.empty((120, 0)))], ["n"]) == []
+
+
+def test_few_rows_a_period_may_hide_a_faster_motion():
+    rng, t = np.random.default_rng(0), np.arange(120) * 0.982  # 1.6 rows a period
+    x = np.column_stack([np.cos(4 * t), -4 * np.sin(4 * t)])
+    _, texts = quietly(Discovery(Polynomials(1)), x + 0.02 * rng.normal(size=x.shape), t, feature_names=["x", "v"])
+    assert any(one.startswith("There are fewer than four rows in a period") for one in texts)
+    t = np.arange(120) * 0.2  # eight
+    x = np.column_stack([np.cos(4 * t), -4 * np.sin(4 * t)])
+    model, texts = quietly(Discovery(Polynomials(1)), x + 0.02 * rng.normal(size=x.shape), t, feature_names=["x", "v"])
+    assert (model.equations_[1].terms, texts) == (("x",), [])
+
+
+def test_a_model_that_cannot_be_run_over_its_own_rows_is_told():
+    """Rows are lost and times closed up: what follows the jump nevertheless blows up."""
+    t, rng = np.linspace(0, 25, 120), np.random.default_rng(1007)
+    slopes = lambda _, z: [0.9 * z[0] - 0.4 * z[0] * z[1], -0.7 * z[1] + 0.25 * z[0] * z[1]]  # noqa: E731
+    x = solve_ivp(slopes, (0, 25), [3.0, 1.0], t_eval=t, rtol=1e-9, atol=1e-11, method="LSODA").y.T
+    x += 0.03 * x.std(axis=0) * rng.normal(size=x.shape)
+    lost = int(rng.integers(40, 80))
+    x = np.delete(x, np.s_[lost : lost + 8], axis=0)
+    model, texts = quietly(Discovery(), x, t[:112], feature_names=["p", "q"])
+    with pytest.warns(SimulationWarning, match="the model blows up"):
+        model.simulate(None, t[:112])
+    assert any(re.match(r"Run over its own rows, \|x\| passed its limit at t = .* blows up", one) for one in texts)
 
 
 def test_errors_that_follow_each_other_are_told():

@@ -68,7 +68,8 @@ def loops(problem: Problem | None = None) -> Any:
     """Return the compiled loops, if they can take a problem."""
     if compiled is None or numpy_is_asked_for():
         return None
-    return compiled if problem is None or isinstance(problem.columns, DenseColumns) else None
+    dense = problem is None or (isinstance(problem.columns, DenseColumns) and min(problem.columns.shape) > 0)
+    return compiled if dense else None  # BLAS prints a complaint about matrices without any rows
 
 
 def _arrays(problem: Problem, support: Sequence[int] | Index) -> tuple[Array, Array, Array, Index]:

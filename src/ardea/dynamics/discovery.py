@@ -264,8 +264,10 @@ class Discovery(Answers, BaseEstimator):
         self.searched_ = found
         refuted: list[str] = []
         if isinstance(found, FoundStates) and isinstance(model, StateModel) and joint is not None:
-            if np.any(found.process_noise) and not model.n_inputs:
-                misfits += blown_up(model, joint, found.times[0])
+            driven = bool(np.any(found.process_noise))
+            doubtful = bool(open_still or misfits) or driven or found.explains_too_much
+            if doubtful and not model.n_inputs:
+                misfits += blown_up(self.model_, joint, found.times[0], driven)
             if found.likelihood.knowledge.laws:
                 refuted = refuted_laws(found.pursuit, found.fit)
         self.warnings_ = [*open_still, *misfits, *refuted]
@@ -418,7 +420,8 @@ class Discovery(Answers, BaseEstimator):
         curved = isinstance(found, FoundStates) and max(found.likelihood.degrees, default=0) > 1
         dense = [
             f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
-            "stand in for a term that is not among them, such as a fraction or a sine (python -m ardea.explain misfit)."
+            "stand in for something else: a term that is not among them, such as a fraction or a sine, a state that "
+            "was not measured, a coefficient that changes, or times that are wrong (python -m ardea.explain misfit)."
             for one in equations
             if (found_terms := len(set(one.terms).difference((self.known or {}).get(one.name, ()))))
             > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
@@ -438,7 +441,7 @@ class Discovery(Answers, BaseEstimator):
         self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
         large = found.remaining > found.largest_misfit
         single = len(equations) == self.derivative_order == 1
-        alone = " One state alone cannot oscillate: try derivative_order=2." * single
+        alone = " One state alone cannot oscillate without a delay: try derivative_order=2." * single
         pairs = zip(equations, found.remaining, strict=True)
         misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
         odd = found.odd_noise(self.noise_std)

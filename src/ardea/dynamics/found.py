@@ -12,9 +12,10 @@ from scipy import special
 from ardea.core.evidence import Tied
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import Propose, Support, backward_path, model, select
-from ardea.dynamics.collocation import Fit, sample_noise
+from ardea.core.subsets import Model, Propose, Support, backward_path, model, select
+from ardea.dynamics.collocation import Fit, Point, sample_noise
 from ardea.dynamics.course import pursued, step_bias
+from ardea.dynamics.guesses import may_be_aliased
 from ardea.dynamics.knowledge import Wishes
 from ardea.dynamics.libraries import Custom, Library
 from ardea.dynamics.pursuit import MOST_ALONE, Pursuit
@@ -28,15 +29,16 @@ from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printabl
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
-# Functions that libraries often lack, of one state; the second of states above zero.
-COMMON: dict[str, Callable[..., Any]] = {
-    "sin({})": np.sin,
-    "cos({})": np.cos,
+# Functions that libraries often lack, of one state; of states that are both below and above zero; of those above zero.
+COMMON: dict[str, Callable[..., Any]] = {"sin({})": np.sin, "cos({})": np.cos}
+COMMON_OF_BOTH: dict[str, Callable[..., Any]] = {
     "|{}|": np.abs,
     "sign({})": np.sign,
     "{0} |{0}|": lambda x: x * np.abs(x),
 }
 COMMON_OF_POSITIVE: dict[str, Callable[..., Any]] = {"sqrt({})": np.sqrt, "log({})": np.log, "1/{}": lambda x: 1 / x}
+# So many of them are fitted, those that look best (a bound on work).
+MOST_FITTED = 3
 # Conventions: of states that noise moves those are named that have this share of the largest, up to which it is given.
 LEAST_MOVED, FAR_MORE = 0.1, 100.0
 
@@ -279,6 +281,11 @@ class FoundStates:
             return self.misfit
         return np.asarray(self.noise[: len(self.misfit)] / np.maximum(self.sample_noise, TINY))
 
+    @property
+    def explains_too_much(self) -> bool:
+        """Whether the equations leave much less of the samples than differences show to be noise."""
+        return bool(np.any(self.misfit < 1 / LARGEST_MISFIT))
+
     def driven(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
@@ -302,10 +309,11 @@ class FoundStates:
             if own
         ]
         also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
+        inputs = "an input is noisy, late or changes between rows, " * bool(nodes.inputs.shape[1])
         return [
             f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
-            "Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, or "
-            "errors of neighbouring readings depend on each other (python -m ardea.explain misfit)."
+            f"Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, "
+            f"{inputs}or errors of neighbouring readings depend on each other (python -m ardea.explain misfit)."
         ]
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:
@@ -314,68 +322,95 @@ class FoundStates:
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
         states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
         rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
+        if not (maps or self.pursuit.with_process) and may_be_aliased(nodes, states):
+            rest.append(
+                "There are fewer than four rows in a period: a motion that is faster by whole turns from row to row "
+                "has the same samples, so that other equations may be the true ones. Take readings more often, or at "
+                "uneven times (python -m ardea.explain ambiguity)."
+            )
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
             return rest
         return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], sizes, names)
 
-    @property
-    def _silent(self) -> bool:
-        """Whether what the fit leaves says nothing of missing terms: the states give way, or there is no noise."""
-        return self.pursuit.with_process or self.likelihood.noiseless(self.fit.point)
-
     def not_among(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of terms that were found and may stand in for another, which was not given."""
-        tried = () if self._silent else self._not_among(equations)
-        gain, equation, term, places = max(tried, default=(0.0, 0, "", ()))
+        gain, equation, term, places = max(self._not_among(equations), default=(0.0, 0, "", ()))
         if gain <= CLOSE:
             return []
         left, names = equations[equation - self._first].left.text, equations[0].vocabulary.names
         gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
         return [
             f"A term that is not among the candidates, such as {term} in the equation of {left}{gone} would be clearly "
-            f"better (by {gain:.0f}; {CLOSE:g} would be clear). Those that were found may stand in for it: add "
-            "such terms to the library (python -m ardea.explain misfit)."
+            f"better (by {gain:.0f}; {CLOSE:g} would be clear). Those that were found may stand in for it: add such "
+            "terms to the library (Custom has any function, CommonTerms() fractions, exponentials and sines) "
+            "(python -m ardea.explain misfit)."
         ]
 
     def dependent(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of states that follow their samples only roughly."""
         scaled, names = self.linear.errors * np.sqrt(self.linear.weights), [one.name for one in equations]
-        return [] if self._silent else dependent_errors(self.likelihood.nodes, scaled[:, : len(self.misfit)], names)
+        silent = self.pursuit.with_process or self.likelihood.noiseless(self.fit.point)
+        return [] if silent else dependent_errors(self.likelihood.nodes, scaled[:, : len(self.misfit)], names)
 
     def _not_among(self, equations: Sequence[Equation]) -> Iterator[tuple[float, int, str, tuple[int, ...]]]:
-        """Yield what functions of a state that were not given would gain, and which terms they make needless.
+        """Yield by how much functions of a state that were not given are better, and which terms they make needless.
 
-        Each is put next to the terms found, from which the needless go one by one.
+        Each is put next to the terms found, from which the needless go one by one; those that look best are fitted.
         """
-        of, point = self.likelihood, self.fit.point
-        usual = of.knowledge.of_series is None and not of.knowledge.laws and not of.inside.n_constants
-        if not usual or of.n * of.d > MOST_ALONE or self.pursuit.narrow:
+        of, point, knowledge = self.likelihood, self.fit.point, self.likelihood.knowledge
+        usual = knowledge.of_series is None and not (knowledge.laws or knowledge.kept or of.inside.n_constants)
+        if not usual or of.n * of.d > MOST_ALONE or self.pursuit.narrow or of.noiseless(point):
             return
-        positive = np.all(point.states > 0) and np.all(of.nodes.inputs > 0)
-        functions = COMMON | COMMON_OF_POSITIVE if positive else COMMON
-        library = of.library + Custom(functions.values(), functions)
-        new = library.listed(of.n + of.n_inputs)[of.d :]
-        own = {of.d + place: term for place, term in enumerate(new) if term.arguments[0] < of.n}
-        d = of.d + len(new)
-        wider = Likelihood(of.nodes, library, of.discrete_time, of.fixed, of.power, of.told)
-        coefficients = np.hstack([point.coefficients, np.zeros((of.n, len(new)))])
+        wider, new = self.with_more_functions()
         rows, terms = of.placed(self.fit.support)
-        found = tuple((rows * d + terms).tolist())
-        tried = tuple(equation * d + term for equation in range(self._first, of.n) for term in own)
-        linear = wider.linearised(replace(point, coefficients=coefficients), found)
-        posed = linear.problem((*found, *tried))
+        found = tuple((rows * wider.d + terms).tolist())
+        every = (*found, *(row * wider.d + place for row in range(self._first, of.n) for place in new))
+        coefficients = np.hstack([point.coefficients, np.zeros((of.n, wider.d - of.d))])
+        start = replace(point, coefficients=coefficients, tilt=None)
+        posed = wider.linearised(start, found).problem(every)
         if posed is None:
             return
+        problem, mine, paths = replace(posed[0], price=self.pursuit.price), tuple(range(len(found))), list[Model]()
+        for place in range(len(found), len(every)):
+            paths += [one for one in backward_path(problem, (*mine, place)) if place in one.support]
+        best = {max(one.support): one for one in sorted(paths, key=lambda one: -one.criterion)}  # of every function
+        least = np.inf if self.pursuit.with_process else model(problem, mine).criterion - CLOSE
+        likely = sorted((one for one in best.values() if one.criterion < least), key=lambda one: one.criterion)
+        for one in likely[:MOST_FITTED]:
+            equation, term = divmod(every[max(one.support)], wider.d)
+            values = problem.least_squares(np.array(one.support))[0] * posed[1][list(one.support)]
+            at = np.zeros(of.n * wider.d)
+            at[[every[j] for j in one.support]] = values
+            gain = self._gain(wider, replace(start, coefficients=at.reshape(of.n, wider.d)))
+            gone = tuple(int(terms[j]) for j in mine if j not in one.support and rows[j] == equation)
+            yield gain, equation, new[term].name(self._state_names(equations)), gone
+
+    def with_more_functions(self) -> tuple[Likelihood, dict[int, Any]]:
+        """Return the likelihood with functions that libraries often lack, and which terms are new, by their places."""
+        of, states = self.likelihood, self.fit.point.states
+        positive = np.all(states > 0) and np.all(of.nodes.inputs > 0)
+        functions = COMMON | COMMON_OF_BOTH | (COMMON_OF_POSITIVE if positive else {})
+        library = of.library + Custom(functions.values(), functions)
+        # What is above zero but for noise has no use for an absolute value.
+        one_sign = np.flatnonzero((states.min(axis=0) > -self.noise) | (states.max(axis=0) < self.noise))
+        names = [f"x{number}" for number in range(of.n + of.n_inputs)]
+        needless = {pattern.format(names[state]) for pattern in COMMON_OF_BOTH for state in one_sign}
+        listed = enumerate(library.listed(len(names))[of.d :], of.d)
+        new = {j: one for j, one in listed if one.arguments[0] < of.n and one.name(names) not in needless}
+        return Likelihood(of.nodes, library, of.discrete_time, of.fixed, of.power, of.told), new
+
+    def _gain(self, wider: Likelihood, start: Point) -> float:
+        """Return by how much a model is better than the one found, without noise of the process or with it."""
+        support, pursuit = tuple(np.flatnonzero(start.coefficients).tolist()), self.pursuit
+        fits = [wider.fitted(support, start, [*pursuit.levels[2:-1:2], pursuit.levels[-1]])]
+        fits += [wider.learned(support, start)] if pursuit.with_process else []
+        return pursuit.score(self.fit) - min(one.deviance for one in fits) - pursuit.price * len(support)
+
+    def _state_names(self, equations: Sequence[Equation]) -> list[str]:
+        """Return the names of states and inputs as they are shown."""
         names = [printable(one.name) for one in equations]
-        states = [*names, *(f"{name}'" for name in names), *map(str, range(of.n_inputs))]
-        problem, mine = replace(posed[0], price=self.pursuit.price), tuple(range(len(found)))
-        now = model(problem, mine).criterion
-        for place, (equation, term) in enumerate((divmod(one, d) for one in tried), len(found)):
-            path = [one for one in backward_path(problem, (*mine, place)) if place in one.support]
-            best = min(path, key=lambda one: one.criterion, default=None)
-            if best is not None:
-                gone = tuple(int(terms[j]) for j in mine if j not in best.support and rows[j] == equation)
-                yield now - best.criterion, equation, own[term].name(states[: of.n] + states[2 * len(names) :]), gone
+        rates = [f"{name}'" for name in names][: self._first]
+        return [*names, *rates, *map(str, range(self.likelihood.n_inputs))]
 
     def odd_noise(self, told: Any) -> list[str]:
         """Return what is to be warned of noise that was given where the samples show another."""

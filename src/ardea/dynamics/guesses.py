@@ -80,6 +80,17 @@ def undersampled(nodes: Nodes, states: Array, size: Array) -> bool:
     return bool(np.any((variance > size**2) & (uneven | (memory > MEMORY + 2 * LAGS / len(left)))))
 
 
+def may_be_aliased(nodes: Nodes, states: Array) -> bool:
+    """Return whether a state turns more often than every second row of even times, as in fewer than four a period."""
+    for part in nodes.stretches:
+        rows = part[np.any(nodes.seen[part], axis=1)]
+        steps, moves = np.diff(nodes.t[rows]), np.diff(states[rows], axis=0)
+        turns = np.sum(moves[1:] * moves[:-1] < 0, axis=0)
+        if rows.size > FEWEST_SMOOTHED and np.ptp(steps) < UNEVEN * steps[0] and np.any(turns > rows.size / 2):
+            return True
+    return False
+
+
 def band_limited(nodes: Nodes) -> Array | None:
     """Return states at the nodes without any frequency above half that of the samples; None where these explain little.
 

@@ -25,6 +25,9 @@ from ardea.names import counted, in_a_row, listed, printable
 
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
+# Readings may be cut off where they are at their largest or least value in at least so many rows, and in so many times
+# more than at any other, or stuck where they are the same in so many rows in a row (conventions).
+FEWEST_CUT, TIMES_CUT, FEWEST_STUCK = 4, 3, 6
 # A system is at rest from where its states stay within so many deviations of their samples' noise of where they end (a
 # convention).
 AT_REST = 1.0
@@ -178,7 +181,7 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
 
 
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of readings that are rounded coarsely."""
+    """Return what is to be warned of readings that are rounded coarsely, cut off at a bound, or stuck."""
     out = []
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
@@ -188,6 +191,35 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
                 f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
                 "then no noise that averages out. Take finer readings, or see whether every second row gives the same "
                 "equation (python -m ardea.explain ambiguity)."
+            )
+        elif not _no_reading(name, columns, values):
+            out += _cut_off(name, series, state)
+    return out
+
+
+def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
+    """Return what is to be warned of fine readings that are the same in many rows: at a bound, or one after another."""
+    rows = [np.isfinite(one.x[:, state]) for one in series]
+    columns = [one.x[own, state] for one, own in zip(series, rows, strict=True)]
+    values, counts = np.unique(np.concatenate(columns), return_counts=True)
+    usual = int(counts[1:-1].max(initial=0))
+    if len(values) < 3 or 2 * np.sum(counts[1:-1] == 1) < np.sum(counts[1:-1]):  # then readings are rounded
+        return []
+    out = [
+        f"{name} is at its {which} value, {values[end]:.6g}, in {counts[end]} rows: if readings are cut off there, by "
+        "the range of a sensor or a limit of detection, set them to NaN. As numbers they make coefficients and "
+        "intervals wrong (python -m ardea.explain ambiguity)."
+        for which, end in (("largest", -1), ("least", 0))
+        if counts[end] >= max(FEWEST_CUT, TIMES_CUT * usual)
+    ]
+    for one, own, column in zip(series, rows, columns, strict=True):
+        ends = np.append(np.flatnonzero(np.diff(column) != 0), column.size - 1)
+        lengths = np.diff(np.append(-1, ends))
+        if not out and lengths.max(initial=0) >= FEWEST_STUCK:
+            last = int(ends[lengths.argmax()])
+            out.append(
+                f"{name} is {column[last]:.6g} in {lengths.max()} rows in a row, up to t = {one.t[own][last]:.6g}: if "
+                "its sensor was stuck, set these readings to NaN (python -m ardea.explain ambiguity)."
             )
     return out
 
@@ -318,9 +350,10 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
         # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
         usual = min(1.4826 * float(np.median(size)), float(np.quantile(off, QUARTER)) / NORMAL_QUARTER)
         alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
-        beside = np.ones(seen.size, dtype=bool)
+        large = np.pad(size > FAR_OFF * usual, 1)
+        beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
         beside[middle] = (off > FAR_OFF * usual) & alone
-        far = np.flatnonzero((size > FAR_OFF * usual) & beside) if usual > 0 else seen[:0]
+        far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
         if 0 < far.size <= max(1, MOST_FAR_OFF * seen.size):
             times = [f"t = {nodes.t[seen[row]]:.6g} ({size[row] / usual:.0f} times)" for row in far[:3]]
             more = f" and {far.size - 3} more" * (far.size > 3)
@@ -396,12 +429,12 @@ def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
     return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
 
 
-def blown_up(model: Any, joint: Joint, times: Array) -> list[str]:
-    """Return what is to be warned of where noise moves the states: a model that cannot be run without it."""
+def blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:
+    """Return what is to be warned of a model that cannot be run over its own rows, without noise that moves states."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SimulationWarning)
         model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
-    return [f"Run over its own rows without that noise, {one.message}." for one in caught]
+    return [f"Run over its own rows{' without that noise' * driven}, {one.message}." for one in caught]
 
 
 def open_questions(equation: Equation) -> list[str]:

@@ -150,7 +150,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         said = [*said, *left_out]
     x, u = ([block[:, part] for block in numbers] for part in (slice(split), slice(split, None)))
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
-    gaps = [f"{missing} of {of} samples are missing (empty cells)"] if missing else []
+    gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.unknown_texts()
     doubts += [] if time else [*_clocks(states, numbers[0])]
     alone = whole and label is None
