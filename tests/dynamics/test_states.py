@@ -142,11 +142,22 @@ def test_driven_runs_have_the_variance_of_theory(discrete_time):
     # dx = −x dt + q dW: variance q²(1 − exp(−2t))/2. x_{k+1} = x/2 + q e: variance q²(1 − 4^−k)/(1 − 1/4).
     slope, q = (0.5, 0.3) if discrete_time else (-1.0, 0.3)
     rhs = RightHandSide(Polynomials(1), np.tile([[[0.0, slope]]], (4000, 1, 1)), n_states=1)
-    driven = Driven(np.array([q]), 0.1, np.random.RandomState(0))
+    driven = Driven(np.array([q]), np.zeros(1), np.ones(1), 0.1, np.random.RandomState(0))
     t = np.array([0.0, 1.0, 2.0, 3.0])
     settings = {"limit": 100.0, "atol": 1e-8, "discrete_time": discrete_time, "driven": driven}
     x, _ = simulate_draws(rhs, [0.0], t, **settings)
     expected = q**2 * ((1 - 4.0**-t) / 0.75 if discrete_time else (1 - np.exp(-2 * t)) / 2)
+    np.testing.assert_allclose(x[:, :, 0].var(axis=0), expected, rtol=0.08)
+
+
+@pytest.mark.parametrize(("power", "usual"), [(1.0, 2.0), (0.5, 5.0)])
+def test_noise_of_the_process_grows_with_the_state_in_simulations_too(power, usual):
+    """dx = q (x/u)^p dW from x = 3: variance 9(exp(q²t/u²) − 1) for p = 1, and 3 q²t/u for p = ½."""
+    q, t = 0.4, np.array([0.0, 1.0, 2.0])
+    rhs = RightHandSide(Polynomials(1), np.zeros((4000, 1, 2)), n_states=1)
+    driven = Driven(np.array([q]), np.array([power]), np.array([usual]), 0.1, np.random.RandomState(1))
+    x, _ = simulate_draws(rhs, [3.0], t, limit=100.0, atol=1e-8, driven=driven)
+    expected = 9 * np.expm1(q**2 * t / usual**2) if power == 1 else 3 * q**2 * t / usual
     np.testing.assert_allclose(x[:, :, 0].var(axis=0), expected, rtol=0.08)
 
 

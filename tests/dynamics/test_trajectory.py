@@ -796,8 +796,9 @@ def test_candidates_that_do_not_fit_are_told():
     t = np.linspace(0, 6, 200)
     run = solve_ivp(lambda _, z: -np.sin(3 * z), (0, 6), [1.0], t_eval=t, rtol=1e-9)
     x = run.y.T + 0.002 * RNG(0).normal(size=(200, 1))
-    with pytest.warns(MisfitWarning, match="no candidate fits|do not follow"):
+    with pytest.warns(MisfitWarning) as caught:
         Discovery(Polynomials(1)).fit(x, t)
+    assert any("do not follow the equations" in str(one.message) for one in caught)
 
 
 def test_twenty_rows_of_a_circle():
@@ -1014,7 +1015,8 @@ def test_samples_few_for_every_period_are_no_noise():
     """An oscillation of 2.4 samples a period: smoothing takes it for noise, the search does not."""
     t = 1.0 * np.arange(300)
     x = np.column_stack([np.cos(2.6 * t), -np.sin(2.6 * t)])
-    model = Discovery(Polynomials(1)).fit(x + 0.02 * RNG(1).normal(size=x.shape), t, feature_names=["x", "y"])
+    with pytest.warns(AmbiguityWarning, match="fewer than four rows in a period"):
+        model = Discovery(Polynomials(1)).fit(x + 0.02 * RNG(1).normal(size=x.shape), t, feature_names=["x", "y"])
     assert terms_of(model) == [{"y"}, {"x"}]
     assert np.abs(distances_of(model, np.array([[0.0, 0.0, 2.6], [0.0, -2.6, 0.0]]))).max() < 3.5
 

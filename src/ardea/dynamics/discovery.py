@@ -138,6 +138,8 @@ class Discovery(Answers, BaseEstimator):
         How the noise of the samples grows with the state, see `noise`. "mixed": not alike for all. None: unknown.
     process_noise_ : ndarray of shape (states,)
         The standard deviation, over a unit of time, of noise that moves the system itself; zero if the data need none.
+    process_growth_ : ndarray of shape (2, states)
+        With which power of |x| that noise grows (0: not at all), and the |x| at which it is `process_noise_`.
     states_ : list of DataFrame
         Times, states and their standard deviations, one frame for every series (trajectory form).
     experiments_ : list of Discovery or None
@@ -416,7 +418,7 @@ class Discovery(Answers, BaseEstimator):
 
     def _said(self, found: Found, equations: Sequence[Equation]) -> tuple[list[str], list[str]]:
         """Set what is known of rows, noise and misfit; return what is to be warned of: what is open, what misfits."""
-        self.misfit_ = self.process_noise_ = self.rows_used_ = self.noise_kind_ = None
+        self.misfit_ = self.process_noise_ = self.process_growth_ = self.rows_used_ = self.noise_kind_ = None
         curved = isinstance(found, FoundStates) and max(found.likelihood.degrees, default=0) > 1
         dense = [
             f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
@@ -438,7 +440,7 @@ class Discovery(Answers, BaseEstimator):
             open_still = [*doubts_about(equations, found.excitation), *unknown, *found.unfinished(equations)]
             return open_still, [*found.misfitting(equations), *dense]
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
-        self.rows_used_, self.noise_kind_ = found.n_rows, found.noise_kind
+        self.process_growth_, self.rows_used_, self.noise_kind_ = found.process_growth, found.n_rows, found.noise_kind
         large = found.remaining > found.largest_misfit
         single = len(equations) == self.derivative_order == 1
         alone = " One state alone cannot oscillate without a delay: try derivative_order=2." * single

@@ -37,6 +37,8 @@ COMMON_OF_BOTH: dict[str, Callable[..., Any]] = {
     "{0} |{0}|": lambda x: x * np.abs(x),
 }
 COMMON_OF_POSITIVE: dict[str, Callable[..., Any]] = {"sqrt({})": np.sqrt, "log({})": np.log, "1/{}": lambda x: 1 / x}
+# A state is on both sides of zero that is so many deviations of its noise below and above it (a convention).
+BOTH_SIDES = 3.0
 # So many of them are fitted, those that look best (a bound on work).
 MOST_FITTED = 3
 # Conventions: of states that noise moves those are named that have this share of the largest, up to which it is given.
@@ -133,6 +135,14 @@ class FoundStates:
             return np.zeros(self.likelihood.n - self._first)
         step = 1.0 if self.likelihood.discrete_time else self.likelihood.nodes.usual_step
         return np.asarray(self.fit.point.usual_process[self._first :] / np.sqrt(step))
+
+    @property
+    def process_growth(self) -> Array:
+        """With which power of |x| that noise grows, and the |x| at which it is as told, (2, equations)."""
+        size, power = self.likelihood.usual_size(self.fit.point.states), np.zeros(self.likelihood.n)
+        power += self.likelihood.power
+        usual = np.where(power > 0, size ** (1 / np.where(power > 0, power, 1.0)), 1.0)
+        return np.stack([power, usual])[:, self._first :]
 
     @cached_property
     def _states(self) -> Array:
@@ -322,7 +332,8 @@ class FoundStates:
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
         states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
         rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
-        if not (maps or self.pursuit.with_process) and may_be_aliased(nodes, states):
+        moved = maps or nodes.inputs.shape[1] or self.pursuit.with_process  # by something else than its own turns
+        if not moved and may_be_aliased(nodes, states):
             rest.append(
                 "There are fewer than four rows in a period: a motion that is faster by whole turns from row to row "
                 "has the same samples, so that other equations may be the true ones. Take readings more often, or at "
@@ -392,7 +403,9 @@ class FoundStates:
         functions = COMMON | COMMON_OF_BOTH | (COMMON_OF_POSITIVE if positive else {})
         library = of.library + Custom(functions.values(), functions)
         # What is above zero but for noise has no use for an absolute value.
-        one_sign = np.flatnonzero((states.min(axis=0) > -self.noise) | (states.max(axis=0) < self.noise))
+        margin, shown = np.zeros(of.n), len(self.sample_noise)  # what is not measured has no noise of samples
+        margin[:shown] = BOTH_SIDES * np.maximum(self.noise[:shown], self.sample_noise)
+        one_sign = np.flatnonzero((states.min(axis=0) > -margin) | (states.max(axis=0) < margin))
         names = [f"x{number}" for number in range(of.n + of.n_inputs)]
         needless = {pattern.format(names[state]) for pattern in COMMON_OF_BOTH for state in one_sign}
         listed = enumerate(library.listed(len(names))[of.d :], of.d)

@@ -217,6 +217,8 @@ class EquationsOfMotion(ShowsMotion):
     """Equations that were found: read and run. All follows from `equations_`, and from `model_` to run them."""
 
     joint_: Joint | None = None  # of a trajectory: how equations and states depend on each other
+    process_noise_: Any = None
+    process_growth_: Any = None
     experiments_: list[Any] | None = None  # a model of every trajectory, where their coefficients differ
     false_terms: float | None
 
@@ -490,9 +492,9 @@ class EquationsOfMotion(ShowsMotion):
 
     def _driven(self, generator: Any) -> Any:
         """Return the noise of the process, for simulations; None where there is none."""
-        told = getattr(self, "process_noise_", None)
-        noise = np.asarray(0.0 if told is None else told)
-        if self.joint_ is None or not np.any(noise):
+        noise = self.process_noise_
+        if self.joint_ is None or noise is None or not np.any(noise):
             return None
         still = np.zeros(self.joint_.first.mean.size - noise.size)  # positions follow their rates exactly
-        return Driven(np.concatenate([still, noise]), self.joint_.step, generator)
+        power, usual = np.hstack([np.stack([still, still + 1]), self.process_growth_])
+        return Driven(np.concatenate([still, noise]), power, usual, self.joint_.step, generator)

@@ -54,9 +54,14 @@ class SimulationWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Driven:
-    """Noise that moves a system: its deviation over a unit of time (of a map, over a step), and a usual step."""
+    """Noise that moves a system: its deviation over a unit of time (of a map, over a step), and a usual step.
+
+    It grows with a power of |x|, and is as given where |x| is as usual.
+    """
 
     noise: Array
+    power: Array
+    usual: Array
     step: float
     generator: Any
 
@@ -157,9 +162,10 @@ def _drive(rhs: RightHandSide, x: Array, t: Array, u: Inputs | None, driven: Dri
     for i, count in enumerate(counts.astype(int)):
         h = (t[i + 1] - t[i]) / count
         for k in range(count):
-            now = t[i] + k * h
+            now, before = t[i] + k * h, state
             state = slope(now, state) if discrete_time else state + h * _mean_slope(slope, now, state, h)
-            spread = driven.noise * (1.0 if discrete_time else np.sqrt(h))
+            spread = driven.noise * (np.abs(before) / driven.usual) ** driven.power
+            spread = spread * (1.0 if discrete_time else np.sqrt(h))
             state = state + spread * driven.generator.standard_normal(state.shape)
         x[:, i + 1] = state
 

@@ -54,6 +54,7 @@ SAID = (
     "noise_kind_",
     "misfit_",
     "process_noise_",
+    "process_growth_",
     "warnings_",
 )
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
@@ -331,5 +332,7 @@ def _check_joint(content: Motion, equations: list[Equation]) -> None:
         sizes = {one.gain.shape for one in (joint.first, joint.last)}
         sound = isinstance(content.model, StateModel) and sizes == {(len(content.model.states), len(joint.correlation))}
         sound = sound and content.process_noise_ is not None and not np.any(joint.correlation[own])
+        growth = content.process_growth_
+        sound = sound and growth is not None and bool(np.all(growth[0] <= 1) and np.all(growth[1] > 0))
         sound = sound and (joint.tied is None or joint.tied.offset.size == len(joint.correlation))
         require(sound and is_covariance(joint.estimate(equations).correlation), "the model", "one of a trajectory")

@@ -115,6 +115,7 @@ class Motion:
     noise_kind_: Literal["additive", "counts", "proportional", "mixed"] | None
     misfit_: Array | None
     process_noise_: Array | None
+    process_growth_: Array | None
     warnings_: list[str]
 
 
@@ -123,7 +124,8 @@ SIZES: dict[type, dict[str, str]] = {
     **{cls: {} for cls in (Model, Table, Regression, Choice, Dropped, Rival)},
     Targets: dict.fromkeys(("kept", "kkt_gap", "n_iter", "trace", "effective_rows"), "t")
     | {"support": "td", "ranges": "2d"},
-    Motion: dict.fromkeys(("kept", "rivals", "equivalents", "misfit_", "process_noise_"), "n"),
+    Motion: dict.fromkeys(("kept", "rivals", "equivalents", "misfit_", "process_noise_"), "n")
+    | {"process_growth_": "2n"},
     KeptTerms: {"active": "k", "prior_variance": "c", "unit": "c"},
     Tied: {"offset": "k", "directions": "kf", "signs": "k"},
     Problem: {"target": "r"},
@@ -142,7 +144,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("rest", "floor", "n_parameters"), (0.0, LARGEST_IN_PROBLEM)),
     **dict.fromkeys(("n_rows", "noise", "prior_variance"), (SMALLEST, LARGEST_IN_PROBLEM)),
     **dict.fromkeys(("unit", "target_unit", "reach", "total_weight", "step"), (SMALLEST, LARGEST)),
-    **dict.fromkeys(("misfit_", "process_noise_"), (0.0, LARGEST)),
+    **dict.fromkeys(("misfit_", "process_noise_", "process_growth_"), (0.0, LARGEST)),
     **dict.fromkeys(("active", "kept", "n_terms"), (0, LARGEST_WHOLE)),
     **dict.fromkeys(("n_features", "n_samples"), (1, LARGEST_WHOLE)),
     "distinct": (0.0, inf),
