@@ -248,6 +248,14 @@ class Paired:
         return signed_rank(self.difference)
 
     @property
+    def chance_of_sign(self) -> float:
+        """The p-value of the sign test, which is one of medians."""
+        signs = np.sign(self.difference[self.difference != 0])
+        if signs.size < FEWEST_PAIRS:
+            return float("nan")
+        return float(stats.binomtest(int((signs > 0).sum()), signs.size).pvalue)
+
+    @property
     def told(self) -> str:
         """The mean with its sign and standard error, without a test."""
         if not np.any(self.difference):
