@@ -267,8 +267,7 @@ class Discovery(Answers, BaseEstimator):
         refuted: list[str] = []
         if isinstance(found, FoundStates) and isinstance(model, StateModel) and joint is not None:
             driven = bool(np.any(found.process_noise))
-            doubtful = bool(open_still or misfits) or driven or found.explains_too_much
-            if doubtful and not model.n_inputs:
+            if (open_still or misfits or driven) and not model.n_inputs:
                 misfits += blown_up(self.model_, joint, found.times[0], driven)
             if found.likelihood.knowledge.laws:
                 refuted = refuted_laws(found.pursuit, found.fit)

@@ -291,11 +291,6 @@ class FoundStates:
             return self.misfit
         return np.asarray(self.noise[: len(self.misfit)] / np.maximum(self.sample_noise, TINY))
 
-    @property
-    def explains_too_much(self) -> bool:
-        """Whether the equations leave much less of the samples than differences show to be noise."""
-        return bool(np.any(self.misfit < 1 / LARGEST_MISFIT))
-
     def driven(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
