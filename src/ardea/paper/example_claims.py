@@ -63,14 +63,27 @@ def _empty(records: DataFrame) -> str:
     return "".join(f"; {method} is empty in {count} of {n}" for method, count in empty.groupby("method").size().items())
 
 
-def _compared(true: bool, text: str, tests: dict[str, Paired], margin: str = "", centre: Centre = "mean") -> Finding:
-    """Find what means or medians say, and name the differences that a paired test of these does not bear out."""
-    chances = {name: test.chance if centre == "mean" else test.chance_of_sign for name, test in tests.items()}
-    weak = [f"{name} ({chance_text(chance)})" for name, chance in chances.items() if not chance < SIGNIFICANT]
+def _compared(
+    true: bool, text: str, tests: dict[str, Paired], sign: int, margin: str = "", centre: Centre = "mean"
+) -> Finding:
+    """Find what means or medians say of differences of a sign, and name those that a paired test does not bear out.
+
+    Of means that is the signed-rank test, of medians the sign test. Where differences trial by trial point the other
+    way beyond chance, medians do not bear a sentence out.
+    """
+    weak, against = [], []
+    for name, test in tests.items():
+        chance = test.chance if centre == "mean" else test.chance_of_sign
+        points = test.direction if centre == "mean" else int(np.sign(test.signs[1] - test.signs[0]))
+        if not (chance < SIGNIFICANT and points == sign):
+            turned = f"{chance_text(chance)}, against the sentence" if chance < SIGNIFICANT else chance_text(chance)
+            counts = f"{test.signs[0]} trials below, {test.signs[1]} above, " * (centre == "median")
+            weak.append(f"{name} ({counts}{turned})")
+            against += [name] if chance < SIGNIFICANT and centre == "median" else []
     if not true or not weak:
         return Finding(true, text, margin)
-    told = f"not significant by itself: {', '.join(weak)}"
-    return Finding(true, text, f"{margin}; {told}" if margin else told, firm=False)
+    told = f"not borne out by the test: {', '.join(weak)}"
+    return Finding(not against, text, f"{margin}; {told}" if margin else told, firm=False)
 
 
 def _against(records: DataFrame, methods: Sequence[str], metric: str, other: str = "ARD") -> dict[str, Paired]:
@@ -95,7 +108,7 @@ def far_below_ard(methods: Sequence[str], *metrics: str, centre: Centre = "mean"
         text = _means_text(found, metrics, ("ARD", *methods))
         text = f"medians: {text}{_empty(records)}" if centre == "median" else text
         far = at_most(word, FAR, values, text)
-        return _compared(bool(far.true), text, _each(records, methods, metrics), far.margin, centre)
+        return _compared(bool(far.true), text, _each(records, methods, metrics), -1, far.margin, centre)
 
     return check
 
@@ -111,7 +124,7 @@ def against_ard(sign: int, methods: Sequence[str], *metrics: str, centre: Centre
         if centre == "median":
             text = f"medians: {_means_text(found, metrics, ('ARD', *methods))}; {text}"
         true = bool((gaps > 0).all(axis=None))
-        return _compared(true, text, tests, centre=centre)
+        return _compared(true, text, tests, sign, centre=centre)
 
     return check
 
@@ -190,7 +203,7 @@ def _group_far_below(
     worst = {SHORT[metric]: one[metric].max() / max(other[metric].min(), 1e-9) for metric in metrics}
     tests = {SHORT[name]: Paired(t[list(own)].mean(axis=1), t[list(others)].mean(axis=1)) for name, t in tables.items()}
     margin = f"{far.margin}; worst of the one group against the best of the other: {listed(worst, '.2g')} times"
-    return _compared(bool(far.true), _means_text(means, metrics), tests, margin)
+    return _compared(bool(far.true), _means_text(means, metrics), tests, -1, margin)
 
 
 def thresholding_wins(metric: str) -> Check:
@@ -250,7 +263,7 @@ def magnitude_beats(metric: str, centre: Centre = "mean") -> Check:
         text = f"{centre}s: {listed(means, '.3g', THRESHOLDED)}; mean differences from M: "
         text += ", ".join(f"{m} {test}" for m, test in tests.items())
         true = bool(means["M-STSBL"] < means[list(THRESHOLDED[1:])].min())
-        return _compared(true, text, tests, centre=centre)
+        return _compared(true, text, tests, 1, centre=centre)
 
     return check
 

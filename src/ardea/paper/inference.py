@@ -248,12 +248,21 @@ class Paired:
         return signed_rank(self.difference)
 
     @property
+    def direction(self) -> int:
+        """Which way the ranks of :func:`signed_rank` point."""
+        changed = np.asarray(self.difference[self.difference != 0])
+        return int(np.sign(np.sum(np.sign(changed) * stats.rankdata(np.abs(changed)))))
+
+    @property
+    def signs(self) -> tuple[int, int]:
+        """How many differences are below and above zero."""
+        return int((self.difference < 0).sum()), int((self.difference > 0).sum())
+
+    @property
     def chance_of_sign(self) -> float:
-        """The p-value of the sign test, which is one of medians."""
-        signs = np.sign(self.difference[self.difference != 0])
-        if signs.size < FEWEST_PAIRS:
-            return float("nan")
-        return float(stats.binomtest(int((signs > 0).sum()), signs.size).pvalue)
+        """The p-value of the sign test, which is one of the median difference."""
+        below, above = self.signs
+        return float(stats.binomtest(above, below + above).pvalue) if below + above >= FEWEST_PAIRS else float("nan")
 
     @property
     def told(self) -> str:
