@@ -317,8 +317,9 @@ class FoundStates:
         inputs = "an input is noisy, late or changes between rows, " * bool(nodes.inputs.shape[1])
         return [
             f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
-            f"Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, "
-            f"{inputs}or errors of neighbouring readings depend on each other (python -m ardea.explain misfit)."
+            "Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, "
+            f"times are wrong (rows lost, for example), {inputs}or errors of neighbouring readings depend on each "
+            "other (python -m ardea.explain misfit)."
         ]
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:

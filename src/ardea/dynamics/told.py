@@ -28,8 +28,7 @@ COARSE = 0.5
 # Readings may be cut off where they are at their largest or least value in at least so many rows, and in so many times
 # more than at any other, or stuck where they are the same in so many rows in a row (conventions).
 FEWEST_CUT, TIMES_CUT, FEWEST_STUCK = 4, 3, 6
-# A system is at rest from where its states stay within so many deviations of their samples' noise of where they end (a
-# convention).
+# A system is at rest from where its states stay within so many deviations of noise of where they end (a convention).
 AT_REST = 1.0
 # A sample is far off that lies so many robust deviations from its state, and from a curve through its neighbours, if at
 # most this share of all do (conventions: normal noise never does, and what many do is no mistake of a few). Fewer
@@ -44,8 +43,9 @@ LAGS, DEPENDENT, LARGEST_ERROR = (1, 2, 6, 18), 4.0, 3.0
 END_ROWS, MOST_WINDOWS = 8, 1000
 # Of a window around a sample, its place.
 MIDDLE = END_ROWS // 2
-# A quarter of all errors is smaller than this many deviations, if they are normal.
-QUARTER, NORMAL_QUARTER = 0.25, 0.3186
+# A quarter of all errors is smaller than this many deviations, if they are normal. What is usual is at least the last
+# share of what a fit leaves (a convention): of rounded readings curves miss many by nothing at all.
+QUARTER, NORMAL_QUARTER, LEAST_USUAL = 0.25, 0.3186, 0.1
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
 # Where steps are even, up to this ratio of their upper quartile to their median, one lost row shows (conventions).
@@ -348,7 +348,8 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
         missed = _missed(t, y, MIDDLE, middle - MIDDLE)
         off, around = missed / sizes[seen[middle], state], np.pad(missed, MIDDLE)
         # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
-        usual = min(1.4826 * float(np.median(size)), float(np.quantile(off, QUARTER)) / NORMAL_QUARTER)
+        usual = 1.4826 * float(np.median(size))
+        usual = float(np.clip(np.quantile(off, QUARTER) / NORMAL_QUARTER, LEAST_USUAL * usual, usual))
         alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
         large = np.pad(size > FAR_OFF * usual, 1)
         beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is

@@ -25,7 +25,7 @@ from ardea.dynamics.differences import finite_difference
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.estimators.projections import OwnMatrix, Projection, SparseSigns
 from ardea.methods.task import Start
-from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, Row, Settings
+from ardea.paper.experiment import METHODS, READINGS, SLIPS, Row, Settings
 from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed
 from ardea.paper.tsbr import threshold_sparse_bayes
 from ardea.priors import CappedLinear, Gamma, Log, Prior, Tanh
@@ -294,7 +294,7 @@ FOURIER = replace(
     data=fourier,
     grids=replace(LINEAR.grids, lam=(0, 1e-2, 1e-1, 1, 1e1, 1e2)),
     replay_tol=COARSE,
-    only_together=tuple(CHOICES),
+    only_together=("grids",),
 )
 
 
