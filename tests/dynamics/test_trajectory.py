@@ -463,6 +463,14 @@ def test_learned_noise_is_a_stationary_point_of_the_deviance():
     np.testing.assert_allclose(np.linalg.solve(curvature, slope) / errors, 0.0, atol=0.1)
 
 
+def test_fits_without_noise_of_the_process_forget_its_tilt():
+    of, point = linear_likelihood(0, rows=40)
+    support, levels = (1, 2, 4, 5), of.ladder(point.states, point.noise)
+    plain, tilted = (of.fitted(support, replace(point, tilt=tilt), levels) for tilt in (None, np.full((2, 3), 50.0)))
+    assert np.array_equal(plain.point.coefficients, tilted.point.coefficients)
+    assert tilted.point.tilt is None
+
+
 def test_noise_is_learned_to_the_end():
     """Also where the samples are much better than the steps, and the first guess of their noise is far too large."""
     t, y = driven(seed=4, rows=500, s=0.01)

@@ -202,9 +202,9 @@ class Likelihood:
     def fitted(self, support: Support, start: Point, levels: Sequence[Array], limit: float = np.inf) -> Fit:
         """Return the fit of a support, q falling from level to level, and the s that it leaves.
 
-        J grows as q falls. Where what it says of the deviance is above the limit, the rest is not worth the time.
+        J grows as q falls, and the tilt goes. Where J's deviance is above the limit, the rest is not worth the time.
         """
-        point = self.started(start, support)
+        point = replace(self.started(start, support), tilt=None)
         for process in levels:
             settled = SETTLED if process is levels[-1] else ON_THE_WAY
             point, linear = self.descended(replace(point, process=process), support, settled)
