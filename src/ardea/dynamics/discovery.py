@@ -28,6 +28,7 @@ from ardea.dynamics.knowledge import Knowledge, LeftOpen, Wishes
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
+from ardea.dynamics.readings import ends_off, said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import (
     EquationRows,
@@ -37,15 +38,7 @@ from ardea.dynamics.search import (
     regressor_supports,
 )
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
-from ardea.dynamics.told import (
-    LEAST_EXCITATION,
-    blown_up,
-    doubts_about,
-    ends_off,
-    said_of_inputs,
-    said_of_spoiled,
-    said_of_states,
-)
+from ardea.dynamics.told import LEAST_EXCITATION, blown_up, doubts_about
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller
@@ -441,7 +434,7 @@ class Discovery(Answers, BaseEstimator):
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.process_growth_, self.rows_used_, self.noise_kind_ = found.process_growth, found.n_rows, found.noise_kind
         large = found.remaining > found.largest_misfit
-        single = len(equations) == self.derivative_order == 1
+        single = len(equations) == self.derivative_order == 1 and not self.discrete_time
         alone = " One state alone cannot oscillate without a delay: try derivative_order=2." * single
         pairs = zip(equations, found.remaining, strict=True)
         misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
@@ -450,7 +443,7 @@ class Discovery(Answers, BaseEstimator):
             misfits = []
         misfits += found.not_among(equations) or ([] if misfits else found.dependent(equations))
         # What does not fit is no noise of a state that hardly moves.
-        open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
+        open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist(), alone)
         open_still += [
             *unknown,
             *found.tied(equations),
