@@ -11,12 +11,11 @@ from scipy.integrate import solve_ivp
 import ardea
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials
 from ardea.dynamics.collocation import nodes_of, unknown_inputs
-from ardea.dynamics.guesses import smoothed, undersampled
-from ardea.dynamics.not_given import common_functions
-from ardea.dynamics.pursuit import SLIGHT_GAIN
-from ardea.dynamics.readings import at_rest, dependent_errors, ends_off, said_of_inputs, said_of_spoiled, said_of_states
+from ardea.dynamics.pursuit import SLIGHT_GAIN, common_functions
 from ardea.dynamics.series import Series
 from ardea.dynamics.simulation import SimulationWarning
+from ardea.dynamics.states import smoothed, undersampled
+from ardea.dynamics.told import at_rest, dependent_errors, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 
 RNG = np.random.default_rng
 

@@ -12,11 +12,10 @@ from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Fourier, MisfitWarning, Polynomials, systems
 from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps, nodes_of
-from ardea.dynamics.guesses import smoothed
 from ardea.dynamics.knowledge import price_of
 from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.series import Series
-from ardea.dynamics.told import state_deviations
+from ardea.dynamics.states import smoothed, state_deviations
 from ardea.dynamics.trajectory import Likelihood, Linearised
 
 RNG = np.random.default_rng

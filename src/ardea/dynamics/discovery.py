@@ -28,7 +28,6 @@ from ardea.dynamics.knowledge import Knowledge, LeftOpen, Wishes
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
-from ardea.dynamics.readings import ends_off, said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import (
     EquationRows,
@@ -38,7 +37,15 @@ from ardea.dynamics.search import (
     regressor_supports,
 )
 from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
-from ardea.dynamics.told import LEAST_EXCITATION, blown_up, doubts_about
+from ardea.dynamics.told import (
+    LEAST_EXCITATION,
+    blown_up,
+    doubts_about,
+    ends_off,
+    said_of_inputs,
+    said_of_spoiled,
+    said_of_states,
+)
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import WEAK, Equation
 from ardea.estimators.advice import warn_caller

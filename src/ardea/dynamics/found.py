@@ -15,15 +15,13 @@ from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import Fit, sample_noise
 from ardea.dynamics.course import pursued, step_bias
-from ardea.dynamics.guesses import may_be_aliased
 from ardea.dynamics.knowledge import Wishes
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.not_given import not_given
-from ardea.dynamics.pursuit import Pursuit
-from ardea.dynamics.readings import at_rest, dependent_errors, far_off
+from ardea.dynamics.pursuit import Pursuit, not_given
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
-from ardea.dynamics.told import Joint, KnownState, state_deviations
+from ardea.dynamics.states import Joint, KnownState, may_be_aliased, state_deviations
+from ardea.dynamics.told import at_rest, dependent_errors, far_off
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printable

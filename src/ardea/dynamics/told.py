@@ -1,24 +1,57 @@
-"""What a fit says of states, of all equations together, and of models that are left open."""
+"""What a fit says: of readings that are no states or no mistakes, of single samples, and of models left open."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from numpy.lib.stride_tricks import sliding_window_view
 
-from ardea.core.evidence import Estimate, Tied
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
+from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
-from ardea.dynamics.series import SAME_TIME
+from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.trajectory import Linearised
+from ardea.dynamics.states import Joint
 from ardea.equation import CLOSE, WEAK, Equation
-from ardea.names import listed, printable
+from ardea.estimators.advice import codes_of
+from ardea.names import counted, in_a_row, listed, printable
 
+# What is left of a copy is rounding error (a convention).
+COPIED = 1e-9
+# Readings are coarse that stay the same in more than this share of the steps (a convention).
+COARSE = 0.5
+# Readings may be cut off where they are at their largest or least value in at least so many rows, and in so many times
+# more than at any other, or stuck where they are the same in so many rows in a row (conventions).
+FEWEST_CUT, TIMES_CUT, FEWEST_STUCK = 4, 3, 6
+# A system is at rest from where its states stay within so many deviations of noise of where they end (a convention).
+AT_REST = 1.0
+# A sample is far off that lies so many robust deviations from its state, and from a curve through its neighbours, if at
+# most this share of all do (conventions: normal noise never does, and what many do is no mistake of a few). Fewer
+# samples than the last do not tell.
+FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.1, 20
+# Errors of neighbouring samples depend on each other where sums of their products, over so many lags, exceed what
+# chance makes of them by so many deviations (about once in ten thousand states), each error counted up to the last many
+# deviations (conventions).
+LAGS, DEPENDENT, LARGEST_ERROR = (1, 2, 6, 18), 4.0, 3.0
+# The first or last reading is off where a cubic through the next ones misses it as far: so many rows together, and at
+# most so many of them to see what is usual (conventions).
+END_ROWS, MOST_WINDOWS = 8, 1000
+# Noise changes that is so many times as large after one of some shares of the rows as before (conventions).
+CHANGED, CUTS = 3.0, (0.25, 0.5, 0.75)
+TINY = float(np.finfo(float).tiny)
+# Of a window around a sample, its place.
+MIDDLE = END_ROWS // 2
+# A quarter of all errors is smaller than this many deviations, if they are normal. What is usual is at least the last
+# share of what a fit leaves (a convention): of rounded readings curves miss many by nothing at all.
+QUARTER, NORMAL_QUARTER, LEAST_USUAL = 0.25, 0.3186, 0.1
+# An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
+LONG_STEP = 4.0
+# Where steps are even, up to this ratio of their upper quartile to their median, one lost row shows (conventions).
+EVEN, LOST_ROW = 1.2, 1.5
 # A convention: how many rivals `print` shows.
 SHOWN_RIVALS = 3
 # A rival that is better by this, within which the simpler is taken, or more shows that no candidate fits.
@@ -30,89 +63,332 @@ LEAST_EXCITATION = 2.0
 INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class KnownState:
-    """A state that is N(mean + gain (ξ − ξ̂), covariance) where the coefficients ξ are given."""
-
-    mean: Array  # (n,)
-    gain: Array  # (n, k)
-    covariance: Array  # (n, n)
-    time: float
-
-    def draws(self, deviations: Array, generator: Any) -> Array:
-        """Return one for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
-        own = Estimate(self.mean, self.covariance, float("nan"), np.inf)
-        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
-
-    @classmethod
-    def at(cls, linear: Linearised, nodes: Sequence[int]) -> list[KnownState]:
-        """Return the states at some nodes of a fit.
-
-        With E the columns of the unit matrix of a node, −EᵀH⁻¹RᵀQ⁻¹B and EᵀH⁻¹E.
-        """
-        n, factor, k = linear.of.n, linear.chain.factor, len(linear.support)
-        gain, covariance = np.zeros((len(nodes), n, k)), np.zeros((len(nodes), n, n))
-        if factor is not None:
-            units = np.hstack([np.eye(linear.errors.size, n, -n * node) for node in nodes])
-            solved, pulled = factor.solved(units), linear.chain.pulled(linear.border.rows())
-            gain = -(solved.T @ pulled).reshape(gain.shape)
-            covariance = np.stack([solved[n * j : n * (j + 1), n * i : n * (i + 1)] for i, j in enumerate(nodes)])
-        states, times = linear.point.states[list(nodes)], linear.of.nodes.t[list(nodes)].tolist()
-        return [cls(*one) for one in zip(states, gain, covariance, times, strict=True)]
+# Readings
 
 
-def state_deviations(linear: Linearised, covariance: Array) -> Array:
-    """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
-    factor = linear.chain.factor
-    if factor is None:
-        return np.full(linear.errors.shape, np.nan)
-    variance = np.einsum("ikk->ik", factor.covariances[0]).copy()
-    if linear.support:
-        solved = factor.solved(linear.chain.pulled(linear.border.rows()))
-        variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
-    return np.sqrt(variance)
+def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states that are copies, never change, switch, or hold what looks like no reading.
 
-
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """What the equations, each with a covariance of its own, do not tell: how they depend on each other and on states.
-
-    The states are those at the first and the last row of the first series.
+    All doubts about equations may come from them.
     """
+    every = np.concatenate([one.x for one in series])
+    out = [
+        f"{copied} in every row: no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
+        for i, j in combinations(range(every.shape[1]), 2)
+        if (copied := _copied(every[:, i], every[:, j], names[i], names[j]))
+    ]
+    for state, name in enumerate(names[: series[0].x.shape[1]]):
+        columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
+        values = np.unique(np.concatenate(columns))
+        if len(values) == 1:
+            out.append(
+                f"{name} is {values[0]:g} in every row: it is at rest (a fixed point), or no state. Every term with it "
+                "repeats one without it, so that no equation is settled. Leave it out (on the command line --states "
+                "names the others) (python -m ardea.explain ambiguity)."
+            )
+        elif len(values) == 2 and sum(map(len, columns)) > 2 * len(values):
+            out.append(
+                f"{name} has only the values {values[0]:g} and {values[1]:g}: a switch is an input, not a state. Give "
+                "it as u (--inputs on the command line) (python -m ardea.explain ambiguity)."
+            )
+        elif no_reading := _no_reading(name, columns, values):
+            out.append(no_reading)
+    return out
 
-    correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
-    first: KnownState
-    last: KnownState
-    step: float  # the mean step of the trajectory
-    tied: Tied | None = None  # how laws tie the coefficients of all equations
 
-    def before(self, times: Any) -> KnownState:
-        """Return the state from which to go on: the last one if all times are past the data."""
-        return self.last if np.ndim(times) and np.ravel(times)[0] > self.last.time else self.first
+def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of readings that are rounded coarsely, cut off at a bound, or stuck."""
+    out = []
+    for state, name in enumerate(names[: series[0].x.shape[1]]):
+        columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
+        values = np.unique(np.concatenate(columns))
+        if (unit := _coarse(columns, values)) is not None:
+            out.append(
+                f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
+                "then no noise that averages out. Take finer readings, or see whether every second row gives the same "
+                "equation (python -m ardea.explain ambiguity)."
+            )
+        elif not _no_reading(name, columns, values):
+            out += _cut_off(name, series, state)
+    return out
 
-    @staticmethod
-    def between(sizes: Sequence[int], correlation: Array) -> Array:
-        """Return a correlation with zeros within the equations, which have so many terms."""
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        return np.where(
-            owner[:, None] == owner, 0.0, np.clip(correlation, -1.0, 1.0)
-        )  # of tied ones ±1 but for rounding
 
-    def estimate(self, equations: Sequence[Equation]) -> Estimate:
-        """Return the estimate of all kept coefficients, equation by equation."""
-        std = np.concatenate([one.parameters.std for one in equations])
-        own = linalg.block_diag(*(one.parameters.covariance for one in equations))
-        mean = np.concatenate([one.parameters.mean for one in equations])
-        if self.tied is not None:  # those that several equations share are the same to the last digit
-            mean = self.tied.offset + self.tied.directions @ mean[self.tied.free]
-        degrees = min(one.degrees for one in equations)
-        return Estimate(mean, own + self.correlation * np.outer(std, std), float("nan"), degrees)
+def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
+    """Return what is to be warned of fine readings that are the same in many rows: at a bound, or one after another."""
+    rows = [np.isfinite(one.x[:, state]) for one in series]
+    columns = [one.x[own, state] for one, own in zip(series, rows, strict=True)]
+    values, counts = np.unique(np.concatenate(columns), return_counts=True)
+    usual = int(counts[1:-1].max(initial=0))
+    if len(values) < 3 or 2 * np.sum(counts[1:-1] == 1) < np.sum(counts[1:-1]):  # then readings are rounded
+        return []
+    out = [
+        f"{name} is at its {which} value, {values[end]:.6g}, in {counts[end]} rows: if readings are cut off there, by "
+        "the range of a sensor or a limit of detection, set them to NaN. As numbers they make coefficients and "
+        "intervals wrong (python -m ardea.explain ambiguity)."
+        for which, end in (("largest", -1), ("least", 0))
+        if counts[end] >= max(FEWEST_CUT, TIMES_CUT * usual)
+    ]
+    for one, own, column in zip(series, rows, columns, strict=True):
+        ends = np.append(np.flatnonzero(np.diff(column) != 0), column.size - 1)
+        lengths = np.diff(np.append(-1, ends))
+        if not out and lengths.max(initial=0) >= FEWEST_STUCK:
+            last = int(ends[lengths.argmax()])
+            out.append(
+                f"{name} is {column[last]:.6g} in {lengths.max()} rows in a row, up to t = {one.t[own][last]:.6g}: if "
+                "its sensor was stuck, set these readings to NaN (python -m ardea.explain ambiguity)."
+            )
+    return out
 
-    def sample(self, equations: Sequence[Equation], n: int, generator: Any) -> Array:
-        """Return n draws of all kept coefficients, (n, k)."""
-        estimate = self.estimate(equations)
-        tied = self.tied
-        return estimate.sample(n, generator) if tied is None else tied.sample(estimate, n, generator)
+
+def _copied(x: Array, y: Array, one: str, other: str) -> str:
+    """Return what is said of two columns of which one is a + b times the other in every row."""
+    both = np.isfinite(x) & np.isfinite(y)
+    if not np.array_equal(np.isfinite(x), np.isfinite(y)) or np.count_nonzero(both) <= 2:
+        return ""
+    x, y = x[both], y[both]
+    least, largest = int(x.argmin()), int(x.argmax())
+    if x[least] == x[largest]:
+        return ""
+    b = (y[largest] - y[least]) / (x[largest] - x[least])
+    a = y[least] - b * x[least]
+    if b == 0 or not np.allclose(y, a + b * x, 0, COPIED * np.ptp(y)):
+        return ""
+    if abs(a) <= COPIED * np.abs(y).max():
+        return f"{one} and {other} are the same{'' if abs(b - 1) <= COPIED else f' but for a factor of {b:.6g}'}"
+    share = "" if abs(abs(b) - 1) <= COPIED else f"{abs(b):.6g} "
+    return f"{other} is {a:.6g} {'-' if b < 0 else '+'} {share}{one}"
+
+
+def _no_reading(name: str, columns: Sequence[Array], values: Array) -> str:
+    """Return what is said of values far from all others: repeated, or between others in time."""
+    if len(values) < 3 or np.max(np.diff(values)) < np.ptp(values) / 2:  # then none is far from the others
+        return ""
+
+    def is_sure(value: float, rows: int) -> bool:
+        return rows > 1 or any(value in column[1:-1] for column in columns)
+
+    codes = codes_of(np.concatenate(columns), is_sure)
+    return "" if codes is None else f"{codes.told(name, 'set it to NaN')} (python -m ardea.explain ambiguity)."
+
+
+def _coarse(columns: Sequence[Array], values: Array) -> float | None:
+    """Return the unit of readings that mostly stay what they were, of at least three values."""
+    changes = np.concatenate([np.diff(column) for column in columns])
+    if len(values) < 3 or np.mean(changes == 0) <= COARSE:
+        return None
+    unit = float(np.min(np.diff(values)))
+    whole = np.diff(values) / unit
+    return unit if np.all(np.abs(whole - np.round(whole)) < 1e-6 * whole) else None
+
+
+def said_of_inputs(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of: inputs with gaps, values that look like no readings, inputs that never change."""
+    names, rows = names[series[0].x.shape[1] :], sum(len(one.x) for one in series)
+    unknown = [(one, *rows) for one in series for rows in unknown_inputs(one)]
+    out, cut = [], sum(last - first - 1 for _, first, last in unknown)
+    for place, name in enumerate(names):
+        columns = [one.inputs[np.isfinite(one.inputs[:, place]), place] for one in series]
+        values, missing = np.unique(np.concatenate(columns)), rows - sum(map(len, columns)) - cut
+        if missing > 0:
+            out.append(
+                f"The input {name} is missing in {missing} of {rows} rows, and was interpolated there: where it may "
+                "have moved meanwhile, leave these rows out and give the parts as a list of series "
+                "(python -m ardea.explain ambiguity)."
+            )
+        if len(values) == 1:
+            out.append(
+                f"The input {name} never changes: what it does cannot be told from a constant "
+                "(python -m ardea.explain ambiguity)."
+            )
+        elif no_reading := _no_reading(name, columns, values):
+            out.append(no_reading)
+    return _switched_unseen(series, names) + _moved_unseen(unknown, cut) + out
+
+
+def _moved_unseen(unknown: Sequence[tuple[Series, int, int]], lost: int) -> list[str]:
+    """Return what is to be said of gaps in which inputs that move are not known, and of so many rows in them."""
+    gaps = [(one.t[first], one.t[last]) for one, first, last in unknown]
+    if not gaps:
+        return []
+    left_out = f"the {counted(lost, 'row')} in between {'is' if lost == 1 else 'are'} left out, and " if lost else ""
+    first = f"t = {gaps[0][0]:.6g} and {gaps[0][1]:.6g}"
+    more = f" (and in {counted(len(gaps) - 1, 'other gap')})" if len(gaps) > 1 else ""
+    return [
+        f"Between {first}{more} there are no readings of inputs, and these move too fast to be interpolated: "
+        f"{left_out}the rows before and after are taken as series of their own. If the inputs are known there, add "
+        "them, in rows with NaN for states that are not (python -m ardea.explain ambiguity)."
+    ]
+
+
+def _switched_unseen(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be said of inputs that switch where there are no rows."""
+    found: dict[str, list[str]] = {}
+    for one in series:
+        steps = np.diff(one.t)
+        usual = float(np.nanmedian(steps)) if steps.size else 0.0
+        even = steps.size and np.nanquantile(steps, 0.75) < EVEN * usual
+        long = steps > (LOST_ROW if even else LONG_STEP) * usual
+        for name, column in zip(names, one.inputs.T, strict=True):
+            changed = np.diff(column) != 0
+            for row in np.flatnonzero(changed & long) if np.mean(changed) < HELD else []:
+                found.setdefault(name, []).append(f"between t = {one.t[row]:.6g} and {one.t[row + 1]:.6g}")
+    return [
+        f"The input {name} changes {in_a_row(gaps[:3])}{f' and in {len(gaps) - 3} more gaps' * (len(gaps) > 3)}, where "
+        "there are no rows, and is taken to change at the end. If it is known when it did, add rows with that input "
+        "and NaN for the states; else give the parts as a list of series (python -m ardea.explain ambiguity)."
+        for name, gaps in found.items()
+    ]
+
+
+def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> list[str]:
+    """Return what is to be warned of where most rows say where the system comes to rest, and few how it moves."""
+    rest, sampled = 0, np.any(nodes.seen, axis=1)
+    for rows in nodes.stretches:
+        own = rows[sampled[rows]]
+        away = np.any(np.abs(states[own] - states[own[-1:]]) > AT_REST * noise, axis=1)
+        away |= np.any(nodes.inputs[own] != nodes.inputs[own[-1:]], axis=1)  # what an input moves is not at rest
+        rest += int(np.sum(np.cumsum(away[::-1]) == 0))
+    n_rows = int(sampled.sum())
+    moving = n_rows - rest
+    if rest < n_rows / 2 or not 0 < moving < n_candidates:
+        return []
+    return [
+        f"The states come to rest: in {rest} of {n_rows} rows all of them stay, within their noise, where they end. "
+        f"The other {moving} rows are few for {n_candidates} candidates for each equation: others may explain them as "
+        "well. Add series from other starts, or take a smaller library (python -m ardea.explain ambiguity)."
+    ]
+
+
+def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of single samples: in shares of some sizes far from the states and their neighbours.
+
+    A wrong model misses many samples, a right one follows fast motion: what is far from both curves is neither.
+    """
+    out = []
+    for state, name in enumerate(names[: errors.shape[1]]):
+        seen = np.flatnonzero(nodes.seen[:, state])
+        if seen.size < FEWEST_JUDGED:
+            continue
+        size, steps = np.abs(errors[seen, state]), np.diff(nodes.t[seen])
+        t = np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))  # series begin anew
+        y, middle = nodes.y[seen, state], np.arange(MIDDLE, seen.size - MIDDLE)
+        missed = _missed(t, y, MIDDLE, middle - MIDDLE)
+        off, around = missed / sizes[seen[middle], state], np.pad(missed, MIDDLE)
+        # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
+        usual = 1.4826 * float(np.median(size))
+        usual = float(np.clip(np.quantile(off, QUARTER) / NORMAL_QUARTER, LEAST_USUAL * usual, usual))
+        alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
+        large = np.pad(size > FAR_OFF * usual, 1)
+        beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
+        beside[middle] = (off > FAR_OFF * usual) & alone
+        far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
+        if far.size > 1 and (changed := _noise_changes(size, off, far)):
+            row, ratio = changed
+            more_or_less = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
+            out.append(
+                f"The noise of {printable(name)} is {more_or_less} from about t = {nodes.t[seen[row]]:.4g} on, and is "
+                "taken to be the same everywhere: intervals may be too wide or too narrow. See whether the quieter "
+                "rows alone give the same equations (python -m ardea.explain ambiguity)."
+            )
+        elif 0 < far.size <= max(1, MOST_FAR_OFF * seen.size):
+            times = [f"t = {nodes.t[seen[row]]:.6g} ({size[row] / usual:.0f} times)" for row in far[:3]]
+            more = f" and {far.size - 3} more" * (far.size > 3)
+            out.append(
+                f"{name} lies many times its usual noise off its curve at {', '.join(times)}{more}. If these readings "
+                "are mistakes, set them to NaN: they widen or shift the intervals, and several of them change the "
+                "terms (python -m ardea.explain ambiguity)."
+            )
+    return out
+
+
+def _noise_changes(errors: Array, missed: Array, far: Index) -> tuple[int, float] | None:
+    """Return from which row on noise is how many times as large, if both what a fit and what cubics miss say so.
+
+    Few samples that are far off do not move medians; many spoil those of the cubics around them, or those of the fit.
+    All of them lie where noise is larger.
+    """
+    cuts = []
+    for share in CUTS:
+        row = int(share * errors.size)
+        if min(row, errors.size - row) >= FEWEST_JUDGED:
+            after = [np.median(errors[row:]), np.median(missed[row - MIDDLE :])]
+            before = [np.median(errors[:row]), np.median(missed[: row - MIDDLE])]
+            logarithms = np.log(np.maximum(after, TINY) / np.maximum(before, TINY))
+            louder = logarithms * (1 if np.all(far >= row) else -1 if np.all(far < row) else 0)
+            if np.all(louder > np.log(CHANGED)):
+                cuts.append((float(np.min(louder)), row, float(np.exp(logarithms[0]))))
+    return max(cuts)[1:] if cuts else None
+
+
+def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states whose samples are missed by what is no noise: errors follow each other.
+
+    With errors e of variance one, Σ_k Σ_i e_i e_{i+k} over some lags k has the variance of its number of products.
+    """
+    out = []
+    for state, name in enumerate(names[: errors.shape[1]]):
+        rows = [own[nodes.seen[own, state]] for own in nodes.stretches]
+        parts = [errors[own, state] for own in rows if own.size > 1]
+        usual = np.sqrt(np.mean(np.concatenate(parts) ** 2)) if parts else 0.0
+        if not usual > 0:
+            continue
+        scaled = [np.clip(part / usual, -LARGEST_ERROR, LARGEST_ERROR) for part in parts]
+        excess = 0.0
+        for most in LAGS:
+            pairs = [(part[lag:], part[:-lag]) for part in scaled for lag in range(1, most + 1) if part.size > 4 * most]
+            total, number = sum(float(a @ b) for a, b in pairs), sum(a.size for a, _ in pairs)
+            excess = max(excess, total / np.sqrt(max(number, 1)))
+        if excess > DEPENDENT:
+            out.append(
+                f"What the samples of {printable(name)} leave is not noise: neighbouring errors have the same sign "
+                f"more often than chance allows ({excess:.1f} standard deviations). Most likely terms stand in for one "
+                "that is not among the candidates, or the errors of neighbouring readings depend on each other. Do not "
+                "trust the intervals; try other terms (python -m ardea.explain misfit)."
+            )
+    return out
+
+
+def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be said of first and last samples that a cubic through the next ones misses by far."""
+    out = []
+    for one, (state, name) in product(series, enumerate(names[: series[0].x.shape[1]])):
+        seen = np.isfinite(one.x[:, state]) & np.isfinite(one.t)
+        t, y = one.t[seen], one.x[seen, state]
+        if t.size < FEWEST_JUDGED:
+            continue
+        for row, missed in ((0, _missed(t, y)), (-1, _missed(t[::-1], y[::-1]))):
+            usual = 1.4826 * float(max(np.median(missed), np.median(missed[1:FEWEST_JUDGED])))
+            if missed[0] > FAR_OFF * usual > missed[1]:
+                out.append(
+                    f"{name} at t = {t[row]:.6g} ({y[row]:.4g}) lies {missed[0] / usual:.0f} times farther off its "
+                    "next readings than is usual. If that is a mistake and no fast start, set it to NaN: equations "
+                    "bend to reach it (python -m ardea.explain ambiguity)."
+                )
+    return out
+
+
+def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
+    """Return by how much cubics through their neighbours miss samples, in units of the noise that this has by chance.
+
+    One sample of every window is left out, the first or another. With V the powers of the times of the others, the
+    cubic is e₁ᵀV⁺y there: 1 and −e₁ᵀV⁺ are the weights.
+    """
+    times, values = sliding_window_view(t, END_ROWS + (place > 0)), sliding_window_view(y, END_ROWS + (place > 0))
+    few = windows
+    if windows is None:
+        few = np.unique(
+            np.append(
+                np.arange(min(FEWEST_JUDGED, len(times))), np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)
+            )
+        )
+    scaled = (times[few] - times[few, place, None]) / (times[few, -1:] - times[few, :1])
+    others = np.delete(np.arange(times.shape[1]), place)
+    cubic = np.linalg.pinv(scaled[:, others, None] ** np.arange(4))[:, 0]
+    missed = values[few, place] - np.einsum("ij,ij->i", cubic, values[few][:, others])
+    return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
+
+
+# Models
 
 
 def blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:
