@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from scipy.integrate import solve_ivp
 import ardea
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials
 from ardea.dynamics.collocation import nodes_of, unknown_inputs
-from ardea.dynamics.pursuit import SLIGHT_GAIN, common_functions
+from ardea.dynamics.pursuit import SLIGHT_GAIN, common_functions, fits_of
 from ardea.dynamics.series import Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import smoothed, undersampled
@@ -54,6 +55,16 @@ def test_what_is_no_reading_is_told(column, words):
 )
 def test_plain_readings_are_not_talked_of(column):
     assert told(column) == []
+
+
+def test_rows_that_were_written_twice_are_told():
+    t, rng = np.arange(60.0), np.random.default_rng(2)
+    x = np.column_stack([np.sin(t / 5), np.cos(t / 5)]) + 0.01 * rng.normal(size=(60, 2))
+    assert said_of_states([Series(t, x, NONE)], ["x", "v"]) == []
+    x[[11, 31, 32]] = x[[10, 30, 30]]
+    (said,) = said_of_states([Series(t, x, NONE)], ["x", "v"])
+    assert said.startswith("3 rows repeat the row before them in every state, the first at t = 11, ")
+    assert said_of_states([Series(t, np.round(x, 1), NONE)], ["x", "v"]) == []  # chance makes coarse readings alike
 
 
 def test_copies_of_a_state_are_told():
@@ -340,6 +351,15 @@ def test_powers_that_stand_in_for_a_fraction_are_told():
     assert any(
         re.search(r"such as 1/\([uv]\^2 \+ \S+\^2\) in the equation of \([uv]\)', in place of", one) for one in texts
     )
+
+
+@pytest.mark.parametrize("jumps", [False, True])
+def test_what_jumps_is_not_judged_with_noise_of_the_process(jumps):
+    """That likelihood asks for derivatives: of 600 rows of a pushed oscillator it was 33 for a sign(v) too many."""
+    wider = SimpleNamespace(fitted=lambda *_: "exact", learned=lambda *_: "driven")
+    pursuit = SimpleNamespace(levels=[np.ones(1)] * 4, with_process=True)
+    start = SimpleNamespace(coefficients=np.ones((1, 2)))
+    assert fits_of(pursuit, wider, start, jumps) == ["exact", "driven"][: 1 if jumps else 2]
 
 
 def test_one_column_that_oscillates_is_told_of_the_second_order():

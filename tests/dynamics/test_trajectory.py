@@ -15,7 +15,7 @@ from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps
 from ardea.dynamics.knowledge import price_of
 from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.series import Series
-from ardea.dynamics.states import smoothed, state_deviations
+from ardea.dynamics.states import smoothed, smoothed_logarithms, state_deviations
 from ardea.dynamics.trajectory import Likelihood, Linearised
 
 RNG = np.random.default_rng
@@ -563,6 +563,17 @@ def test_steps_of_a_map_are_those_of_its_time():
 
 
 # Several series, gaps, units ------------------------------------------------------------------------------------------
+
+
+def test_a_single_zero_hides_no_decades():
+    t = np.linspace(0, 6, 40)
+    x = np.exp(np.column_stack([2 * t, t]))
+    x[0, 0] = 0.0
+    nodes = nodes_of([series(t, x)])
+    np.testing.assert_allclose(nodes.decades, np.log10([np.exp(12 - 2 * t[1]), np.exp(6)]))
+    found = smoothed_logarithms(nodes, nodes.decades > 2, False)
+    np.testing.assert_allclose(found[1:, 0], x[1:, 0], rtol=1e-6)
+    assert found[0, 0] > 0
 
 
 def test_functions_of_positive_states_are_never_asked_of_what_lies_between_two_series():

@@ -92,8 +92,11 @@ class Nodes:
 
     @property
     def decades(self) -> Array:
-        """How many decades the samples of every state go through; 0 where they have both signs, or some are zero."""
-        return np.abs(np.diff(np.log10(np.abs(np.where(self.one_sign > 0, self.ends, 1.0))), axis=0)[0])
+        """How many decades the samples of every state go through, but for zeros; 0 where they have both signs."""
+        y = np.abs(self.y)
+        there = self.seen & (y > 0) & (self.one_sign >= 0)
+        ends = np.where(there, y, np.inf).min(axis=0), np.where(there, y, 0.0).max(axis=0)
+        return np.log10(np.divide(ends[1], ends[0], out=np.ones_like(y[0]), where=ends[1] > 0))
 
     @property
     def counts(self) -> Array:

@@ -68,13 +68,14 @@ FRACTIONS: dict[str, Callable[..., Any]] = {
     "1/({}^2 + K^2)": lambda K, x: 1 / (x**2 + K**2),
     "{0} {1}/({0} + K)": lambda K, x, y: x * y / (x + K),
 }
-SHARES = (0.5, 0.7, 1.0, 1.4)
+SHARES = (0.41, 0.51, 0.64, 0.8, 1.0, 1.25, 1.56)
 # A state is on both sides of zero that is so many deviations of its noise below and above it (a convention).
 BOTH_SIDES = 3.0
 # So many of them are fitted, those that look best (a bound on work).
 MOST_FITTED = 3
 
-# By how much a function is better, in which equation, its name, and which terms there it makes needless.
+# By how much a function is better (less 2 ln of how many are tried), in which equation, its name, and which terms there
+# it makes needless.
 Better = tuple[float, int, str, tuple[int, ...]]
 
 
@@ -431,16 +432,21 @@ def _fitted(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequenc
     for place in range(len(found), len(every)):
         paths += [one for one in backward_path(problem, (*mine, place)) if place in one.support]
     best = {max(one.support): one for one in sorted(paths, key=lambda one: -one.criterion)}  # of every function
+    choice = 2 * float(np.log(len(every) - len(found)))
     least = np.inf if pursuit.with_process else model(problem, mine).criterion - CLOSE
     likely = sorted((one for one in best.values() if one.criterion < least), key=lambda one: one.criterion)
-    for one in likely[:MOST_FITTED]:
+    first_of = {every[max(one.support)] // wider.d: one for one in reversed(likely)}  # the best of every equation
+    for one in sorted(likely, key=lambda one: one not in first_of.values())[:MOST_FITTED]:
         equation, term = divmod(every[max(one.support)], wider.d)
         values = problem.least_squares(np.array(one.support))[0] * posed[1][list(one.support)]
         at = np.zeros(of.n * wider.d)
         at[[every[j] for j in one.support]] = values
-        gain = _gain(pursuit, fit, wider, replace(start, coefficients=at.reshape(of.n, wider.d)))
+        name = more.listed(of.n + of.n_inputs)[term].name(names)
+        fits = fits_of(pursuit, wider, replace(start, coefficients=at.reshape(of.n, wider.d)), name.startswith("sign("))
+        deviance = min(one.deviance for one in fits)
+        gain = pursuit.score(fit) - deviance - pursuit.price * len(one.support) - choice
         gone = tuple(int(terms[j]) for j in mine if j not in one.support and rows[j] == equation)
-        yield gain, equation, more.listed(of.n + of.n_inputs)[term].name(names), gone
+        yield gain, equation, name, gone
 
 
 def common_functions(states: Array, noise: Array) -> Iterator[Term]:
@@ -467,9 +473,11 @@ def common_functions(states: Array, noise: Array) -> Iterator[Term]:
                 yield Term.of(OwnFunction(partial(function, constant), arguments, name))
 
 
-def _gain(pursuit: Pursuit, fit: Fit, wider: Likelihood, start: Point) -> float:
-    """Return by how much a model is better than the one found, without noise of the process or with it."""
+def fits_of(pursuit: Pursuit, wider: Likelihood, start: Point, jumps: bool) -> list[Fit]:
+    """Return a model without noise of the process and, where that was found, with it.
+
+    That with it asks for derivatives: what jumps has none.
+    """
     support = tuple(np.flatnonzero(start.coefficients).tolist())
     fits = [wider.fitted(support, start, [*pursuit.levels[2:-1:2], pursuit.levels[-1]])]
-    fits += [wider.learned(support, start)] if pursuit.with_process else []
-    return pursuit.score(fit) - min(one.deviance for one in fits) - pursuit.price * len(support)
+    return fits + ([wider.learned(support, start)] if pursuit.with_process and not jumps else [])

@@ -40,9 +40,13 @@ MOST_UNEVEN, BAND_LIMITS, UNEVEN_RIDGE, MOST_MISSED = 1000, (1.0, 0.85, 0.7, 0.5
 
 
 def smoothed_logarithms(nodes: Nodes, states: Array, discrete_time: bool) -> Array:
-    """Return the states as `smoothed`, some of them as logarithms: else what large samples leave hides small ones."""
-    logarithms = np.log(np.where(np.logical_and(nodes.seen, states), np.abs(nodes.y), 1.0))
-    out = smoothed(replace(nodes, y=np.where(states, logarithms, nodes.y)), 0, discrete_time)
+    """Return the states as `smoothed`, some of them as logarithms: else what large samples leave hides small ones.
+
+    Zeros have no logarithm: what is around them tells.
+    """
+    seen = nodes.seen & ~(states & (nodes.y == 0))
+    logarithms = np.log(np.where(seen & states, np.abs(nodes.y), 1.0))
+    out = smoothed(replace(nodes, y=np.where(states, logarithms, nodes.y), seen=seen), 0, discrete_time)
     return np.asarray(np.where(states, np.sign(nodes.y.sum(axis=0)) * np.exp(np.where(states, out, 0.0)), out))
 
 

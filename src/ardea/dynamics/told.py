@@ -27,6 +27,9 @@ COARSE = 0.5
 # Readings may be cut off where they are at their largest or least value in at least so many rows, and in so many times
 # more than at any other, or stuck where they are the same in so many rows in a row (conventions).
 FEWEST_CUT, TIMES_CUT, FEWEST_STUCK = 4, 3, 6
+# Rows were written twice where at least so many repeat the one before, and this share of the other readings comes once
+# (conventions).
+FEWEST_TWICE, FINE = 2, 0.9
 # A system is at rest from where its states stay within so many deviations of noise of where they end (a convention).
 AT_REST = 1.0
 # A sample is far off that lies so many robust deviations from its state, and from a curve through its neighbours, if at
@@ -97,8 +100,8 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
 
 
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of readings that are rounded coarsely, cut off at a bound, or stuck."""
-    out = []
+    """Return what is to be warned of readings that are rounded coarsely, cut off at a bound, stuck, or come twice."""
+    out = _repeated(series)
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
         values = np.unique(np.concatenate(columns))
@@ -111,6 +114,25 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
         elif not _no_reading(name, columns, values):
             out += _cut_off(name, series, state)
     return out
+
+
+def _repeated(series: Sequence[Series]) -> list[str]:
+    """Return what is to be warned of rows that repeat the one before in every state, where readings hardly repeat.
+
+    Many in a row are those of a sensor that is stuck.
+    """
+    twice = [np.append(False, np.all(one.x[1:] == one.x[:-1], axis=1)) for one in series]
+    times = np.concatenate([one.t[own] for one, own in zip(series, twice, strict=True)])
+    others = np.concatenate([one.x[~own] for one, own in zip(series, twice, strict=True)])
+    fine = all(len(np.unique(column)) >= FINE * column.size for column in others.T)
+    stuck = any(own.size >= FEWEST_STUCK and sliding_window_view(own, FEWEST_STUCK).all(axis=1).any() for own in twice)
+    if times.size < FEWEST_TWICE or not fine or stuck:
+        return []
+    return [
+        f"{times.size} rows repeat the row before them in every state, the first at t = {times[0]:.6g}, and hardly any "
+        "reading comes twice elsewhere: if rows were written twice, leave the second out, and see whether the times "
+        "after it are right (python -m ardea.explain ambiguity)."
+    ]
 
 
 def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
@@ -282,23 +304,28 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
         beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
         beside[middle] = (off > FAR_OFF * usual) & alone
         far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
-        if far.size > 1 and (changed := _noise_changes(size, off, far)):
+        if far.size and (changed := _noise_changes(size, off, far)):
             row, ratio = changed
-            more_or_less = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
+            times = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
             out.append(
-                f"The noise of {printable(name)} is {more_or_less} from about t = {nodes.t[seen[row]]:.4g} on, and is "
-                "taken to be the same everywhere: intervals may be too wide or too narrow. See whether the quieter "
-                "rows alone give the same equations (python -m ardea.explain ambiguity)."
+                f"The noise of {printable(name)} is {times} from about {_time(nodes, seen[row])} on, and is taken to "
+                "be the same everywhere: intervals may be too wide or too narrow. See whether the quieter rows alone "
+                "give the same equations (python -m ardea.explain ambiguity)."
             )
         elif 0 < far.size <= max(1, MOST_FAR_OFF * seen.size):
-            times = [f"t = {nodes.t[seen[row]]:.6g} ({size[row] / usual:.0f} times)" for row in far[:3]]
+            shown = ", ".join(f"{_time(nodes, seen[row])} ({size[row] / usual:.0f} times)" for row in far[:3])
             more = f" and {far.size - 3} more" * (far.size > 3)
             out.append(
-                f"{name} lies many times its usual noise off its curve at {', '.join(times)}{more}. If these readings "
+                f"{name} lies many times its usual noise off its curve at {shown}{more}. If these readings "
                 "are mistakes, set them to NaN: they widen or shift the intervals, and several of them change the "
                 "terms (python -m ardea.explain ambiguity)."
             )
     return out
+
+
+def _time(nodes: Nodes, node: int) -> str:
+    """Return when a node is and, of several series, in which."""
+    return f"t = {nodes.t[node]:.6g}" + (f" of series {nodes.series[node] + 1}" if nodes.series[-1] > 0 else "")
 
 
 def _noise_changes(errors: Array, missed: Array, far: Index) -> tuple[int, float] | None:
