@@ -18,9 +18,13 @@ from scipy.linalg.cython_lapack cimport dpotrf, dtrcon
 cdef int ONE = 1
 cdef double UNIT = 1.0, ZERO = 0.0, EPS = 2.220446049250313e-16
 cdef char UPPER = b"U", TRANSPOSED = b"T", PLAIN = b"N", RIGHT = b"R"
+# Columns, or rows, that are looked at at once: more would not stay in the fastest memory.
+cdef enum:
+    WIDTH = 32
 # Both twins take the same decisions.
 cdef double FAR = residuals.FAR, MOST_TAKEN = residuals.MOST_TAKEN, MEDIAN = residuals.MEDIAN
 cdef double WELL_CONDITIONED = residuals.WELL_CONDITIONED
+cdef double MODEST = residuals.MODEST
 cdef int FAR_ROWS = residuals.FAR_ROWS, FEWEST_LEFT = residuals.FEWEST_LEFT
 # Deviations of a column, relative to its largest value, that may be rounding.
 cdef double NONE = 1e-9
@@ -54,19 +58,12 @@ cdef bint ordinary(const double[:] y) noexcept nogil:
 
 
 cdef bint orthonormal(double *columns, int m, int k, double scale, double *work) noexcept nogil:
-    """Make columns orthonormal, times some scale; whether Cholesky has digits for it."""
+    """Make columns of mean zero orthonormal, times some scale; whether Cholesky has digits for it."""
     cdef int i, j, info = 0
     cdef double *gram = work
     cdef double *size = gram + k * k
     cdef double *room = size + k
-    cdef double mean, reciprocal
-    for j in range(k):
-        mean = 0.0
-        for i in range(m):
-            mean += columns[j * m + i]
-        mean /= m
-        for i in range(m):
-            columns[j * m + i] -= mean
+    cdef double reciprocal = 0.0
     dsyrk(&UPPER, &TRANSPOSED, &k, &m, &UNIT, columns, &m, &ZERO, gram, &k)
     for j in range(k):
         size[j] = sqrt(gram[j * k + j])
@@ -86,26 +83,64 @@ cdef bint orthonormal(double *columns, int m, int k, double scale, double *work)
     return True
 
 
-cdef void inflations(
-    const double[:, ::1] X, const double *squares, double total, double *mean, double *scale, double *v
+cdef void means(const double[:, ::1] X, double *mean) noexcept nogil:
+    """Fill in the means of all columns."""
+    cdef Py_ssize_t i, j, start = 0, width, m = X.shape[0], d = X.shape[1]
+    cdef const double *row
+    cdef double sums[WIDTH]
+    while start < d:
+        width = d - start if d - start < WIDTH else WIDTH
+        for j in range(width):
+            sums[j] = 0.0
+        for i in range(m):
+            row = &X[i, start]
+            for j in range(width):
+                sums[j] += row[j]
+        for j in range(width):
+            mean[start + j] = sums[j] / m
+        start += WIDTH
+
+
+cdef void gather(
+    const double[:, ::1] X, const Py_ssize_t[::1] places, const double[::1] coefficients, const double *mean,
+    double *errors, double *columns
 ) noexcept nogil:
-    """Fill in v of every column; squares have this sum."""
-    cdef Py_ssize_t i, j, m = X.shape[0], d = X.shape[1]
-    cdef double apart
-    for j in range(d):
-        mean[j] = scale[j] = v[j] = 0.0
-    for i in range(m):
-        for j in range(d):
-            mean[j] += X[i, j]
-    for j in range(d):
-        mean[j] /= m
-    for i in range(m):
-        for j in range(d):
-            apart = (X[i, j] - mean[j]) * (X[i, j] - mean[j])
-            scale[j] += apart
-            v[j] += squares[i] * apart
-    for j in range(d):
-        v[j] *= m / (total * scale[j])
+    """Take some columns from the errors, and fill them in less their means; some rows at a time, which stay near."""
+    cdef Py_ssize_t i, j, place, start = 0, end, m = X.shape[0]
+    while start < m:
+        end = m if m - start < WIDTH else start + WIDTH
+        for j in range(places.shape[0]):
+            place = places[j]
+            for i in range(start, end):
+                errors[i] -= X[i, place] * coefficients[j]
+                columns[j * m + i] = X[i, place] - mean[place]
+        start = end
+
+
+cdef void inflations(
+    const double[:, ::1] X, const double *mean, const double *squares, double total, double *scale, double *v
+) noexcept nogil:
+    """Fill in Σ (x − x̄)² and v of all columns; squares have this sum."""
+    cdef Py_ssize_t i, j, start = 0, width, m = X.shape[0], d = X.shape[1]
+    cdef const double *row
+    cdef double apart[WIDTH]
+    cdef double every[WIDTH]
+    cdef double weighted[WIDTH]
+    while start < d:
+        width = d - start if d - start < WIDTH else WIDTH
+        for j in range(width):
+            every[j] = weighted[j] = 0.0
+        for i in range(m):
+            row = &X[i, start]
+            for j in range(width):
+                apart[j] = row[j] - mean[start + j]
+                apart[j] *= apart[j]
+                every[j] += apart[j]
+                weighted[j] += squares[i] * apart[j]
+        for j in range(width):
+            scale[start + j] = every[j]
+            v[start + j] = m * weighted[j] / (total * every[j])
+        start += WIDTH
 
 
 cdef int farthest(const double *leverage, int m, int q, double total, int *rows) noexcept nogil:
@@ -171,78 +206,80 @@ cdef double usual_size(const double[::1] ordered) noexcept nogil:
 def look(
     const double[:, ::1] X,
     const double[:] y,
-    const double[::1] largest,
+    const double[:, ::1] ranges,
     const Py_ssize_t[::1] places,
     const double[::1] coefficients,
     double intercept,
     double share,
     double cut,
 ):
-    """Return the statistics of errors, given the size of all columns, and places and coefficients of those kept.
+    """Return the statistics of errors, given the ranges of all columns, and places and coefficients of those kept.
 
     `share` is that of the rows looked at in all, and `cut` the z of a column that is kept by chance. None where rows or
     columns are out of the ordinary.
     """
     cdef int m = <int>X.shape[0], d = <int>X.shape[1], k = <int>places.shape[0], q = k + 1, i, j, n = 0
-    cdef double total = 0.0, leverages = 0.0, least, most, mean, second = 0.0, fourth = 0.0, false_terms = 0.0
-    cdef double of_kept = 0.0, all_errors = 0.0, along_all = 0.0, size, scale = sqrt(share)
-    cdef bint constant = False
-    cdef int far[64]
-    if m < 2 or FAR_ROWS > 60 or not ordinary(y):
+    cdef double total = 0.0, leverages = 0.0, least, most, centre, second = 0.0, fourth = 0.0, false_terms = 0.0
+    cdef double of_kept = 0.0, all_errors = 0.0, along_all = 0.0, size, value, scale = sqrt(share)
+    cdef bint odd = False
+    for j in range(d):
+        odd = odd or not 1 / MODEST < max(ranges[1, j], -ranges[0, j]) < MODEST
+    if odd or m < 2 or not ordinary(y):
         return None
-    both, residual = np.empty((2 + q, m)), np.empty(m)
+    both, residual, chosen = np.empty((2 + q, m)), np.empty(m), np.empty(FAR_ROWS + 1, dtype=np.intc)
+    cdef int[::1] far = chosen
     cdef double[:, ::1] rows = both
-    cdef double[::1] errors = residual, work = np.zeros(k * k + 5 * k + 2 * m + 3 * d + q + FAR_ROWS * (FAR_ROWS + 1))
+    cdef double[::1] errors = residual, work = np.empty(k * k + 5 * k + 2 * m + 3 * d + q + FAR_ROWS * (FAR_ROWS + 1))
     cdef double *fitted = &rows[2, 0]
     cdef double *leverage = &work[k * k + 5 * k]
     cdef double *squares = leverage + m
-    cdef double *v = squares + m
-    cdef double *along = v + 3 * d
+    cdef double *mean = squares + m
+    cdef double *v = mean + d
+    cdef double *along = v + 2 * d
     cdef double *root = along + q
     cdef double *parts = root + FAR_ROWS * FAR_ROWS
     with nogil:
+        means(X, mean)
+        size = sqrt(share / m)
         for i in range(m):
-            errors[i] = y[i] - intercept
-            fitted[i] = scale / sqrt(m)
-            leverage[i] = share / m
-            for j in range(k):
-                errors[i] -= X[i, places[j]] * coefficients[j]
-                rows[3 + j, i] = X[i, places[j]]
+            errors[i], fitted[i], leverage[i] = y[i] - intercept, size, share / m
+        gather(X, places, coefficients, mean, &errors[0], fitted + m)
         least = most = errors[0]
-        for i in range(m):
+        for i in range(1, m):
             least, most = min(least, errors[i]), max(most, errors[i])
     if least == most or (k and not orthonormal(fitted + m, m, k, scale, &work[0])):
         return None
     with nogil:
-        size, mean = max(most, -least), 0.0
+        size, centre = max(most, -least), 0.0
         for j in range(k):
             for i in range(m):
-                leverage[i] += rows[3 + j, i] * rows[3 + j, i]
+                leverage[i] += fitted[(1 + j) * m + i] * fitted[(1 + j) * m + i]
         for i in range(m):
-            errors[i] /= size
-            mean += errors[i] / m
-            all_errors += errors[i] * errors[i]
-            squares[i] = errors[i] * errors[i] / max(1 - leverage[i], 1 - MOST_TAKEN)
+            errors[i] = value = errors[i] / size
+            squares[i] = value * value / max(1 - leverage[i], 1 - MOST_TAKEN)
+            centre += value
+            all_errors += value * value
             total += squares[i]
             leverages += leverage[i]
+        centre /= m
         for i in range(m):
-            rows[0, i] = errors[i] - mean
+            rows[0, i] = errors[i] - centre
             rows[1, i] = rows[0, i] * rows[0, i]
             second += rows[1, i]
             fourth += rows[1, i] * rows[1, i]
-        inflations(X, squares, total, v + d, v + 2 * d, v)
+        inflations(X, mean, squares, total, v + d, v)
         for j in range(d):
             false_terms += erfc(cut / sqrt(2 * max(v[j], EPS))) / d
-            constant = constant or not sqrt(v[2 * d + j]) > NONE * largest[j]
+            odd = odd or not sqrt(v[d + j]) > NONE * max(ranges[1, j], -ranges[0, j])
         for j in range(k):
             of_kept = max(of_kept, v[places[j]])
-        n = farthest(leverage, m, q, leverages, far)
+        n = farthest(leverage, m, q, leverages, &far[0])
         dgemv(&TRANSPOSED, &m, &q, &UNIT, fitted, &m, &errors[0], &ONE, &ZERO, along, &ONE)
         along_all = ddot(&q, along, &ONE, along, &ONE)
         if n > 0:
-            n = theirs(fitted, &errors[0], along, far, n, m, q, root, parts)
+            n = theirs(fitted, &errors[0], along, &far[0], n, m, q, root, parts)
     usual = usual_size(np.sort(residual))
-    if constant or n < 0 or usual < 0:
+    if odd or n < 0 or usual < 0:
         return None
     noise = sqrt(all_errors / m) / max(usual / MEDIAN, EPS)
     theirs_all = np.cumsum([parts[i] ** 2 for i in range(n)])

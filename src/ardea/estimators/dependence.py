@@ -38,6 +38,7 @@ from ardea.estimators.errors import Errors, GroupErrors, SeriesErrors, UnequalEr
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import (
     ALARM,
+    MODEST,
     WELL_CONDITIONED,
     WORTH_SIZES,
     Harm,
@@ -66,8 +67,6 @@ FEW_GROUPS = 40
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 # Rows named in a message: a convention.
 NAMED_ROWS = 5
-# Fourth powers of columns within this size, and its inverse, are numbers.
-MODEST = 1e70
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
 MOST_ROUNDS = 10
 ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupErrors, "unequal": UnequalErrors}
@@ -228,12 +227,10 @@ def _nothing_to_tell(rows: CheckedRows, equation: Equation, target: int) -> bool
         return False
     index, columns = _looked_at(rows, support := np.asarray(equation.kept.support, dtype=np.intp))
     y, rate = rows.Y[:MOST_TESTED_ROWS, target], rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
-    largest = np.maximum(rows.ranges[1], -rows.ranges[0])[index]
-    if largest.max() > MODEST or largest.min() < 1 / MODEST:
-        return False
-    kept = np.searchsorted(index, support), equation.coefficients, equation.intercept or 0.0
-    share = y.size / rows.Y.shape[0]
-    look = compiled.look(np.ascontiguousarray(columns), y, largest, *kept, share, -float(special.ndtri(rate / 2)))
+    some = index.size < rows.n_columns
+    ranges, places = (rows.ranges[:, index], np.searchsorted(index, support)) if some else (rows.ranges, support)
+    kept = places, equation.coefficients, equation.intercept or 0.0, y.size / rows.Y.shape[0]
+    look = compiled.look(np.ascontiguousarray(columns), y, ranges, *kept, -float(special.ndtri(rate / 2)))
     return look is not None and not unusual(look, rate, compiled.neighbours)
 
 

@@ -62,6 +62,8 @@ ROWS_PER_COLUMN = 4
 CLEARLY = 3.0
 # Share of an error, or of the power at a frequency, that a fit may take away and that is made up for: a convention.
 MOST_TAKEN = 0.95
+# Fourth powers of columns within this size, and its inverse, are numbers.
+MODEST = 1e70
 # Reciprocal condition of a Gram matrix from which on an orthonormal basis has ten digits: 1e6 roundings.
 WELL_CONDITIONED = 1e-6
 # Sums in another order differ by less than this share: what comes as near to a limit is computed once more.
