@@ -12,12 +12,25 @@ from ardea import ARD, SparseARD
 from ardea.estimators import dependence, residuals
 
 pytestmark = pytest.mark.skipif(dependence.compiled is None, reason="installed without a compiler")
-KINDS = ("equal", "series", "heavy", "grows", "far", "gross", "codes", "repeated", "constant", "rounded", "sorted")
+KINDS = (
+    "equal",
+    "series",
+    "heavy",
+    "grows",
+    "far",
+    "gross",
+    "codes",
+    "repeated",
+    "constant",
+    "rounded",
+    "sorted",
+    "wide",
+)
 
 
-def drawn(kind, seed, m=90, d=7):
+def drawn(kind, seed, m=90):
     """Return rows of which two columns explain y, and errors of some kind."""
-    rng = np.random.default_rng(seed)
+    rng, d = np.random.default_rng(seed), 80 if kind == "wide" else 7  # more than are looked at
     X, e = rng.normal(size=(m, d)), rng.normal(size=m)
     if kind == "series":
         X = np.cumsum(X, axis=0)
@@ -81,7 +94,7 @@ def test_statistics_are_those_of_the_tests(m, k):
     y += X[:, kept] @ coefficients + 2.0
     cut = -special.ndtri(rate / 2)
     ranges = np.array([X.min(axis=0), X.max(axis=0)])
-    look = dependence.compiled.look(X[:n], y[:n], ranges, np.sort(kept), coefficients[np.argsort(kept)], 2.0, n / m, cut)
+    look = dependence.compiled.look(X[:n], y[:n], ranges, kept, coefficients, 2.0, n / m, cut)
     errors = (y - X[:, kept] @ coefficients - 2.0)[:n]
     errors /= np.abs(errors).max()
     fitted = dependence._basis(np.ones(n), X[:n, kept]) * np.sqrt(n / m)

@@ -206,7 +206,7 @@ cdef double usual_size(const double[::1] ordered) noexcept nogil:
 def look(
     const double[:, ::1] X,
     const double[:] y,
-    const double[:, ::1] ranges,
+    const double[:, :] ranges,
     const Py_ssize_t[::1] places,
     const double[::1] coefficients,
     double intercept,
