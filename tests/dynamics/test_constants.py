@@ -28,9 +28,9 @@ from ardea.dynamics import (
 from ardea.dynamics.collocation import Point, nodes_of
 from ardea.dynamics.differences import NumericalPartial
 from ardea.dynamics.formulas import WithConstants
-from ardea.dynamics.guesses import smoothed
 from ardea.dynamics.inside import unfolded
 from ardea.dynamics.series import Series
+from ardea.dynamics.states import smoothed
 from ardea.dynamics.trajectory import Likelihood
 
 FAMILIES = [Saturation(powers=(1, 2, 3)), Rational(), Decay(), Oscillation(), Power()]

@@ -11,10 +11,10 @@ from scipy.integrate import solve_ivp
 import ardea
 from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials
 from ardea.dynamics.collocation import nodes_of, unknown_inputs
-from ardea.dynamics.guesses import smoothed, undersampled
-from ardea.dynamics.pursuit import SLIGHT_GAIN
+from ardea.dynamics.pursuit import SLIGHT_GAIN, common_functions
 from ardea.dynamics.series import Series
 from ardea.dynamics.simulation import SimulationWarning
+from ardea.dynamics.states import smoothed, undersampled
 from ardea.dynamics.told import at_rest, dependent_errors, ends_off, said_of_inputs, said_of_spoiled, said_of_states
 
 RNG = np.random.default_rng
@@ -62,9 +62,15 @@ def test_copies_of_a_state_are_told():
     assert said.startswith("x and x again are the same in every row: ")
     x[:, 2] *= 1000
     (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x_mm"])
-    assert said.startswith("x and x_mm are the same in every row but for a factor of 1000")
+    assert said.startswith("x and x_mm are the same but for a factor of 1000 in every row: ")
     x[0, 2] *= 1.001
     assert said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x_mm"]) == []
+    x[:, 2] = 32 + 1.8 * x[:, 0]
+    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["°C", "v", "°F"])
+    assert said.startswith("°F is 32 + 1.8 °C in every row: ")
+    x[:, 2] = 1 - x[:, 0]
+    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["S", "v", "I"])
+    assert said.startswith("I is 1 - S in every row: ")
 
 
 def test_what_spoils_a_state_is_told_of_once():
@@ -276,6 +282,18 @@ def test_several_samples_far_off_are_named_too(size):
     assert "and 1 more" in text
 
 
+@pytest.mark.parametrize("louder", [1, -1])
+def test_noise_that_changes_is_no_mistake_of_single_readings(louder):
+    x, t = oscillation(rows=160, noise=0.0)
+    size = np.where(np.arange(160) < 80, 0.01, 0.15)[::louder, None]
+    noisy = x + size * np.random.default_rng(4).normal(size=x.shape)
+    _, texts = quietly(Discovery(Polynomials(1)), noisy, t, feature_names=["x", "v"])
+    changes = [one for one in texts if re.match(r"The noise of [xv] is \d+\.\d times", one)]
+    assert changes
+    assert all(f"times {'larger' if louder > 0 else 'smaller'} from about t = 16 on" in one for one in changes)
+    assert not any("off its curve" in one for one in texts)
+
+
 def pendulum(amplitude, seed):
     t, rng = np.linspace(0, 25, 250), np.random.default_rng(seed)
     x = solve_ivp(lambda _, y: [y[1], -4 * np.sin(y[0]) - 0.1 * y[1]], (0, 25), [amplitude, 0], t_eval=t, rtol=1e-9).y.T
@@ -312,15 +330,35 @@ def test_a_function_is_named_where_its_lack_looks_like_noise_of_the_process():
     assert any("such as sign(v) in the equation of (v)', in place of v and v^3," in text for text in texts)
 
 
-def test_states_above_zero_have_no_use_for_absolute_values():
+def test_powers_that_stand_in_for_a_fraction_are_told():
+    """Two genes that switch each other off, u' = 4/(1 + v^2) - u: five powers of both fit alike."""
+    rng, t, runs = np.random.default_rng(1), np.linspace(0, 8, 60), []
+    for start in ([3, 1], [1, 3], [0.2, 0.3], [4, 3.5]):
+        x = solve_ivp(lambda _, y: 4 / (1 + y[::-1] ** 2) - y, (0, 8), start, t_eval=t, rtol=1e-9, atol=1e-10).y.T
+        runs.append(x * (1 + 0.05 * rng.normal(size=x.shape)))
+    _, texts = quietly(Discovery(), runs, [t] * 4, feature_names=["u", "v"])
+    assert any(
+        re.search(r"such as 1/\([uv]\^2 \+ \S+\^2\) in the equation of \([uv]\)', in place of", one) for one in texts
+    )
+
+
+def test_one_column_that_oscillates_is_told_of_the_second_order():
     x, t = oscillation()
-    found = Discovery(Polynomials(1)).fit(x, t, feature_names=["x", "v"]).searched_
-    shown = [term.name(["x", "v"]) for term in found.with_more_functions()[1].values()]
-    assert {"|x|", "v |v|", "sign(x)"} < set(shown)
-    assert "log(x)" not in shown
-    above = Discovery(Polynomials(1)).fit(x + np.array([5.0, 0.0]), t, feature_names=["x", "v"]).searched_
-    shown = [term.name(["x", "v"]) for term in above.with_more_functions()[1].values()]
-    assert [one for one in shown if "|" in one or "sign" in one] == ["|v|", "sign(v)", "v |v|"]
+    _, texts = quietly(Discovery(), x[:, :1], t, feature_names=["x"])
+    assert any("try derivative_order=2" in one for one in texts)
+
+
+def test_states_above_zero_have_no_use_for_absolute_values():
+    x, _ = oscillation()
+    above = x + np.array([5.0, 0.0])
+    noise = np.full(2, 0.05)
+    shown = {term.name(["x", "v"]) for term in common_functions(x, noise)}
+    assert {"|x|", "v |v|", "sign(x)"} < shown
+    assert not any("log" in one or "sqrt" in one or "/" in one for one in shown)
+    shown = {term.name(["x", "v"]) for term in common_functions(above, noise)}
+    assert {one for one in shown if "|" in one or "sign" in one} == {"|v|", "sign(v)", "v |v|"}
+    middle = f"{np.median(above[:, 0]):.3g}"
+    assert {"sqrt(x)", "log(x)", "1/x", f"1/(x + {middle})", f"1/(x^2 + {middle}^2)"} < shown
 
 
 def test_readings_that_are_cut_off_or_stuck_are_told():

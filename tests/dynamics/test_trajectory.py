@@ -10,13 +10,12 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
-from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials, systems
+from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Fourier, MisfitWarning, Polynomials, systems
 from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps, nodes_of
-from ardea.dynamics.guesses import smoothed
 from ardea.dynamics.knowledge import price_of
 from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.series import Series
-from ardea.dynamics.told import state_deviations
+from ardea.dynamics.states import smoothed, state_deviations
 from ardea.dynamics.trajectory import Likelihood, Linearised
 
 RNG = np.random.default_rng
@@ -564,6 +563,15 @@ def test_steps_of_a_map_are_those_of_its_time():
 
 
 # Several series, gaps, units ------------------------------------------------------------------------------------------
+
+
+def test_functions_of_positive_states_are_never_asked_of_what_lies_between_two_series():
+    t, library = np.linspace(0, 50, 6), Custom([np.log], ["log({})"])
+    runs = [series(t, np.linspace(first, last, 6)[:, None]) for first, last in ((9, 0.1), (4, 0.2))]
+    of = Likelihood(nodes_of(runs), Polynomials(1) + library)
+    point = Point(of.nodes.y, np.array([[0.0, 5.0, 0.0]]), np.full(1, 0.1), np.full(1, 0.1))
+    assert of.steps(point).middles.min() > 0
+    assert of.linearised(point, (1,)).problem((0, 1, 2)) is not None
 
 
 def test_several_series_are_blocks_in_any_order():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import log
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -278,6 +279,8 @@ def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
 
 def misfit(rss: Any, n_rows: Any, floor: Any = 0.0) -> Any:
     """Return m ln((RSS + floor)/m): what lies well below truncation or rounding error gains nothing."""
+    if isinstance(rss, float) and isinstance(floor, float):  # NumPy takes ten times as long for one number
+        return n_rows * log((max(rss, 0.0) + max(floor, TINY)) / n_rows)
     return n_rows * np.log((np.maximum(rss, 0.0) + np.maximum(floor, TINY)) / n_rows)
 
 

@@ -66,8 +66,8 @@ class Nodes:
 
     @cached_property
     def steps(self) -> Array:
-        """Lengths of the steps, 1 where there is none."""
-        return np.where(self.joined, np.diff(self.t), 1.0)
+        """Lengths of the steps, 0 where there is none: the middle of two series is between their states."""
+        return np.where(self.joined, np.diff(self.t), 0.0)
 
     @cached_property
     def jumps(self) -> bool:

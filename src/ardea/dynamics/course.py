@@ -16,12 +16,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ardea.core.problem import Array
 from ardea.core.subsets import Propose
 from ardea.dynamics.collocation import Fit, Nodes, Point, nodes_of, sample_noise
-from ardea.dynamics.guesses import band_limited, smoothed, smoothed_logarithms, undersampled
 from ardea.dynamics.inside import unfolded
 from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes, price_of
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import FEW_SAMPLES, HOPELESS, MOST_ALONE, SLIGHT_GAIN, Pursuit
 from ardea.dynamics.series import Series
+from ardea.dynamics.states import band_limited, smoothed, smoothed_logarithms, undersampled
 from ardea.dynamics.trajectory import LEVEL_FACTOR, NOISE_POWERS, Likelihood, Linearised
 
 # Where smoothing leaves more than this share of a state's deviation, and it is not noise, samples are few for every

@@ -441,7 +441,7 @@ class Discovery(Answers, BaseEstimator):
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.process_growth_, self.rows_used_, self.noise_kind_ = found.process_growth, found.n_rows, found.noise_kind
         large = found.remaining > found.largest_misfit
-        single = len(equations) == self.derivative_order == 1
+        single = len(equations) == self.derivative_order == 1 and not self.discrete_time
         alone = " One state alone cannot oscillate without a delay: try derivative_order=2." * single
         pairs = zip(equations, found.remaining, strict=True)
         misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
@@ -450,7 +450,7 @@ class Discovery(Answers, BaseEstimator):
             misfits = []
         misfits += found.not_among(equations) or ([] if misfits else found.dependent(equations))
         # What does not fit is no noise of a state that hardly moves.
-        open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist())
+        open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist(), alone)
         open_still += [
             *unknown,
             *found.tied(equations),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,16 +12,16 @@ from scipy import special
 from ardea.core.evidence import Tied
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, DenseColumns, Index, Problem
-from ardea.core.subsets import Model, Propose, Support, backward_path, model, select
-from ardea.dynamics.collocation import Fit, Point, sample_noise
+from ardea.core.subsets import Propose, Support, select
+from ardea.dynamics.collocation import Fit, sample_noise
 from ardea.dynamics.course import pursued, step_bias
-from ardea.dynamics.guesses import may_be_aliased
 from ardea.dynamics.knowledge import Wishes
-from ardea.dynamics.libraries import Custom, Library
-from ardea.dynamics.pursuit import MOST_ALONE, Pursuit
+from ardea.dynamics.libraries import Library
+from ardea.dynamics.pursuit import Pursuit, not_given
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
-from ardea.dynamics.told import Joint, KnownState, at_rest, dependent_errors, far_off, state_deviations
+from ardea.dynamics.states import Joint, KnownState, may_be_aliased, state_deviations
+from ardea.dynamics.told import at_rest, dependent_errors, far_off
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printable
@@ -29,18 +29,6 @@ from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printabl
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
 TINY, EPSILON = float(np.finfo(float).tiny), float(np.finfo(float).eps)
-# Functions that libraries often lack, of one state; of states that are both below and above zero; of those above zero.
-COMMON: dict[str, Callable[..., Any]] = {"sin({})": np.sin, "cos({})": np.cos}
-COMMON_OF_BOTH: dict[str, Callable[..., Any]] = {
-    "|{}|": np.abs,
-    "sign({})": np.sign,
-    "{0} |{0}|": lambda x: x * np.abs(x),
-}
-COMMON_OF_POSITIVE: dict[str, Callable[..., Any]] = {"sqrt({})": np.sqrt, "log({})": np.log, "1/{}": lambda x: 1 / x}
-# A state is on both sides of zero that is so many deviations of its noise below and above it (a convention).
-BOTH_SIDES = 3.0
-# So many of them are fitted, those that look best (a bound on work).
-MOST_FITTED = 3
 # Conventions: of states that noise moves those are named that have this share of the largest, up to which it is given.
 LEAST_MOVED, FAR_MORE = 0.1, 100.0
 
@@ -341,10 +329,11 @@ class FoundStates:
 
     def not_among(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of terms that were found and may stand in for another, which was not given."""
-        gain, equation, term, places = max(self._not_among(equations), default=(0.0, 0, "", ()))
+        noise, names = np.maximum(self.noise[: len(self.sample_noise)], self.sample_noise), self._state_names(equations)
+        gain, equation, term, places = not_given(self.pursuit, self.fit, noise, self._first, names)
         if gain <= CLOSE:
             return []
-        left, names = equations[equation - self._first].left.text, equations[0].vocabulary.names
+        left, names = equations[equation - self._first].left.text, list(equations[0].vocabulary.names)
         gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
         return [
             f"A term that is not among the candidates, such as {term} in the equation of {left}{gone} would be clearly "
@@ -358,62 +347,6 @@ class FoundStates:
         scaled, names = self.linear.errors * np.sqrt(self.linear.weights), [one.name for one in equations]
         silent = self.pursuit.with_process or self.likelihood.noiseless(self.fit.point)
         return [] if silent else dependent_errors(self.likelihood.nodes, scaled[:, : len(self.misfit)], names)
-
-    def _not_among(self, equations: Sequence[Equation]) -> Iterator[tuple[float, int, str, tuple[int, ...]]]:
-        """Yield by how much functions of a state that were not given are better, and which terms they make needless.
-
-        Each is put next to the terms found, from which the needless go one by one; those that look best are fitted.
-        """
-        of, point, knowledge = self.likelihood, self.fit.point, self.likelihood.knowledge
-        usual = knowledge.of_series is None and not (knowledge.laws or knowledge.kept or of.inside.n_constants)
-        if not usual or of.n * of.d > MOST_ALONE or self.pursuit.narrow or of.noiseless(point):
-            return
-        wider, new = self.with_more_functions()
-        rows, terms = of.placed(self.fit.support)
-        found = tuple((rows * wider.d + terms).tolist())
-        every = (*found, *(row * wider.d + place for row in range(self._first, of.n) for place in new))
-        coefficients = np.hstack([point.coefficients, np.zeros((of.n, wider.d - of.d))])
-        start = replace(point, coefficients=coefficients, tilt=None)
-        posed = wider.linearised(start, found).problem(every)
-        if posed is None:
-            return
-        problem, mine, paths = replace(posed[0], price=self.pursuit.price), tuple(range(len(found))), list[Model]()
-        for place in range(len(found), len(every)):
-            paths += [one for one in backward_path(problem, (*mine, place)) if place in one.support]
-        best = {max(one.support): one for one in sorted(paths, key=lambda one: -one.criterion)}  # of every function
-        least = np.inf if self.pursuit.with_process else model(problem, mine).criterion - CLOSE
-        likely = sorted((one for one in best.values() if one.criterion < least), key=lambda one: one.criterion)
-        for one in likely[:MOST_FITTED]:
-            equation, term = divmod(every[max(one.support)], wider.d)
-            values = problem.least_squares(np.array(one.support))[0] * posed[1][list(one.support)]
-            at = np.zeros(of.n * wider.d)
-            at[[every[j] for j in one.support]] = values
-            gain = self._gain(wider, replace(start, coefficients=at.reshape(of.n, wider.d)))
-            gone = tuple(int(terms[j]) for j in mine if j not in one.support and rows[j] == equation)
-            yield gain, equation, new[term].name(self._state_names(equations)), gone
-
-    def with_more_functions(self) -> tuple[Likelihood, dict[int, Any]]:
-        """Return the likelihood with functions that libraries often lack, and which terms are new, by their places."""
-        of, states = self.likelihood, self.fit.point.states
-        positive = np.all(states > 0) and np.all(of.nodes.inputs > 0)
-        functions = COMMON | COMMON_OF_BOTH | (COMMON_OF_POSITIVE if positive else {})
-        library = of.library + Custom(functions.values(), functions)
-        # What is above zero but for noise has no use for an absolute value.
-        margin, shown = np.zeros(of.n), len(self.sample_noise)  # what is not measured has no noise of samples
-        margin[:shown] = BOTH_SIDES * np.maximum(self.noise[:shown], self.sample_noise)
-        one_sign = np.flatnonzero((states.min(axis=0) > -margin) | (states.max(axis=0) < margin))
-        names = [f"x{number}" for number in range(of.n + of.n_inputs)]
-        needless = {pattern.format(names[state]) for pattern in COMMON_OF_BOTH for state in one_sign}
-        listed = enumerate(library.listed(len(names))[of.d :], of.d)
-        new = {j: one for j, one in listed if one.arguments[0] < of.n and one.name(names) not in needless}
-        return Likelihood(of.nodes, library, of.discrete_time, of.fixed, of.power, of.told), new
-
-    def _gain(self, wider: Likelihood, start: Point) -> float:
-        """Return by how much a model is better than the one found, without noise of the process or with it."""
-        support, pursuit = tuple(np.flatnonzero(start.coefficients).tolist()), self.pursuit
-        fits = [wider.fitted(support, start, [*pursuit.levels[2:-1:2], pursuit.levels[-1]])]
-        fits += [wider.learned(support, start)] if pursuit.with_process else []
-        return pursuit.score(self.fit) - min(one.deviance for one in fits) - pursuit.price * len(support)
 
     def _state_names(self, equations: Sequence[Equation]) -> list[str]:
         """Return the names of states and inputs as they are shown."""

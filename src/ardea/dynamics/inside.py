@@ -28,7 +28,7 @@ from ardea.core.subsets import Support
 from ardea.dynamics.chain import solved_damped
 from ardea.dynamics.formulas import Range, WithConstants
 from ardea.dynamics.knowledge import Knowledge, Law
-from ardea.dynamics.libraries import Library, NothingInside
+from ardea.dynamics.libraries import Library, Listed, NothingInside
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.equation import Equation
 
@@ -156,17 +156,6 @@ def unfolded(
         members += [Member(term, place, firsts[place], tuple(ranges), *chosen)] if sound.size else []
     out = Unfolded(library, tuple(members), states.shape[1], tuple(equations))
     return out, None if knowledge is None else Inside(out).told(knowledge)
-
-
-@dataclass(frozen=True, eq=False)
-class Listed(Library):
-    """Some terms."""
-
-    given: tuple[Term, ...]
-
-    def terms(self, n_states: int) -> tuple[Term, ...]:
-        """Return the terms."""
-        return self.given
 
 
 def to_run(library: Library, coefficients: Array, constants: Array, n_variables: int) -> tuple[Library, Array, Array]:

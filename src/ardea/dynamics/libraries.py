@@ -32,8 +32,6 @@ from ardea.names import Wording, checked_names, counted, default_names
 
 # Convention: up to 10 states the default degree is 3, at most 286 candidates; above it is 2.
 MANY_STATES = 10
-
-
 # On so many rows chance makes no two terms alike; what is left of a multiple is rounding error. Conventions.
 FEWEST_TRIALS, ALIKE = 50, 1e-10
 
@@ -52,10 +50,6 @@ class NothingInside:
 
     def linear(self, coefficients: Array) -> Array:
         """Return coefficients with zeros for tangents."""
-        return coefficients
-
-    def filled(self, coefficients: Array) -> Array:
-        """Return coefficients with constants for terms that are absent, too."""
         return coefficients
 
     def advanced(self, coefficients: Array, equations: Index, terms: Index, change: Array) -> Array:
@@ -354,6 +348,17 @@ class Custom(Library):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Listed(Library):
+    """Some terms."""
+
+    given: tuple[Term, ...]
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the terms."""
+        return self.given
+
+
 @dataclass(frozen=True)
 class SumOfLibraries(Library):
     """Union of libraries; a term whose name is already there is left out. Written ``a + b``."""
@@ -464,14 +469,7 @@ def _arity(function: Callable[..., Any]) -> int:
 
 
 def as_library(given: Any) -> Any:
-    """Return libraries of PySINDy, also in a dict, as ours, and anything else as it is.
-
-    Examples
-    --------
-    >>> import pysindy as ps
-    >>> as_library(ps.PolynomialLibrary(degree=1) + ps.FourierLibrary()).names(["x"])
-    ['1', 'x', 'sin(x)', 'cos(x)']
-    """
+    """Return libraries of PySINDy, also in a dict, as ours, and anything else as it is."""
     if isinstance(given, Mapping):
         return {name: as_library(one) for name, one in given.items()}
     if not type(given).__module__.startswith("pysindy."):

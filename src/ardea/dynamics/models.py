@@ -31,7 +31,8 @@ from ardea.dynamics.simulation import (
     simulate_draws,
     simulate_states,
 )
-from ardea.dynamics.told import Joint, KnownState, open_questions
+from ardea.dynamics.states import Joint, KnownState
+from ardea.dynamics.told import open_questions
 from ardea.equation import Equation
 from ardea.names import Left, LeftKind, Wording, check_candidates
 from ardea.show.report import ShowsMotion
@@ -91,8 +92,7 @@ class StateModel:
     @cached_property
     def right_hand_side(self) -> RightHandSide:
         """The model as a function; `.row(x)` takes microseconds."""
-        constants = np.empty((len(self.coefficients), 0)) if self.constants is None else self.constants
-        return self._with(np.hstack([self.coefficients, constants]))
+        return self._with(np.hstack([one for one in (self.coefficients, self.constants) if one is not None]))
 
     def _with(self, parameters: Array) -> RightHandSide:
         """Return the right-hand side for coefficients, and constants behind them, or draws of both."""

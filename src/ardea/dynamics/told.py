@@ -1,28 +1,27 @@
-"""What a fit says: of states and of all equations together, of models that are left open, and of its samples."""
+"""What a fit says: of readings that are no states or no mistakes, of single samples, and of models left open."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy import linalg
 
-from ardea.core.evidence import Estimate, Tied
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.trajectory import Linearised
+from ardea.dynamics.states import Joint
 from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of
 from ardea.names import counted, in_a_row, listed, printable
 
+# What is left of a copy is rounding error (a convention).
+COPIED = 1e-9
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
 # Readings may be cut off where they are at their largest or least value in at least so many rows, and in so many times
@@ -41,6 +40,9 @@ LAGS, DEPENDENT, LARGEST_ERROR = (1, 2, 6, 18), 4.0, 3.0
 # The first or last reading is off where a cubic through the next ones misses it as far: so many rows together, and at
 # most so many of them to see what is usual (conventions).
 END_ROWS, MOST_WINDOWS = 8, 1000
+# Noise changes that is so many times as large after one of some shares of the rows as before (conventions).
+CHANGED, CUTS = 3.0, (0.25, 0.5, 0.75)
+TINY = float(np.finfo(float).tiny)
 # Of a window around a sample, its place.
 MIDDLE = END_ROWS // 2
 # A quarter of all errors is smaller than this many deviations, if they are normal. What is usual is at least the last
@@ -61,92 +63,7 @@ LEAST_EXCITATION = 2.0
 INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class KnownState:
-    """A state that is N(mean + gain (ξ − ξ̂), covariance) where the coefficients ξ are given."""
-
-    mean: Array  # (n,)
-    gain: Array  # (n, k)
-    covariance: Array  # (n, n)
-    time: float
-
-    def draws(self, deviations: Array, generator: Any) -> Array:
-        """Return one for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
-        own = Estimate(self.mean, self.covariance, float("nan"), np.inf)
-        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
-
-    @classmethod
-    def at(cls, linear: Linearised, nodes: Sequence[int]) -> list[KnownState]:
-        """Return the states at some nodes of a fit.
-
-        With E the columns of the unit matrix of a node, −EᵀH⁻¹RᵀQ⁻¹B and EᵀH⁻¹E.
-        """
-        n, factor, k = linear.of.n, linear.chain.factor, len(linear.support)
-        gain, covariance = np.zeros((len(nodes), n, k)), np.zeros((len(nodes), n, n))
-        if factor is not None:
-            units = np.hstack([np.eye(linear.errors.size, n, -n * node) for node in nodes])
-            solved, pulled = factor.solved(units), linear.chain.pulled(linear.border.rows())
-            gain = -(solved.T @ pulled).reshape(gain.shape)
-            covariance = np.stack([solved[n * j : n * (j + 1), n * i : n * (i + 1)] for i, j in enumerate(nodes)])
-        states, times = linear.point.states[list(nodes)], linear.of.nodes.t[list(nodes)].tolist()
-        return [cls(*one) for one in zip(states, gain, covariance, times, strict=True)]
-
-
-def state_deviations(linear: Linearised, covariance: Array) -> Array:
-    """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
-    factor = linear.chain.factor
-    if factor is None:
-        return np.full(linear.errors.shape, np.nan)
-    variance = np.einsum("ikk->ik", factor.covariances[0]).copy()
-    if linear.support:
-        solved = factor.solved(linear.chain.pulled(linear.border.rows()))
-        variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
-    return np.sqrt(variance)
-
-
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """What the equations, each with a covariance of its own, do not tell: how they depend on each other and on states.
-
-    The states are those at the first and the last row of the first series.
-    """
-
-    correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
-    first: KnownState
-    last: KnownState
-    step: float  # the mean step of the trajectory
-    tied: Tied | None = None  # how laws tie the coefficients of all equations
-
-    def before(self, times: Any) -> KnownState:
-        """Return the state from which to go on: the last one if all times are past the data."""
-        return self.last if np.ndim(times) and np.ravel(times)[0] > self.last.time else self.first
-
-    @staticmethod
-    def between(sizes: Sequence[int], correlation: Array) -> Array:
-        """Return a correlation with zeros within the equations, which have so many terms."""
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        return np.where(
-            owner[:, None] == owner, 0.0, np.clip(correlation, -1.0, 1.0)
-        )  # of tied ones ±1 but for rounding
-
-    def estimate(self, equations: Sequence[Equation]) -> Estimate:
-        """Return the estimate of all kept coefficients, equation by equation."""
-        std = np.concatenate([one.parameters.std for one in equations])
-        own = linalg.block_diag(*(one.parameters.covariance for one in equations))
-        mean = np.concatenate([one.parameters.mean for one in equations])
-        if self.tied is not None:  # those that several equations share are the same to the last digit
-            mean = self.tied.offset + self.tied.directions @ mean[self.tied.free]
-        degrees = min(one.degrees for one in equations)
-        return Estimate(mean, own + self.correlation * np.outer(std, std), float("nan"), degrees)
-
-    def sample(self, equations: Sequence[Equation], n: int, generator: Any) -> Array:
-        """Return n draws of all kept coefficients, (n, k)."""
-        estimate = self.estimate(equations)
-        tied = self.tied
-        return estimate.sample(n, generator) if tied is None else tied.sample(estimate, n, generator)
-
-
-# What is to be warned of
+# Readings
 
 
 def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]:
@@ -156,10 +73,9 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
     """
     every = np.concatenate([one.x for one in series])
     out = [
-        f"{names[i]} and {names[j]} are the same in every row{f' but for a factor of {factor:.6g}' * (factor != 1)}: "
-        "no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
+        f"{copied} in every row: no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
         for i, j in combinations(range(every.shape[1]), 2)
-        if (factor := _factor(every[:, i], every[:, j])) is not None
+        if (copied := _copied(every[:, i], every[:, j], names[i], names[j]))
     ]
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
@@ -224,12 +140,23 @@ def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
     return out
 
 
-def _factor(x: Array, y: Array) -> float | None:
-    """Return how many times one column another is, if it is that in every row."""
-    largest = int(np.argmax(np.where(np.isfinite(x) & np.isfinite(y), np.abs(x), 0.0)))
-    factor = float(y[largest] / x[largest]) if x[largest] != 0 else np.nan
-    moves = np.nanmax(x) > np.nanmin(x)
-    return factor if moves and np.allclose(y, factor * x, 1e-9, 0, equal_nan=True) else None
+def _copied(x: Array, y: Array, one: str, other: str) -> str:
+    """Return what is said of two columns of which one is a + b times the other in every row."""
+    both = np.isfinite(x) & np.isfinite(y)
+    if not np.array_equal(np.isfinite(x), np.isfinite(y)) or np.count_nonzero(both) <= 2:
+        return ""
+    x, y = x[both], y[both]
+    least, largest = int(x.argmin()), int(x.argmax())
+    if x[least] == x[largest]:
+        return ""
+    b = (y[largest] - y[least]) / (x[largest] - x[least])
+    a = y[least] - b * x[least]
+    if b == 0 or not np.allclose(y, a + b * x, 0, COPIED * np.ptp(y)):
+        return ""
+    if abs(a) <= COPIED * np.abs(y).max():
+        return f"{one} and {other} are the same{'' if abs(b - 1) <= COPIED else f' but for a factor of {b:.6g}'}"
+    share = "" if abs(abs(b) - 1) <= COPIED else f"{abs(b):.6g} "
+    return f"{other} is {a:.6g} {'-' if b < 0 else '+'} {share}{one}"
 
 
 def _no_reading(name: str, columns: Sequence[Array], values: Array) -> str:
@@ -355,7 +282,15 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
         beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
         beside[middle] = (off > FAR_OFF * usual) & alone
         far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
-        if 0 < far.size <= max(1, MOST_FAR_OFF * seen.size):
+        if far.size > 1 and (changed := _noise_changes(size, off, far)):
+            row, ratio = changed
+            more_or_less = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
+            out.append(
+                f"The noise of {printable(name)} is {more_or_less} from about t = {nodes.t[seen[row]]:.4g} on, and is "
+                "taken to be the same everywhere: intervals may be too wide or too narrow. See whether the quieter "
+                "rows alone give the same equations (python -m ardea.explain ambiguity)."
+            )
+        elif 0 < far.size <= max(1, MOST_FAR_OFF * seen.size):
             times = [f"t = {nodes.t[seen[row]]:.6g} ({size[row] / usual:.0f} times)" for row in far[:3]]
             more = f" and {far.size - 3} more" * (far.size > 3)
             out.append(
@@ -364,6 +299,25 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
                 "terms (python -m ardea.explain ambiguity)."
             )
     return out
+
+
+def _noise_changes(errors: Array, missed: Array, far: Index) -> tuple[int, float] | None:
+    """Return from which row on noise is how many times as large, if both what a fit and what cubics miss say so.
+
+    Few samples that are far off do not move medians; many spoil those of the cubics around them, or those of the fit.
+    All of them lie where noise is larger.
+    """
+    cuts = []
+    for share in CUTS:
+        row = int(share * errors.size)
+        if min(row, errors.size - row) >= FEWEST_JUDGED:
+            after = [np.median(errors[row:]), np.median(missed[row - MIDDLE :])]
+            before = [np.median(errors[:row]), np.median(missed[: row - MIDDLE])]
+            logarithms = np.log(np.maximum(after, TINY) / np.maximum(before, TINY))
+            louder = logarithms * (1 if np.all(far >= row) else -1 if np.all(far < row) else 0)
+            if np.all(louder > np.log(CHANGED)):
+                cuts.append((float(np.min(louder)), row, float(np.exp(logarithms[0]))))
+    return max(cuts)[1:] if cuts else None
 
 
 def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
@@ -403,7 +357,7 @@ def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
         if t.size < FEWEST_JUDGED:
             continue
         for row, missed in ((0, _missed(t, y)), (-1, _missed(t[::-1], y[::-1]))):
-            usual = 1.4826 * float(np.median(missed))
+            usual = 1.4826 * float(max(np.median(missed), np.median(missed[1:FEWEST_JUDGED])))
             if missed[0] > FAR_OFF * usual > missed[1]:
                 out.append(
                     f"{name} at t = {t[row]:.6g} ({y[row]:.4g}) lies {missed[0] / usual:.0f} times farther off its "
@@ -422,12 +376,19 @@ def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
     times, values = sliding_window_view(t, END_ROWS + (place > 0)), sliding_window_view(y, END_ROWS + (place > 0))
     few = windows
     if windows is None:
-        few = np.unique(np.append([0, 1], np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)))
+        few = np.unique(
+            np.append(
+                np.arange(min(FEWEST_JUDGED, len(times))), np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)
+            )
+        )
     scaled = (times[few] - times[few, place, None]) / (times[few, -1:] - times[few, :1])
     others = np.delete(np.arange(times.shape[1]), place)
     cubic = np.linalg.pinv(scaled[:, others, None] ** np.arange(4))[:, 0]
     missed = values[few, place] - np.einsum("ij,ij->i", cubic, values[few][:, others])
     return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
+
+
+# Models
 
 
 def blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:
@@ -450,8 +411,11 @@ def open_questions(equation: Equation) -> list[str]:
     return remarks
 
 
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move."""
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hint: str = "") -> list[str]:
+    """Return what is to be warned of: models that the data or the search leave open, states that hardly move.
+
+    `hint`: what else to try where no term is found.
+    """
     doubts = []
     for equation in equations:
         left, chosen = equation.left.text, listed(equation.terms)
@@ -477,8 +441,8 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float]) -> 
         if ratio >= LEAST_EXCITATION and not equation.terms:
             doubts.append(
                 f"No term was found for {equation.left.text}: what moves it, if anything but noise does, is too weak "
-                "for these data, or not among the candidates. Add rows or series from other starts, or other terms "
-                "(python -m ardea.explain ambiguity)."
+                f"for these data, or not among the candidates.{hint} Add rows or series from other starts, or other "
+                "terms (python -m ardea.explain ambiguity)."
             )
         if ratio < LEAST_EXCITATION:
             sure = bool(equation.terms) and np.all(np.abs(equation.coefficients) > WEAK * equation.std)

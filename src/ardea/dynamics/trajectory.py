@@ -88,8 +88,8 @@ class Likelihood:
         self.knowledge = Knowledge.nothing(self.n, self.d) if knowledge is None else knowledge
         self.n_samples = float(nodes.seen.sum())
         self.n_stretches = 1 + int(np.sum(nodes.joined == 0))
-        length = np.ones_like(nodes.steps) if discrete_time else nodes.steps / nodes.usual_step
-        self._shares = np.where(nodes.joined, 1 / length, 0.0)  # h̄/h
+        length = np.where(nodes.joined & (not discrete_time), nodes.steps / nodes.usual_step, 1.0)
+        self._shares = nodes.joined / length  # h̄/h
 
     def with_power(self, power: Array | float) -> Likelihood:
         """Return the same with noise proportional to another power of the states."""

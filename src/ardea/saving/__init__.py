@@ -22,7 +22,7 @@ from ardea.core.compression import CompressedRows
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.models import StateModel
 from ardea.dynamics.series import Clock
-from ardea.dynamics.told import Joint
+from ardea.dynamics.states import Joint
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD
 from ardea.estimators.inputs import meet_columns

@@ -27,7 +27,7 @@ from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLib
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.parametric import Decay, Oscillation, Power, Rational, Saturation
 from ardea.dynamics.series import SECONDS
-from ardea.dynamics.told import Joint, KnownState
+from ardea.dynamics.states import Joint, KnownState
 from ardea.equation import KeptTerms
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch

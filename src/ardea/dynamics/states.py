@@ -1,17 +1,28 @@
-"""First guesses of the states at the nodes: smoothed samples, and curves between samples that are few for a period."""
+"""States before a search and after it.
+
+Before it: smoothed samples, and curves between samples that are few for a period. After it: what is known of the states
+at the ends, given the coefficients, and how the coefficients of all equations depend on each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import linalg
 from scipy.interpolate import make_interp_spline
 from scipy.signal import resample
 
+from ardea.core.evidence import Estimate, Tied
 from ardea.core.problem import Array
 from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.differences import SplineSmoother
+from ardea.equation import Equation
+
+if TYPE_CHECKING:
+    from ardea.dynamics.trajectory import Linearised
 
 # Fewer samples than this are interpolated: cross-validation of splines of degree seven needs more.
 FEWEST_SMOOTHED = 24
@@ -23,6 +34,9 @@ UNEVEN = 1e-3
 # Of samples at uneven times, at most so many: the limits of frequencies that are tried, in shares of half their mean
 # rate, the ridge in shares of their variance, and the share that samples left out may be missed by (conventions).
 MOST_UNEVEN, BAND_LIMITS, UNEVEN_RIDGE, MOST_MISSED = 1000, (1.0, 0.85, 0.7, 0.55, 0.4, 0.3), 0.01, 0.5
+
+
+# Before a search
 
 
 def smoothed_logarithms(nodes: Nodes, states: Array, discrete_time: bool) -> Array:
@@ -132,3 +146,91 @@ def _band_limited(t: Array, y: Array, times: Array) -> Array | None:
         best = min(best, (float(missed.max()), limit, weights), key=lambda one: one[0])
     _, limit, weights = best
     return middle + np.sinc(limit * (times[:, None] - t) / h) @ weights if limit else None
+
+
+# After it
+
+
+@dataclass(frozen=True, eq=False)
+class KnownState:
+    """A state that is N(mean + gain (ξ − ξ̂), covariance) where the coefficients ξ are given."""
+
+    mean: Array  # (n,)
+    gain: Array  # (n, k)
+    covariance: Array  # (n, n)
+    time: float
+
+    def draws(self, deviations: Array, generator: Any) -> Array:
+        """Return one for every draw of the coefficients, given as deviations from their mean, (draws, k)."""
+        own = Estimate(self.mean, self.covariance, float("nan"), np.inf)
+        return np.asarray(own.sample(len(deviations), generator) + deviations @ self.gain.T)
+
+    @classmethod
+    def at(cls, linear: Linearised, nodes: Sequence[int]) -> list[KnownState]:
+        """Return the states at some nodes of a fit.
+
+        With E the columns of the unit matrix of a node, −EᵀH⁻¹RᵀQ⁻¹B and EᵀH⁻¹E.
+        """
+        n, factor, k = linear.of.n, linear.chain.factor, len(linear.support)
+        gain, covariance = np.zeros((len(nodes), n, k)), np.zeros((len(nodes), n, n))
+        if factor is not None:
+            units = np.hstack([np.eye(linear.errors.size, n, -n * node) for node in nodes])
+            solved, pulled = factor.solved(units), linear.chain.pulled(linear.border.rows())
+            gain = -(solved.T @ pulled).reshape(gain.shape)
+            covariance = np.stack([solved[n * j : n * (j + 1), n * i : n * (i + 1)] for i, j in enumerate(nodes)])
+        states, times = linear.point.states[list(nodes)], linear.of.nodes.t[list(nodes)].tolist()
+        return [cls(*one) for one in zip(states, gain, covariance, times, strict=True)]
+
+
+def state_deviations(linear: Linearised, covariance: Array) -> Array:
+    """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
+    factor = linear.chain.factor
+    if factor is None:
+        return np.full(linear.errors.shape, np.nan)
+    variance = np.einsum("ikk->ik", factor.covariances[0]).copy()
+    if linear.support:
+        solved = factor.solved(linear.chain.pulled(linear.border.rows()))
+        variance += np.einsum("ij,jk,ik->i", solved, covariance, solved).reshape(variance.shape)
+    return np.sqrt(variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """What the equations, each with a covariance of its own, do not tell: how they depend on each other and on states.
+
+    The states are those at the first and the last row of the first series.
+    """
+
+    correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
+    first: KnownState
+    last: KnownState
+    step: float  # the mean step of the trajectory
+    tied: Tied | None = None  # how laws tie the coefficients of all equations
+
+    def before(self, times: Any) -> KnownState:
+        """Return the state from which to go on: the last one if all times are past the data."""
+        return self.last if np.ndim(times) and np.ravel(times)[0] > self.last.time else self.first
+
+    @staticmethod
+    def between(sizes: Sequence[int], correlation: Array) -> Array:
+        """Return a correlation with zeros within the equations, which have so many terms."""
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        return np.where(
+            owner[:, None] == owner, 0.0, np.clip(correlation, -1.0, 1.0)
+        )  # of tied ones ±1 but for rounding
+
+    def estimate(self, equations: Sequence[Equation]) -> Estimate:
+        """Return the estimate of all kept coefficients, equation by equation."""
+        std = np.concatenate([one.parameters.std for one in equations])
+        own = linalg.block_diag(*(one.parameters.covariance for one in equations))
+        mean = np.concatenate([one.parameters.mean for one in equations])
+        if self.tied is not None:  # those that several equations share are the same to the last digit
+            mean = self.tied.offset + self.tied.directions @ mean[self.tied.free]
+        degrees = min(one.degrees for one in equations)
+        return Estimate(mean, own + self.correlation * np.outer(std, std), float("nan"), degrees)
+
+    def sample(self, equations: Sequence[Equation], n: int, generator: Any) -> Array:
+        """Return n draws of all kept coefficients, (n, k)."""
+        estimate = self.estimate(equations)
+        tied = self.tied
+        return estimate.sample(n, generator) if tied is None else tied.sample(estimate, n, generator)
