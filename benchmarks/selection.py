@@ -3,8 +3,8 @@
 ``python -m benchmarks.selection [--linear-trials 100] [--fourier-trials 30] [--seed 1000]`` fits one path of
 :class:`ardea.ARDSearch` (default grid) per method and trial and lets every criterion that costs nothing choose from it.
 Cross-validation and stability selection run their own searches, for a few methods and fewer trials (``EXPENSIVE``); the
-tables say how many. Some two hours on one core, half of it the paths of ARDr on Fourier, where columns are vetted one by
-one. Trial t draws the problem with seed + t.
+tables say how many. Some two hours on one core, half of it the paths of ARDr on Fourier, where columns are vetted one
+by one. Trial t draws the problem with seed + t.
 
 Every finished part is a line of the file ``--records``: a run that was stopped goes on from there, unless Ardea's
 source has changed since. The means are saved in ``benchmarks/results/selection.json``, and docs/selection_table.md is
