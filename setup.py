@@ -13,7 +13,7 @@ from setuptools.command.build_py import build_py
 # The same sources give the same wheel, whoever builds it and where: the builder's umask would show in the modes of its
 # files, and debug information (-g0: none) would name the folder of the build.
 os.umask(0o022)
-LOOPS = ("core/_compiled", "core/_subsets", "dynamics/_chain")
+LOOPS = ("core/_compiled", "core/_subsets", "dynamics/_chain", "estimators/_looks")
 
 extensions = cythonize(
     [

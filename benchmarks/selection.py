@@ -3,10 +3,12 @@
 ``python -m benchmarks.selection [--linear-trials 100] [--fourier-trials 30] [--seed 1000]`` fits one path of
 :class:`ardea.ARDSearch` (default grid) per method and trial and lets every criterion that costs nothing choose from it.
 Cross-validation and stability selection run their own searches, for a few methods and fewer trials (``EXPENSIVE``); the
-tables say how many. About 20 minutes on one core. Trial t draws the problem with seed + t.
+tables say how many. Some two hours on one core, half of it the paths of ARDr on Fourier, where columns are vetted one
+by one. Trial t draws the problem with seed + t.
 
 Every finished part is a line of the file ``--records``: a run that was stopped goes on from there, unless Ardea's
-source has changed since. The means are saved in ``benchmarks/results/selection.json``; ``--table`` prints them.
+source has changed since. The means are saved in ``benchmarks/results/selection.json``, and docs/selection_table.md is
+written; ``--table`` writes it again from the means.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from benchmarks.process import ROOT, Record, machine, save_json
 from benchmarks.tables import markdown
 
 RESULTS = ROOT / "benchmarks" / "results" / "selection.json"
+PAGE = ROOT / "docs" / "selection_table.md"
 RECORDS = Path(tempfile.gettempdir()) / "ardea-selection.jsonl"
 METHODS: dict[str, Callable[..., Any]] = {
     "ARDvi": ARDvi,
@@ -251,16 +254,17 @@ def _cell(row: Record | None) -> str:
 def report(results: dict[str, Any]) -> str:
     """Return the page from saved results."""
     rows = results["rows"]
-    sections = ["Cells hold the mean of ‖error‖₂ / ‖error‖₁ / terms added / terms missed."]
+    sections = ["# Selection: all cells", "Made by `python -m benchmarks.selection`."]
+    sections.append("Cells hold the mean of ‖error‖₂ / ‖error‖₁ / terms added / terms missed.")
     for problem in dict.fromkeys(row["problem"] for row in rows):
         here = [row for row in rows if row["problem"] == problem]
-        sections.append(f"### {problem.capitalize()}: {max(row['trials'] for row in here)} trials")
+        sections.append(f"## {problem.capitalize()}: {max(row['trials'] for row in here)} trials")
         sections += [problem_table(here), expensive_table(here)]
-    return "\n\n".join(sections)
+    return "\n\n".join(sections) + "\n"
 
 
 def main() -> None:
-    """Run, save and print; or print what was saved."""
+    """Run, save and write the page; or write it from what was saved."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--linear-trials", type=int, default=100)
     parser.add_argument("--fourier-trials", type=int, default=30)
@@ -268,7 +272,7 @@ def main() -> None:
     parser.add_argument("--records", type=Path, default=RECORDS, help="finished parts")
     parser.add_argument("--methods", nargs="*", choices=METHODS, help="run these again, keep the other rows as saved")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--table", action="store_true", help="print the saved results, run nothing")
+    parser.add_argument("--table", action="store_true", help="write the page from the saved results, run nothing")
     options = parser.parse_args()
     if options.linear_trials + options.fourier_trials < 1:
         parser.error("ask for at least one trial.")
@@ -283,7 +287,8 @@ def main() -> None:
             saved = json.loads(options.out.read_text())["rows"]
             rows = [fresh.get((row["problem"], row["method"], row["criterion"]), row) for row in saved]
         save_json(options.out, {"settings": settings, "rows": rows})
-    print(report(json.loads(options.out.read_text())))
+    if options.out == RESULTS:
+        PAGE.write_text(report(json.loads(options.out.read_text())), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from scipy import stats
 from ardea import ARD, MAPSTSBL, SparseARD
 from ardea.core.evidence import posterior
 from ardea.core.problem import DenseColumns, Problem
+from ardea.estimators.advice import WeakEvidenceWarning
 
 # Four standard errors of a binomial share: a fair interval fails once in 16,000 runs, and the seeds are fixed.
 STANDARD_ERRORS = 4
@@ -102,6 +105,24 @@ def test_draws_are_the_posterior_that_covers():
     quantiles = np.quantile(model.sample(40_000, random_state=0), [0.05, 0.95], axis=0).T
     error = 5 * model.coef_std_[:, None] * np.sqrt(0.05 * 0.95 / 40_000) / stats.norm.pdf(stats.norm.ppf(0.05))
     assert np.all(np.abs(quantiles - model.credible_interval(0.9)) <= error)
+
+
+def test_selective_intervals_allow_for_weak_evidence():
+    """One true term of four standard errors: where it was shrunk, the posterior holds it in half of the fits only."""
+    rng, hits = np.random.default_rng(8), {"posterior": [], "selective": [], "refit": []}
+    for _ in range(250):
+        X = rng.normal(size=(60, 12))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = SparseARD().fit(X, 4 / np.sqrt(60) * X[:, 0] + rng.normal(size=60))
+        if model.support_[0] and any(issubclass(one.category, WeakEvidenceWarning) for one in told):
+            for kind, found in hits.items():
+                low, high = model.credible_interval(0.95, kind)[0]
+                found.append(low <= 4 / np.sqrt(60) <= high)
+    assert len(hits["posterior"]) > 50
+    assert np.mean(hits["posterior"]) < 0.7
+    assert np.mean(hits["selective"]) > 0.8
+    assert np.mean(hits["refit"]) > 0.9
 
 
 @pytest.mark.filterwarnings("ignore::ardea.estimators.advice.UnequalErrorsWarning")  # one fit in 1,000

@@ -234,8 +234,9 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
 def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
     text = (
         f"The evidence that anything explains y is weak: among {counted(problem.n_candidates, 'column')} of noise "
-        f"some would now and then do as well as the {counted(n_terms, 'term')} kept. The estimates were shrunk. Do not "
-        "read the choice as a finding; add rows, or leave out columns (python -m ardea.explain weak_evidence)."
+        f"some would now and then do as well as the {counted(n_terms, 'term')} kept. The estimates were shrunk, so "
+        "that posterior intervals are too narrow (kind='selective' allows for the choice). Do not read it as a "
+        "finding; add rows, or leave out columns (python -m ardea.explain weak_evidence)."
     )
     return [(text, WeakEvidenceWarning)]
 

@@ -18,11 +18,12 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 
 from ardea.core.compression import CompressedRows, ranges_of
 from ardea.core.evidence import NoiseRule
 from ardea.core.implicit import Operator
+from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import STATUS_ADVICE, Fit
 from ardea.core.problem import EPS, TINY, Array, Index, Problem, require
 from ardea.equation import Equation
@@ -37,17 +38,22 @@ from ardea.estimators.errors import Errors, GroupErrors, SeriesErrors, UnequalEr
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import (
     ALARM,
+    MODEST,
+    WELL_CONDITIONED,
     WORTH_SIZES,
     Harm,
     Sizes,
     harm_by_groups,
     harm_in_order,
     unequal_sizes,
+    unusual,
 )
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.names import counted, printable
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
+
+compiled = compiled_module("estimators._looks")
 
 RowKind = Literal["independent", "series", "groups", "unequal"]
 ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
@@ -59,12 +65,8 @@ WORTH_A_WORD, FEWEST_TESTED = 0.8, 20
 FEW_GROUPS = 40
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
-# Reciprocal condition of a Gram matrix from which on an orthonormal basis has ten digits: 1e6 roundings.
-WELL_CONDITIONED = 1e-6
 # Rows named in a message: a convention.
 NAMED_ROWS = 5
-# Fourth powers of columns within this size, and its inverse, are numbers.
-MODEST = 1e70
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
 MOST_ROUNDS = 10
 ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupErrors, "unequal": UnequalErrors}
@@ -201,6 +203,8 @@ def rows_advice(
     sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
     if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
         return np.nan, []
+    if rows is given and rows.weight is None and rows.groups is None and _nothing_to_tell(rows, equation, target):
+        return total, []
     before = _sample(given, equation, target)
     after = before if rows is given else _sample(rows, equation, target)
     if before is None or after is None:
@@ -215,6 +219,19 @@ def rows_advice(
     if (values := _two_values(given.Y[:, target])) is not None:
         return effective, [*few, (_told_of_two(*values), TwoValuesWarning)]
     return effective, few + _sizes_advice(rows, kind, after, equation, target)
+
+
+def _nothing_to_tell(rows: CheckedRows, equation: Equation, target: int) -> bool:
+    """Whether one look at all statistics, compiled, shows that no test will have anything to tell."""
+    if compiled is None or numpy_is_asked_for() or rows.ranges is None:
+        return False
+    index, columns = _looked_at(rows, support := np.asarray(equation.kept.support, dtype=np.intp))
+    y, rate = rows.Y[:MOST_TESTED_ROWS, target], rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
+    some = index.size < rows.n_columns
+    ranges, places = (rows.ranges[:, index], np.searchsorted(index, support)) if some else (rows.ranges, support)
+    kept = places, equation.coefficients, equation.intercept or 0.0, y.size / rows.Y.shape[0]
+    look = compiled.look(np.ascontiguousarray(columns), y, ranges, *kept, -float(special.ndtri(rate / 2)))
+    return look is not None and not unusual(look, rate, compiled.neighbours)
 
 
 def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Equation, target: int) -> list[Advice]:

@@ -62,8 +62,31 @@ ROWS_PER_COLUMN = 4
 CLEARLY = 3.0
 # Share of an error, or of the power at a frequency, that a fit may take away and that is made up for: a convention.
 MOST_TAKEN = 0.95
+# Fourth powers of columns within this size, and its inverse, are numbers.
+MODEST = 1e70
+# Reciprocal condition of a Gram matrix from which on an orthonormal basis has ten digits: 1e6 roundings.
+WELL_CONDITIONED = 1e-6
+# Sums in another order differ by less than this share: what comes as near to a limit is computed once more.
+MARGIN = 1e-6
 # A skewness below which a distribution is symmetric: its tail differs from a normal one by less than 1e-3 of itself.
 SYMMETRIC = 1e-4
+
+
+def unusual(look: Any, rate: float, neighbours: Any) -> bool:
+    """Whether some statistic of a compiled look (``_looks.pyx``) comes near to where a test looks on, or alarms.
+
+    If none does, `harm_in_order` counts rows as independent, and `unequal_sizes` finds no harm.
+    """
+    near, (q, m) = 1 + MARGIN, (len(look.rows) - 2, look.rows.shape[1])
+    if near * max(look.false_terms / rate, look.of_kept) > WORTH_SIZES or near * look.noise > WORTH_GROSS:
+        return True
+    if _tail_of_kurtosis(look.kurtosis, m) < near * ALARM:
+        return True
+    if look.theirs.size and _of_far_rows(look.theirs, look.left, m - q)[1].min() < near * FAR_ALARM:
+        return True
+    count, power, of_squares, squares, cubes = _near(m)
+    value, variance = neighbours(fft.rfft(look.rows, overwrite_x=True), count, power, of_squares)
+    return _of_pairs(value, variance, squares, cubes) < near * PERHAPS
 
 
 class Harm(NamedTuple):
@@ -302,9 +325,8 @@ def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index
     root, info = linalg.lapack.dpotrf(np.eye(far.size) - fitted[far] @ fitted[far].T, lower=1)
     number = np.arange(1, (far.size if info == 0 else info - 1) + 1)
     parts, _ = linalg.lapack.dtrtrs(root[: number.size, : number.size], left[far[: number.size]], lower=1)
-    theirs, degrees = np.cumsum(parts**2), m - q - number
-    noise = np.maximum(float(left @ left) - theirs, EPS) / degrees
-    chances = number.size * special.fdtrc(number, degrees, theirs / (number * noise))
+    theirs = np.cumsum(parts**2)
+    noise, chances = _of_far_rows(theirs, float(left @ left), m - q)
     best = int(np.argmin(chances))
     if chances[best] > FAR_ALARM:
         return far[:0], 0.0
@@ -315,6 +337,13 @@ def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index
     shift = fitted[far].T @ linalg.cho_solve((root[:k, :k], True), left[far], check_finite=False)
     moved = float(np.linalg.norm(shift) / np.sqrt(noise[best]))
     return far if number.size * heavy < FAR_ALARM and moved > WORTH_MOVING else far[:0], moved
+
+
+def _of_far_rows(theirs: Array, square: float, free: int) -> tuple[Array, Array]:
+    """Return the noise without 1, 2, … far rows, and chances of as large a share of all squares as theirs is."""
+    number = np.arange(1, theirs.size + 1)
+    noise = np.maximum(square - theirs, EPS) / (free - number)
+    return noise, theirs.size * special.fdtrc(number, free - number, theirs / (number * noise))
 
 
 def _chances(
@@ -354,10 +383,13 @@ def _heavy_tails(errors: Array) -> float:
     """
     m, centred = errors.size, errors - errors.sum() / errors.size
     square, squares = float(centred @ centred), centred**2
-    if square <= 0:
-        return 1.0
+    return 1.0 if square <= 0 else _tail_of_kurtosis(m * float(squares @ squares) / square**2, m)
+
+
+def _tail_of_kurtosis(kurtosis: float, m: int) -> float:
+    """Return the chance of a larger kurtosis of m normal numbers."""
     mean, deviation, degrees = _kurtosis(m)
-    below = 1 + (m * float(squares @ squares) / square**2 - mean) / deviation * np.sqrt(2 / (degrees - 4))
+    below = 1 + (kurtosis - mean) / deviation * np.sqrt(2 / (degrees - 4))
     third = np.cbrt((1 - 2 / degrees) / below)
     return float(special.ndtr((third - 1 + 2 / (9 * degrees)) / np.sqrt(2 / (9 * degrees))))
 
