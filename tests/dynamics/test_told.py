@@ -353,6 +353,37 @@ def test_powers_that_stand_in_for_a_fraction_are_told():
     )
 
 
+def test_all_powers_of_a_state_next_to_an_input_are_told():
+    """A tank, level' = 0.05 inflow - 0.04 sqrt(level): four of five terms stand in for the root."""
+    t, rng = 2.0 * np.arange(200), np.random.default_rng(901)
+    inflow = lambda s: 0.6 + 0.25 * np.sin(s / 40) + 0.15 * np.sin(s / 13)  # noqa: E731
+    x = solve_ivp(lambda s, y: 0.05 * inflow(s) - 0.04 * np.sqrt(y), (0, 398), [1.0], t_eval=t, rtol=1e-9).y.T
+    noisy = x + 0.02 * x.std() * rng.normal(size=x.shape)
+    _, texts = quietly(Discovery(), noisy, t, u=inflow(t)[:, None], feature_names=["level", "inflow"])
+    assert any("such as sqrt(level) in the equation of (level)', in place of 1, level" in one for one in texts)
+
+
+def test_levels_of_an_input_that_switches_are_no_codes():
+    switching = np.repeat([-1.3, 3.0, -1.0, 3.9], 25)
+    given = [Series(np.arange(100.0), np.sin(np.arange(100.0))[:, None], switching[:, None])]
+    assert said_of_inputs(given, ["x", "I"]) == []
+    switching[[7, 60]] = 400.0
+    assert any("400" in one for one in said_of_inputs(given, ["x", "I"]))
+
+
+def test_a_noisier_series_has_no_outliers():
+    runs, times = [], []
+    for noise in (0.01, 0.2):
+        x, t = oscillation(rows=80, noise=noise)
+        runs.append(x)
+        times.append(t)
+    _, texts = quietly(Discovery(Polynomials(1)), runs, times, feature_names=["x", "v"])
+    assert not any("off its curve" in one or "The noise of" in one for one in texts)
+    runs[0][40, 0] += 1.0
+    _, texts = quietly(Discovery(Polynomials(1)), runs, times, feature_names=["x", "v"])
+    assert any("off its curve at t = 8 of series 1 (" in one for one in texts)
+
+
 @pytest.mark.parametrize("jumps", [False, True])
 def test_what_jumps_is_not_judged_with_noise_of_the_process(jumps):
     """That likelihood asks for derivatives: of 600 rows of a pushed oscillator it was 33 for a sign(v) too many."""

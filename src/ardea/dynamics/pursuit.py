@@ -8,7 +8,7 @@ candidates together, `false_terms` would be kept by chance.
 Starts are selections at the first levels of q, where the states are still free: there the regression is that of the
 steps of smoothed samples, weighted as their noise asks. What comes before and after is `course`.
 
-At the end, functions that libraries often lack are put next to the terms found, from which the needless go one by one.
+At the end, functions that libraries often lack are put next to the terms found, of which the needless go one by one.
 Those that look best are fitted themselves; only what a fit gains is told.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Mask, Model, Propose, Support, backward_path, model, neighbours, small_models
+from ardea.core.subsets import Mask, Model, Propose, Support, backward_path, given, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
 from ardea.dynamics.knowledge import Posed
 from ardea.dynamics.libraries import Listed
@@ -430,7 +430,8 @@ def _fitted(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequenc
         return
     problem, mine, paths = replace(posed[0], price=pursuit.price), tuple(range(len(found))), list[Model]()
     for place in range(len(found), len(every)):
-        paths += [one for one in backward_path(problem, (*mine, place)) if place in one.support]
+        beside = backward_path(given(problem, np.arange(len(found)), np.array([place])), mine)
+        paths += [Model((*one.support, place), one.criterion + pursuit.price, one.rss) for one in beside]
     best = {max(one.support): one for one in sorted(paths, key=lambda one: -one.criterion)}  # of every function
     choice = 2 * float(np.log(len(every) - len(found)))
     least = np.inf if pursuit.with_process else model(problem, mine).criterion - CLOSE

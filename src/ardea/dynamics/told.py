@@ -17,11 +17,13 @@ from ardea.dynamics.series import HELD, SAME_TIME, Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import Joint
 from ardea.equation import CLOSE, WEAK, Equation
-from ardea.estimators.advice import codes_of
+from ardea.estimators.advice import codes_of, is_usual
 from ardea.names import counted, in_a_row, listed, printable
 
 # What is left of a copy is rounding error (a convention).
 COPIED = 1e-9
+# A value far from all others in more than this share of the rows is no code, unless it looks like one (a convention).
+MOST_CODED = 0.2
 # Readings are coarse that stay the same in more than this share of the steps (a convention).
 COARSE = 0.5
 # Readings may be cut off where they are at their largest or least value in at least so many rows, and in so many times
@@ -64,9 +66,6 @@ LEAST_EXCITATION = 2.0
 # Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
 # 1): a term more or less has its price.
 INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
-
-
-# Readings
 
 
 def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]:
@@ -187,7 +186,8 @@ def _no_reading(name: str, columns: Sequence[Array], values: Array) -> str:
         return ""
 
     def is_sure(value: float, rows: int) -> bool:
-        return rows > 1 or any(value in column[1:-1] for column in columns)
+        few = rows <= MOST_CODED * sum(map(len, columns)) or is_usual(value)  # an input may switch
+        return few and (rows > 1 or any(value in column[1:-1] for column in columns))
 
     codes = codes_of(np.concatenate(columns), is_sure)
     return "" if codes is None else f"{codes.told(name, 'set it to NaN')} (python -m ardea.explain ambiguity)."
@@ -282,45 +282,57 @@ def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> lis
 
 
 def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of single samples: in shares of some sizes far from the states and their neighbours.
-
-    A wrong model misses many samples, a right one follows fast motion: what is far from both curves is neither.
-    """
+    """Return what is to be warned of single samples and of noise that changes; long series have noise of their own."""
     out = []
     for state, name in enumerate(names[: errors.shape[1]]):
-        seen = np.flatnonzero(nodes.seen[:, state])
-        if seen.size < FEWEST_JUDGED:
-            continue
-        size, steps = np.abs(errors[seen, state]), np.diff(nodes.t[seen])
-        t = np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))  # series begin anew
-        y, middle = nodes.y[seen, state], np.arange(MIDDLE, seen.size - MIDDLE)
-        missed = _missed(t, y, MIDDLE, middle - MIDDLE)
-        off, around = missed / sizes[seen[middle], state], np.pad(missed, MIDDLE)
-        # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
-        usual = 1.4826 * float(np.median(size))
-        usual = float(np.clip(np.quantile(off, QUARTER) / NORMAL_QUARTER, LEAST_USUAL * usual, usual))
-        alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
-        large = np.pad(size > FAR_OFF * usual, 1)
-        beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
-        beside[middle] = (off > FAR_OFF * usual) & alone
-        far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
-        if far.size and (changed := _noise_changes(size, off, far)):
+        every = np.flatnonzero(nodes.seen[:, state])
+        parts = [every[nodes.series[every] == number] for number in np.unique(nodes.series[every])]
+        parts = parts if min(map(len, parts), default=0) >= FEWEST_JUDGED else [every]
+        found = [_far(nodes, errors, sizes, state, seen) for seen in parts if seen.size >= FEWEST_JUDGED]
+        if changed := next((own for _, own in found if own), None):
             row, ratio = changed
             times = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
             out.append(
-                f"The noise of {printable(name)} is {times} from about {_time(nodes, seen[row])} on, and is taken to "
-                "be the same everywhere: intervals may be too wide or too narrow. See whether the quieter rows alone "
-                "give the same equations (python -m ardea.explain ambiguity)."
+                f"The noise of {printable(name)} is {times} from about {_time(nodes, row)} on, and is taken to be the "
+                "same everywhere: intervals may be too wide or too narrow. See whether the quieter rows alone give the "
+                "same equations (python -m ardea.explain ambiguity)."
             )
-        elif 0 < far.size <= max(1, MOST_FAR_OFF * seen.size):
-            shown = ", ".join(f"{_time(nodes, seen[row])} ({size[row] / usual:.0f} times)" for row in far[:3])
-            more = f" and {far.size - 3} more" * (far.size > 3)
+        far = [(row, ratio) for own, changed in found for row, ratio in own if not changed]
+        if 0 < len(far) <= max(1, MOST_FAR_OFF * every.size):
+            shown = ", ".join(f"{_time(nodes, row)} ({ratio:.0f} times)" for row, ratio in far[:3])
+            more = f" and {len(far) - 3} more" * (len(far) > 3)
             out.append(
                 f"{name} lies many times its usual noise off its curve at {shown}{more}. If these readings "
                 "are mistakes, set them to NaN: they widen or shift the intervals, and several of them change the "
                 "terms (python -m ardea.explain ambiguity)."
             )
     return out
+
+
+def _far(
+    nodes: Nodes, errors: Array, sizes: Array, state: int, seen: Index
+) -> tuple[list[tuple[int, float]], tuple[int, float] | None]:
+    """Return samples of some rows, in shares of some sizes far from the states and their neighbours, and how far.
+
+    A wrong model misses many samples, a right one follows fast motion: what is far from both curves is neither. Where
+    noise changes, from which node on it is how many times as large.
+    """
+    size, steps = np.abs(errors[seen, state]), np.diff(nodes.t[seen])
+    t = np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))  # series begin anew
+    y, middle = nodes.y[seen, state], np.arange(MIDDLE, seen.size - MIDDLE)
+    missed = _missed(t, y, MIDDLE, middle - MIDDLE)
+    off, around = missed / sizes[seen[middle], state], np.pad(missed, MIDDLE)
+    # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
+    usual = 1.4826 * float(np.median(size))
+    usual = float(np.clip(np.quantile(off, QUARTER) / NORMAL_QUARTER, LEAST_USUAL * usual, usual))
+    alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
+    large = np.pad(size > FAR_OFF * usual, 1)
+    beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
+    beside[middle] = (off > FAR_OFF * usual) & alone
+    far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
+    changed = _noise_changes(size, off, far) if far.size else None
+    at = None if changed is None else (int(seen[changed[0]]), changed[1])
+    return [(int(seen[row]), float(size[row] / usual)) for row in far], at
 
 
 def _time(nodes: Nodes, node: int) -> str:
@@ -413,9 +425,6 @@ def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
     cubic = np.linalg.pinv(scaled[:, others, None] ** np.arange(4))[:, 0]
     missed = values[few, place] - np.einsum("ij,ij->i", cubic, values[few][:, others])
     return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
-
-
-# Models
 
 
 def blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:
