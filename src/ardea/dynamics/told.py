@@ -36,8 +36,8 @@ FEWEST_TWICE, FINE = 2, 0.9
 AT_REST = 1.0
 # A sample is far off that lies so many robust deviations from its state, and from a curve through its neighbours, if at
 # most this share of all do (conventions: normal noise never does, and what many do is no mistake of a few). Fewer
-# samples than the last do not tell.
-FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED = 8.0, 0.1, 20
+# samples than the next do not tell, and series of fewer than the last not each for itself.
+FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED, FEWEST_ALONE = 8.0, 0.1, 20, 60
 # Errors of neighbouring samples depend on each other where sums of their products, over so many lags, exceed what
 # chance makes of them by so many deviations (about once in ten thousand states), each error counted up to the last many
 # deviations (conventions).
@@ -287,7 +287,7 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
     for state, name in enumerate(names[: errors.shape[1]]):
         every = np.flatnonzero(nodes.seen[:, state])
         parts = [every[nodes.series[every] == number] for number in np.unique(nodes.series[every])]
-        parts = parts if min(map(len, parts), default=0) >= FEWEST_JUDGED else [every]
+        parts = parts if min(map(len, parts), default=0) >= FEWEST_ALONE else [every]
         found = [_far(nodes, errors, sizes, state, seen) for seen in parts if seen.size >= FEWEST_JUDGED]
         if changed := next((own for _, own in found if own), None):
             row, ratio = changed
