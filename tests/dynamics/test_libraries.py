@@ -311,9 +311,14 @@ def test_chosen_field_terms_ask_only_for_their_derivatives():
 
 
 def test_terms_that_inputs_make_alike_are_told_once():
-    """With u of 0 and 1, u² is u; with an input that never changes, it is the constant; with a third value, neither."""
+    """With u of 0 and 1, u² is u; of 2 and 5, 7u − 10; of one value, the constant; with a third value, none of these."""
     library, names, states = Polynomials(2), ["x", "u"], np.linspace(-1, 1.5, 30)[:, None]
-    for values, left in [([0, 1], ["1", "x", "u", "x^2", "x u"]), ([2, 2], ["1", "x", "x^2"]), ([0, 1, 3], None)]:
+    for values, left in [
+        ([0, 1], ["1", "x", "u", "x^2", "x u"]),
+        ([2, 5], ["1", "x", "u", "x^2", "x u"]),
+        ([2, 2], ["1", "x", "x^2"]),
+        ([0, 1, 3], None),
+    ]:
         inputs = np.array(values, dtype=float)[:, None]
         expected = library.names(names) if left is None else left
         assert [library.names(names)[j] for j in library.distinct(states, inputs)] == expected

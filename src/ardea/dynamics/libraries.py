@@ -32,8 +32,10 @@ from ardea.names import Wording, checked_names, counted, default_names
 
 # Convention: up to 10 states the default degree is 3, at most 286 candidates; above it is 2.
 MANY_STATES = 10
-# On so many rows chance makes no two terms alike; what is left of a multiple is rounding error. Conventions.
-FEWEST_TRIALS, ALIKE = 50, 1e-10
+# On so many rows, or twice as many as there are terms, chance makes no term a sum of others. Convention.
+FEWEST_TRIALS = 50
+# What is left of a term that is a sum of others is rounding error; T³ next to 1, T, T² leaves 1e-7 at 293 ± 2.
+ROUNDING_OF_SUMS = 1e-12
 
 
 class NothingInside:
@@ -185,21 +187,21 @@ class Library(ABC):
         return _curved(self, n_states, terms)
 
     def distinct(self, states: Values, inputs: Values) -> list[int]:
-        """Return the terms that are not, at any of these states, zero or a multiple of an earlier one at these inputs.
+        """Return the terms that are no sum of multiples of earlier ones at these inputs, whatever the states.
 
-        With an input that is 0 or 1, u² is u. It is tried on states dealt to inputs at random: chance makes no
-        multiples.
+        With an input that is 0 or 1, u² is u; with one that is 2 or 5, u² is 7u − 10. Every state is dealt to inputs
+        on its own and at random: only inputs, and what a function makes of the range of a state, leave sums. The
+        diagonal of R in Θ = QR is what a column adds to those before it.
         """
+        d = self.n_terms(states.shape[1] + inputs.shape[1])
         if not inputs.size:
-            return list(range(self.n_terms(states.shape[1] + inputs.shape[1])))
+            return list(range(d))
         seen = np.unique(inputs, axis=0)
-        rows = np.tile(seen, (-(-FEWEST_TRIALS // len(seen)), 1))
-        dealt = states[np.random.default_rng(0).integers(len(states), size=len(rows))]
-        theta = self.evaluate(np.hstack([dealt, rows]))
-        norms = np.linalg.norm(theta, axis=0)
-        theta = theta / np.where(norms > 0, norms, 1.0)
-        alike = np.abs(theta.T @ theta) > 1 - ALIKE
-        return [j for j in range(len(norms)) if norms[j] > 0 and not np.any(alike[j, :j])]
+        rows = np.tile(seen, (-(-max(FEWEST_TRIALS, 2 * d) // len(seen)), 1))
+        dealt = np.random.default_rng(0).choice(len(states), size=(len(rows), states.shape[1]))
+        theta = self.evaluate(np.hstack([np.take_along_axis(states, dealt, axis=0), rows]))
+        added = np.abs(np.diag(np.linalg.qr(theta, mode="r")))
+        return np.flatnonzero(added > ROUNDING_OF_SUMS * np.linalg.norm(theta, axis=0)).tolist()
 
     def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
         """Return ∂(Θξ)/∂x_l of one equation at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing."""
