@@ -444,7 +444,7 @@ def test_two_states_that_are_the_same_cannot_be_told_apart():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"x": np.ones((7, 2)), "t": 0.1}, "needs at least"),
+        ({"x": np.arange(14.0).reshape(7, 2) ** [1, 2], "t": 0.1}, "needs at least"),
         ({"x": np.ones((50, 2)), "t": np.arange(49)}, "t has 49 entries"),
         ({"x": np.ones((50, 2)), "t": -1.0}, "positive"),
         ({"x": np.ones((50, 2)), "t": np.zeros(50)}, "ascend"),

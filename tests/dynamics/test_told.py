@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import ardea
-from ardea.dynamics import AmbiguityWarning, Discovery, Fourier, MisfitWarning, Polynomials
+from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Fourier, MisfitWarning, Polynomials
 from ardea.dynamics.collocation import nodes_of, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN, common_functions, fits_of
 from ardea.dynamics.series import Series
@@ -374,6 +374,23 @@ def test_all_powers_of_a_state_next_to_an_input_are_told(inflow):
     model, texts = quietly(Discovery(), noisy, t, u=inflow(t)[:, None], feature_names=["level", "inflow"])
     assert "inflow^2" not in model.equations()[0]
     assert any("such as sqrt(level) in the equation of (level)', in place of" in one for one in texts)
+
+
+def test_what_is_wrong_with_data_is_said_before_the_search():
+    """When the first candidate is computed, it has been said."""
+    x, t = oscillation(rows=80, noise=0.01)
+    x[[7, 30, 31, 60], 0] = -999.0
+    heard = []
+
+    def heard_before(state):
+        heard.append(len(caught))
+        return state**2
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Discovery(Polynomials(1) + Custom([heard_before], names=["{}^2"])).fit(x, t, feature_names=["x", "v"])
+    assert "is -999 in 4 rows" in str(caught[0].message)
+    assert heard[0] >= 1
 
 
 def test_levels_of_an_input_that_switches_are_no_codes():

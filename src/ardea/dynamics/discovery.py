@@ -273,7 +273,8 @@ class Discovery(Answers, BaseEstimator):
                 refuted = refuted_laws(found.pursuit, found.fit)
         self.warnings_ = [*open_still, *misfits, *refuted]
         self.experiments_ = self._told_apart(model, clock) if self.shared else None
-        said = ((AmbiguityWarning, open_still), (MisfitWarning, misfits), (KnowledgeWarning, refuted))
+        still = open_still[len(gaps) :]  # the others were said before the search
+        said = ((AmbiguityWarning, still), (MisfitWarning, misfits), (KnowledgeWarning, refuted))
         for category, texts in said:
             for text in texts:
                 warn_caller(text, category)
@@ -362,6 +363,9 @@ class Discovery(Answers, BaseEstimator):
             knowledge.check_affordable(self.form_, MOST_CANDIDATES)
             if self.shared:
                 marked, terms, knowledge = set_apart(self.shared, series, library, reader, knowledge)
+        spoiled = said_of_spoiled(series, all_names)
+        said = [*spoiled, *said_of_states(series, all_names), *said_of_inputs(series, all_names)]
+        _warn_of_data(said)
         found: Found
         if x_dot is not None:
             found = self._searched_rows(given_equations(series, library))
@@ -376,10 +380,8 @@ class Discovery(Answers, BaseEstimator):
         middle, wide = np.nanmean(every, axis=0), np.nanstd(every, axis=0)
         far = far_from_zero(middle, wide, library.degrees(n_states), all_names, moving)
         far += [] if self.discrete_time else ends_off(series, all_names)
-        said = [*said_of_states(series, all_names), *said_of_inputs(series, all_names)]
-        spoiled = said_of_spoiled(series, all_names)
         model = replace(model, held=found.held or series[0].held)
-        return found, model, clock, ([*spoiled, *said], None) if spoiled else (said, far)
+        return found, model, clock, (said, None if spoiled else far)
 
     def _continued(self, found: FoundRows, series: Sequence[Series], library: Library) -> Found:
         """Return what the trajectory says of candidates that the weak form leaves open, where that is affordable."""
@@ -467,4 +469,12 @@ class Discovery(Answers, BaseEstimator):
         runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
-        return self._searched_rows(equations), model, clock, told_of(runs, library.powers)
+        told = told_of(runs, library.powers)
+        _warn_of_data(told[0])
+        return self._searched_rows(equations), model, clock, told
+
+
+def _warn_of_data(said: Sequence[str]) -> None:
+    """Say what is wrong with the data before a search that may take minutes."""
+    for text in said:
+        warn_caller(text, AmbiguityWarning)
