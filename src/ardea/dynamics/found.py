@@ -232,7 +232,7 @@ class FoundStates:
         rivals = {fit.support: self.pursuit.score(fit) - best for fit in self.pursuit.rivals}
         # With noise of the process the linearisation leaves out what the states' spread says of terms: only fits count.
         near = [] if self.pursuit.with_process else self.pursuit.near(self.linear)
-        for support, excess in (*rivals.items(), *near):
+        for support, excess in (*rivals.items(), *(one for one in near if one[0] not in rivals)):
             changed = {j // d for j in set(support) ^ set(self.fit.support)}
             if len(changed) == 1:
                 (equation,) = changed

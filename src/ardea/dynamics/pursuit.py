@@ -269,6 +269,13 @@ class Pursuit:
             for support, coefficients, gain in self.ranked(view, wide=not self.narrow)[: 1 if self.narrow else None]:
                 least = self.score(fit) - gain if set(support) < set(fit.support) else np.inf
                 self._tried(support, replace(fit.point, coefficients=coefficients), least)
+        if self.with_process or self.narrow or self.best is not fit:
+            return
+        # One equation that is hardly known may have taken all places with what looks better and is not.
+        unmet = [(excess, support) for support, excess in self.near(views[0]) if support not in self.met]
+        for excess, support in sorted(unmet)[:NEIGHBOURS]:
+            if excess < 0:
+                self._tried(support, fit.point)
 
     def _each_anew(self, fit: Fit) -> None:
         """Try what looks best for every equation, of all its candidates, next to the others as they are."""
