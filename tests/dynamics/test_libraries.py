@@ -311,7 +311,7 @@ def test_chosen_field_terms_ask_only_for_their_derivatives():
 
 
 def test_terms_that_inputs_make_alike_are_told_once():
-    """With u of 0 and 1, u² is u; of 2 and 5, 7u − 10; of one value, the constant; with a third value, none of these."""
+    """With u of 0 and 1, u² is u; of 2 and 5, 7u − 10; of one value, the constant; with a third, none."""
     library, names, states = Polynomials(2), ["x", "u"], np.linspace(-1, 1.5, 30)[:, None]
     for values, left in [
         ([0, 1], ["1", "x", "u", "x^2", "x u"]),

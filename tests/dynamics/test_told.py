@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.stats import pearson3
 
 import ardea
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Fourier, MisfitWarning, Polynomials
@@ -486,6 +487,29 @@ def test_errors_that_follow_each_other_are_told():
     noise = rng.normal(size=(302, 1))
     (text,) = dependent_errors(nodes, noise[2:] + noise[1:-1] + noise[:-2], names)
     assert text.startswith("What the samples of x leave is not noise")
+
+
+def test_sums_of_many_lags_have_the_chance_that_is_told():
+    """Of 20,000 draws of white noise as many exceed two of these deviations as normal numbers do."""
+    rng = np.random.default_rng(5)
+    noise = rng.normal(size=(20_000, 500))
+    total = sum(np.einsum("ij,ij->i", noise[:, k:], noise[:, :-k]) for k in range(1, 19))
+    number = sum(500 - k for k in range(1, 19))
+    chance = pearson3.sf(total / np.sqrt(number), 3 * 17 / np.sqrt(number))
+    for level in (0.05, 0.01, 0.001):
+        assert np.sum(chance < level) == pytest.approx(20_000 * level, abs=4 * np.sqrt(20_000 * level))
+
+
+def test_rounded_readings_that_repeat_were_not_written_twice():
+    t, rng = np.arange(60.0), np.random.default_rng(2)
+    x = np.round(10 / (1 + np.exp(-(t - 25) / 8)) + 0.1 * rng.normal(size=60), 3)[:, None]
+    x[[20, 40]] = x[[19, 39]]
+    one = [Series(t, x, np.empty((60, 0)))]
+    assert any("rows repeat the row before" in text for text in said_of_states(one, ["x"]))
+    x = np.round(x, 2)
+    assert not any(
+        "rows repeat the row before" in text for text in said_of_states([Series(t, x, one[0].inputs)], ["x"])
+    )
 
 
 def test_series_are_cut_where_inputs_that_move_are_not_known():

@@ -7,6 +7,7 @@ the model (`models`, `simulation`).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-from ardea.core.problem import require
+from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
 from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
 from ardea.dynamics.field_equation import field_equations, told_of
@@ -36,10 +37,11 @@ from ardea.dynamics.search import (
     no_candidate_fits,
     regressor_supports,
 )
-from ardea.dynamics.series import Clock, Series, checked_series, far_from_zero
+from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series, far_from_zero
+from ardea.dynamics.simulation import SimulationWarning
+from ardea.dynamics.states import Joint
 from ardea.dynamics.told import (
     LEAST_EXCITATION,
-    blown_up,
     doubts_about,
     ends_off,
     said_of_inputs,
@@ -268,7 +270,7 @@ class Discovery(Answers, BaseEstimator):
         if isinstance(found, FoundStates) and isinstance(model, StateModel) and joint is not None:
             driven = bool(np.any(found.process_noise))
             if (open_still or misfits or driven) and not model.n_inputs:
-                misfits += blown_up(self.model_, joint, found.times[0], driven)
+                misfits += _blown_up(self.model_, joint, found.times[0], driven)
             if found.likelihood.knowledge.laws:
                 refuted = refuted_laws(found.pursuit, found.fit)
         self.warnings_ = [*open_still, *misfits, *refuted]
@@ -478,3 +480,11 @@ def _warn_of_data(said: Sequence[str]) -> None:
     """Say what is wrong with the data before a search that may take minutes."""
     for text in said:
         warn_caller(text, AmbiguityWarning)
+
+
+def _blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:
+    """Return what is to be warned of a model that cannot be run over its own rows, without noise that moves states."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SimulationWarning)
+        model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
+    return [f"Run over its own rows{' without that noise' * driven}, {one.message}." for one in caught]

@@ -232,7 +232,8 @@ class FoundStates:
         rivals = {fit.support: self.pursuit.score(fit) - best for fit in self.pursuit.rivals}
         # With noise of the process the linearisation leaves out what the states' spread says of terms: only fits count.
         near = [] if self.pursuit.with_process else self.pursuit.near(self.linear)
-        for support, excess in (*rivals.items(), *(one for one in near if one[0] not in rivals)):
+        near = [one for one in near if one[1] >= 0 or one[0] not in rivals]  # a fit refutes what looks better
+        for support, excess in (*rivals.items(), *near):
             changed = {j // d for j in set(support) ^ set(self.fit.support)}
             if len(changed) == 1:
                 (equation,) = changed
@@ -286,7 +287,8 @@ class FoundStates:
         nodes, measured = self.likelihood.nodes, len(self.sample_noise)
         size = self.fit.point.usual_process[self._first :] * np.sqrt(nodes.substeps)  # from row to row
         ratio = size[:measured] / np.maximum(self.noise[:measured], TINY)
-        if self.likelihood.discrete_time and ratio.max() < LEAST_MOVED:  # a chaotic map has states that no step reaches
+        # A chaotic map has states that no step reaches. Pushes of a flow add up over rows: below this, nothing moves.
+        if ratio.max() * (1.0 if self.likelihood.discrete_time else np.sqrt(self.n_rows)) < LEAST_MOVED:
             return []
         moved = ratio >= LEAST_MOVED * ratio.max()
         shares = [f"{share:.2g} times" if share < FAR_MORE else "far above" for share in ratio]

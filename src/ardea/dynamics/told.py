@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.stats import norm, pearson3
 
 from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
-from ardea.dynamics.series import HELD, SAME_TIME, Series
-from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.states import Joint
+from ardea.dynamics.series import HELD, Series
 from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of, is_usual
 from ardea.names import counted, in_a_row, listed, printable
@@ -118,14 +116,17 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
 def _repeated(series: Sequence[Series]) -> list[str]:
     """Return what is to be warned of rows that repeat the one before in every state, where readings hardly repeat.
 
-    Many in a row are those of a sensor that is stuck.
+    Many in a row are those of a sensor that is stuck. Where as many rows differ by no more than two of the least
+    differences there are, readings are rounded.
     """
     twice = [np.append(False, np.all(one.x[1:] == one.x[:-1], axis=1)) for one in series]
     times = np.concatenate([one.t[own] for one, own in zip(series, twice, strict=True)])
     others = np.concatenate([one.x[~own] for one, own in zip(series, twice, strict=True)])
     fine = all(len(np.unique(column)) >= FINE * column.size for column in others.T)
+    least = [np.diff(np.unique(column[np.isfinite(column)])).min(initial=np.inf) for column in others.T]
+    near = sum(np.sum(np.all(np.abs(np.diff(one.x, axis=0)) < 2.5 * np.array(least), axis=1)) for one in series)
     stuck = any(own.size >= FEWEST_STUCK and sliding_window_view(own, FEWEST_STUCK).all(axis=1).any() for own in twice)
-    if times.size < FEWEST_TWICE or not fine or stuck:
+    if times.size < FEWEST_TWICE or not fine or stuck or near >= 2 * times.size:
         return []
     return [
         f"{times.size} rows repeat the row before them in every state, the first at t = {times[0]:.6g}, and hardly any "
@@ -362,7 +363,8 @@ def _noise_changes(errors: Array, missed: Array, far: Index) -> tuple[int, float
 def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
     """Return what is to be warned of states whose samples are missed by what is no noise: errors follow each other.
 
-    With errors e of variance one, Σ_k Σ_i e_i e_{i+k} over some lags k has the variance of its number of products.
+    With errors e of variance one, Q = Σ_k Σ_i e_i e_{i+k} over K lags has the variance of its number N of products and
+    the skewness 3(K − 1)/√N: long runs are rare, and large. It is told by the normal deviate of the same chance.
     """
     out = []
     for state, name in enumerate(names[: errors.shape[1]]):
@@ -375,14 +377,15 @@ def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[
         excess = 0.0
         for most in LAGS:
             pairs = [(part[lag:], part[:-lag]) for part in scaled for lag in range(1, most + 1) if part.size > 4 * most]
-            total, number = sum(float(a @ b) for a, b in pairs), sum(a.size for a, _ in pairs)
-            excess = max(excess, total / np.sqrt(max(number, 1)))
+            total, number = sum(float(a @ b) for a, b in pairs), max(sum(a.size for a, _ in pairs), 1)
+            chance = pearson3.sf(total / np.sqrt(number), 3 * (most - 1) / np.sqrt(number))
+            excess = max(excess, float(norm.isf(max(chance, TINY))))
         if excess > DEPENDENT:
             out.append(
-                f"What the samples of {printable(name)} leave is not noise: neighbouring errors have the same sign "
-                f"more often than chance allows ({excess:.1f} standard deviations). Most likely terms stand in for one "
-                "that is not among the candidates, or the errors of neighbouring readings depend on each other. Do not "
-                "trust the intervals; try other terms (python -m ardea.explain misfit)."
+                f"What the samples of {printable(name)} leave is not noise: errors of rows near each other go the same "
+                f"way more than chance allows (as rare as {excess:.1f} standard deviations). Most likely terms stand "
+                "in for one that is not among the candidates, or the errors of neighbouring readings depend on each "
+                "other. Do not trust the intervals; try other terms (python -m ardea.explain misfit)."
             )
     return out
 
@@ -425,14 +428,6 @@ def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
     cubic = np.linalg.pinv(scaled[:, others, None] ** np.arange(4))[:, 0]
     missed = values[few, place] - np.einsum("ij,ij->i", cubic, values[few][:, others])
     return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
-
-
-def blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:
-    """Return what is to be warned of a model that cannot be run over its own rows, without noise that moves states."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SimulationWarning)
-        model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
-    return [f"Run over its own rows{' without that noise' * driven}, {one.message}." for one in caught]
 
 
 def open_questions(equation: Equation) -> list[str]:
