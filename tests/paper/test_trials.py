@@ -18,7 +18,7 @@ import dense_twin as twin
 from ardea import MAPSTSBL, MSTSBL, ARDvi, rates
 from ardea.core.problem import DenseColumns, Problem
 from ardea.dynamics.differences import difference_weights, finite_difference
-from ardea.paper import closed_forms, regressions, tsbr
+from ardea.paper import closed_forms, regressions, replay
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CORRECTIONS, READINGS, SLIPS
 from ardea.paper.regressions import (
@@ -561,7 +561,7 @@ def test_a_grid_binds_where_its_end_is_better_than_the_rest(strongest, bound):
 def test_one_column_at_a_time_ends_where_no_single_prior_variance_can_be_bettered(m, d):
     """Along every axis the dense evidence is greatest where γ_j is; it stops at changes of a γ_j by 0.1 %."""
     theta, y = noisy_case(m, d, 5)
-    fit = tsbr.one_column_at_a_time(posed(theta, y), float(np.var(y)))
+    fit = replay.one_column_at_a_time(posed(theta, y), float(np.var(y)))
     np.testing.assert_allclose(fit.xi, posterior_mean(theta, y, fit), atol=1e-8)
     least = twin.cost(theta, y, fit.gamma, fit.noise)
     for j in range(d):
@@ -579,8 +579,8 @@ def test_threshold_sparse_bayes_ends_when_nothing_is_below_the_threshold():
     theta = generator.normal(size=(60, 8))
     coef = np.array([2.0, -1.0, 0.02, 0, 0, 0, 0, 0])
     y = theta @ coef + 0.001 * generator.normal(size=60)
-    found = tsbr.threshold_sparse_bayes(theta, y)
+    found = replay.threshold_sparse_bayes(theta, y)
     assert np.array_equal(np.flatnonzero(found), [0, 1])  # 0.02 is there, but below the threshold
-    kept = tsbr.one_column_at_a_time(posed(theta[:, :2], y), float(np.var(y)))
+    kept = replay.one_column_at_a_time(posed(theta[:, :2], y), float(np.var(y)))
     np.testing.assert_allclose(found[:2], kept.xi, rtol=1e-12)
-    assert not tsbr.threshold_sparse_bayes(theta, 0.01 * y).any()
+    assert not replay.threshold_sparse_bayes(theta, 0.01 * y).any()

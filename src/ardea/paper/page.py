@@ -21,7 +21,7 @@ from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
 from ardea.paper.inference import Finding, steadiness, uncorrected, verdict
 from ardea.paper.regressions import METRICS, WIDE_GRIDS
-from ardea.paper.tsbr import TSBR_THRESHOLD
+from ardea.paper.replay import TSBR_THRESHOLD
 from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARD
 from ardea.estimators.projections import OwnMatrix, Projection, SparseSigns
 from ardea.methods.task import Start
 from ardea.paper.experiment import METHODS, READINGS, SLIPS, Row, Settings
-from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed
-from ardea.paper.tsbr import threshold_sparse_bayes
+from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed, threshold_sparse_bayes
 from ardea.priors import CappedLinear, Gamma, Log, Prior, Tanh
 
 METRICS = ("l2", "l1", "added", "missed")
