@@ -55,8 +55,21 @@ def rows_of(experiment, scale="quick", variant="corrected", trials=None, **sizes
     settings = experiment.settings(scale, variant)
     settings = replace(settings, sizes=dict(settings.sizes) | sizes)
     numbers = range(settings.sizes["trials"] if trials is None else trials)
-    rows = [{"trial": n} | row for n in numbers for row in timed_trial(experiment.trial, settings, n).rows]
-    return pd.DataFrame(rows)
+    return pd.DataFrame([{"trial": n} | row for n in numbers for row in _trial_rows(experiment, settings, n)])
+
+
+@cache
+def _trial_of_the_catalogue(name, scale, variant, number):
+    experiment = experiment_named(name)
+    return timed_trial(experiment.trial, experiment.settings(scale, variant), number).rows
+
+
+def _trial_rows(experiment, settings, number):
+    """Run a trial; once for all tests where nothing is changed, neither sizes nor (of a study) strengths."""
+    is_study = hasattr(experiment.trial, "__self__")
+    if is_study or settings != experiment.settings(settings.scale, settings.variant):
+        return timed_trial(experiment.trial, settings, number).rows
+    return _trial_of_the_catalogue(experiment.name, settings.scale, settings.variant, number)
 
 
 # Orthogonal columns.
@@ -432,6 +445,7 @@ SMALLER = {
 def test_every_experiment_runs_and_draws_at_quick_scale(experiment, monkeypatch):
     monkeypatch.setattr(regressions, "WIDE_GRIDS", FEW_STRENGTHS)
     monkeypatch.setattr(regressions, "PRIOR_GRIDS", {n: p[:2] for n, p in regressions.PRIOR_GRIDS.items()})
+    monkeypatch.setattr(regressions, "CASES", regressions.CASES[::3])  # one of every kind of errors but one
     experiment = with_few_strengths(experiment)
     variants = [variant for variant in ("corrected", "beyond") if variant in experiment.core_seconds]
     trials, sizes = None if experiment.name == "rho" else 1, SMALLER.get(experiment.name, {})
