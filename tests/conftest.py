@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from dataclasses import dataclass
+from multiprocessing.forkserver import ensure_running
 
 import numpy as np
 import pytest
@@ -26,6 +28,21 @@ def _one_thread_of_blas():
     """Small matrices: threads of BLAS only get into each other's way, badly so on a busy machine."""
     with threadpool_limits(1):
         yield
+
+
+# What children import beyond what the command line and Dask's workers import at once.
+LATE = ("jinja2", "narwhals", "pandas", "pyarrow", "pytest", "tqdm")
+
+
+@pytest.fixture(scope="session")
+def forkserver():
+    """Processes forked from one that has imported all that they need, and has one thread: they start at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["ardea.cli.models", "ardea.paper.catalogue", "ardea.distributed", *LATE])
+        ensure_running()
+        yield context
 
 
 FAMILY = (ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD)

@@ -52,7 +52,7 @@ def threads():
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(forkserver):
     """Two workers of one thread, each in a process of its own with a memory limit."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
@@ -60,6 +60,7 @@ def cluster():
         settings = {
             "distributed.admin.log-length": 0,
             "distributed.comm.timeouts.connect": "5s",
+            "distributed.worker.multiprocessing-method": "forkserver",
             "distributed.worker.memory.spill": False,
             "distributed.worker.memory.target": False,
             "distributed.worker.memory.pause": False,

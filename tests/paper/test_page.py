@@ -89,10 +89,10 @@ def quick_results(tmp_path_factory):
     return out
 
 
-@pytest.fixture
-def few_resamples(monkeypatch):
-    """How far verdicts hang on the draw is tested apart; on a page it takes most of the time."""
-    monkeypatch.setattr(inference, "RESAMPLES", 3)
+@pytest.fixture(scope="module")
+def quick_page(quick_results, tmp_path_factory):
+    """The page that is made of them, in a folder of its own."""
+    return write_page(quick_results, tmp_path_factory.mktemp("page"), "quick")
 
 
 # Verdicts.
@@ -623,10 +623,9 @@ def test_agreement_counts_equal_rows():
     assert agreement(ours, pd.DataFrame(theirs)) == (1, 2, ["trial 1, ARD"])
 
 
-@pytest.mark.usefixtures("few_resamples")
-def test_at_quick_scale_nothing_is_compared_with_the_paper(quick_results):
+def test_at_quick_scale_nothing_is_compared_with_the_paper(quick_page):
     """Its data are others: no numbers of the authors, no verdicts."""
-    text = page_text(read_outputs(quick_results, "quick"), quick_results, "quick")
+    text = quick_page.read_text()
     assert "| authors |" not in text
     assert "printed (Table 1)" not in text
     assert "How far the replay" not in text
@@ -658,10 +657,8 @@ def test_an_ablation_sets_every_correction_beside_the_published_code():
 # The page.
 
 
-@pytest.mark.usefixtures("few_resamples")
-def test_the_page_has_every_part_and_says_what_is_missing(quick_results, tmp_path):
-    page = write_page(quick_results, tmp_path, "quick")
-    text = page.read_text()
+def test_the_page_has_every_part_and_says_what_is_missing(quick_page):
+    text = quick_page.read_text()
     headings = (
         "What was claimed",
         "What we found",
@@ -677,15 +674,14 @@ def test_the_page_has_every_part_and_says_what_is_missing(quick_results, tmp_pat
     assert "the command" in text
     assert "SparseARD" in text
     for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert (tmp_path / target).exists()
+        assert (quick_page.parent / target).exists()
 
 
-@pytest.mark.usefixtures("few_resamples")
-def test_numbers_on_the_page_come_from_the_records(quick_results):
+def test_numbers_on_the_page_come_from_the_records(quick_results, quick_page):
     outputs = read_outputs(quick_results, "quick")
     records = outputs["linear", "corrected"].records
     values = records[records["method"] == "ARD"]["l2"]
-    assert f"| {with_error(values.mean(), values.sem())} |" in page_text(outputs, quick_results, "quick")
+    assert f"| {with_error(values.mean(), values.sem())} |" in quick_page.read_text()
     records["l2"] = 77.7
     assert "77.7" in page_text(outputs, quick_results, "quick")
     assert "least mean" in comparison(records)
@@ -702,12 +698,10 @@ def test_durations_in_words():
     assert list(map(duration, [0.2, 42, 125, 8000])) == ["< 1 s", "42 s", "2 min 5 s", "2 h 13 min"]
 
 
-@pytest.mark.usefixtures("few_resamples")
-def test_the_page_can_be_made_again_from_its_own_folder(quick_results, tmp_path):
+def test_the_page_can_be_made_again_from_its_own_folder(quick_page, tmp_path):
     """The copies hold all that the page tells, in the same bytes every time."""
-    first = write_page(quick_results, tmp_path / "first", "quick")
-    again = write_page(tmp_path / "first", tmp_path / "again", "quick")
-    files = {path.relative_to(tmp_path / "first") for path in first.parent.rglob("*") if path.is_file()}
+    first, again = quick_page, write_page(quick_page.parent, tmp_path, "quick")
+    files = {path.relative_to(first.parent) for path in first.parent.rglob("*") if path.is_file()}
     assert {path.name for path in files} == {
         "README.md",
         "table.md",

@@ -18,7 +18,7 @@ import dense_twin as twin
 from ardea import MAPSTSBL, MSTSBL, ARDvi, rates
 from ardea.core.problem import DenseColumns, Problem
 from ardea.dynamics.differences import difference_weights, finite_difference
-from ardea.paper import closed_forms, regressions, tsbr
+from ardea.paper import closed_forms, regressions, replay
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CORRECTIONS, READINGS, SLIPS
 from ardea.paper.regressions import (
@@ -55,8 +55,21 @@ def rows_of(experiment, scale="quick", variant="corrected", trials=None, **sizes
     settings = experiment.settings(scale, variant)
     settings = replace(settings, sizes=dict(settings.sizes) | sizes)
     numbers = range(settings.sizes["trials"] if trials is None else trials)
-    rows = [{"trial": n} | row for n in numbers for row in timed_trial(experiment.trial, settings, n).rows]
-    return pd.DataFrame(rows)
+    return pd.DataFrame([{"trial": n} | row for n in numbers for row in _trial_rows(experiment, settings, n)])
+
+
+@cache
+def _trial_of_the_catalogue(name, scale, variant, number):
+    experiment = experiment_named(name)
+    return timed_trial(experiment.trial, experiment.settings(scale, variant), number).rows
+
+
+def _trial_rows(experiment, settings, number):
+    """Run a trial; once for all tests where nothing is changed, neither sizes nor (of a study) strengths."""
+    is_study = hasattr(experiment.trial, "__self__")
+    if is_study or settings != experiment.settings(settings.scale, settings.variant):
+        return timed_trial(experiment.trial, settings, number).rows
+    return _trial_of_the_catalogue(experiment.name, settings.scale, settings.variant, number)
 
 
 # Orthogonal columns.
@@ -432,6 +445,7 @@ SMALLER = {
 def test_every_experiment_runs_and_draws_at_quick_scale(experiment, monkeypatch):
     monkeypatch.setattr(regressions, "WIDE_GRIDS", FEW_STRENGTHS)
     monkeypatch.setattr(regressions, "PRIOR_GRIDS", {n: p[:2] for n, p in regressions.PRIOR_GRIDS.items()})
+    monkeypatch.setattr(regressions, "CASES", regressions.CASES[::3])  # one of every kind of errors but one
     experiment = with_few_strengths(experiment)
     variants = [variant for variant in ("corrected", "beyond") if variant in experiment.core_seconds]
     trials, sizes = None if experiment.name == "rho" else 1, SMALLER.get(experiment.name, {})
@@ -561,7 +575,7 @@ def test_a_grid_binds_where_its_end_is_better_than_the_rest(strongest, bound):
 def test_one_column_at_a_time_ends_where_no_single_prior_variance_can_be_bettered(m, d):
     """Along every axis the dense evidence is greatest where γ_j is; it stops at changes of a γ_j by 0.1 %."""
     theta, y = noisy_case(m, d, 5)
-    fit = tsbr.one_column_at_a_time(posed(theta, y), float(np.var(y)))
+    fit = replay.one_column_at_a_time(posed(theta, y), float(np.var(y)))
     np.testing.assert_allclose(fit.xi, posterior_mean(theta, y, fit), atol=1e-8)
     least = twin.cost(theta, y, fit.gamma, fit.noise)
     for j in range(d):
@@ -579,8 +593,8 @@ def test_threshold_sparse_bayes_ends_when_nothing_is_below_the_threshold():
     theta = generator.normal(size=(60, 8))
     coef = np.array([2.0, -1.0, 0.02, 0, 0, 0, 0, 0])
     y = theta @ coef + 0.001 * generator.normal(size=60)
-    found = tsbr.threshold_sparse_bayes(theta, y)
+    found = replay.threshold_sparse_bayes(theta, y)
     assert np.array_equal(np.flatnonzero(found), [0, 1])  # 0.02 is there, but below the threshold
-    kept = tsbr.one_column_at_a_time(posed(theta[:, :2], y), float(np.var(y)))
+    kept = replay.one_column_at_a_time(posed(theta[:, :2], y), float(np.var(y)))
     np.testing.assert_allclose(found[:2], kept.xi, rtol=1e-12)
-    assert not tsbr.threshold_sparse_bayes(theta, 0.01 * y).any()
+    assert not replay.threshold_sparse_bayes(theta, 0.01 * y).any()

@@ -17,7 +17,7 @@ from sklearn.utils import estimator_html_repr
 from ardea import ARD, ARDSearch, ARDvi, SparseARD
 from ardea.dynamics import Discovery, systems
 from ardea.show import model_html
-from ardea.show.pages import term_row
+from ardea.show.report import term_row
 from conftest import FAMILY, sparse_data
 
 TABLE_ELEMENTS = {"table", "thead", "tbody", "tr", "th", "td", "bdi", "svg", "path", "circle"}

@@ -22,7 +22,7 @@ from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.names import rounded
 from ardea.show import report_page, write_report
-from ardea.show.pages import doubts_of_equation, doubts_of_residuals
+from ardea.show.answers import doubts_of_equation, doubts_of_residuals
 from conftest import sparse_data
 
 HOSTILE = '"><script>alert(1)</script>&amp;<img src=x onerror=alert(2)>'

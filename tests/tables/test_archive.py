@@ -14,7 +14,7 @@ import pytest
 
 from ardea import MSTSBL, SparseARD
 from ardea.saving import ModelFileError, load, save
-from ardea.tables.archive import FORMAT_VERSION
+from ardea.saving.content import FORMAT_VERSION
 from conftest import sparse_data
 
 DATA = sparse_data()

@@ -14,7 +14,6 @@ import ctypes
 import errno
 import io
 import json
-import multiprocessing
 import os
 import re
 import resource
@@ -46,20 +45,6 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits o
 LIMIT = 120  # seconds; nothing here takes a tenth of it on a quiet machine
 CLONE_NEWNS = 0x00020000  # a mount namespace, linux/sched.h
 SAVED = "save"  # not a command, but ardea.save
-# What the tests and the commands import beyond what is imported at once: a third of a second for every child.
-LATE = ("jinja2", "narwhals", "pandas", "pyarrow", "pytest", "tqdm")
-
-
-@pytest.fixture(scope="module")
-def server():
-    """Processes forked from one that has imported the command line and has one thread."""
-    before = os.environ.get("OPENBLAS_NUM_THREADS")
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*("ardea.cli.models", "ardea.paper.catalogue"), *LATE])
-    yield context
-    if before is None:
-        del os.environ["OPENBLAS_NUM_THREADS"]
 
 
 @pytest.fixture(scope="module")
@@ -222,10 +207,10 @@ def child(arguments, out, err, fault, detail, figures):
     os._exit(code)
 
 
-def start(server, arguments, fault=None, detail=None, figures=False):
+def start(forkserver, arguments, fault=None, detail=None, figures=False):
     """Start a command in a child, with a fault or without."""
-    (out, out_end), (err, err_end) = server.Pipe(duplex=False), server.Pipe(duplex=False)
-    process = server.Process(target=child, args=(arguments, out_end, err_end, fault, detail, figures))
+    (out, out_end), (err, err_end) = forkserver.Pipe(duplex=False), forkserver.Pipe(duplex=False)
+    process = forkserver.Process(target=child, args=(arguments, out_end, err_end, fault, detail, figures))
     process.start()
     out_end.close()
     err_end.close()
@@ -260,11 +245,11 @@ class Ended:
 
 
 @pytest.fixture
-def run(server):
+def run(forkserver):
     """A function that runs a command in a child, with a fault or without, and tells how it ended."""
 
     def to_the_end(arguments, fault=None, detail=None, figures=False):
-        return Ended(start(server, arguments, fault, detail, figures))
+        return Ended(start(forkserver, arguments, fault, detail, figures))
 
     return to_the_end
 
@@ -299,14 +284,14 @@ def hidden(folder):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(server, data, tmp_path_factory):
+def undisturbed(forkserver, data, tmp_path_factory):
     """A function that returns what a command writes when it is left in peace, and into which folder."""
     known = {}
 
     def of(command, figures=False):
         if (command, figures) not in known:
             out = tmp_path_factory.mktemp(f"{command}-{figures}")
-            done = Ended(start(server, arguments_of(command, data, out), figures=figures))
+            done = Ended(start(forkserver, arguments_of(command, data, out), figures=figures))
             assert done.code == 0, done.err
             known[command, figures] = out, content(out)
         return known[command, figures]
@@ -374,24 +359,24 @@ def test_killed_around_every_rename(command, fault, run, fresh, data):
     assert 1 < number < 49
 
 
-def kill_at(seconds, server, arguments):
-    process = start(server, arguments)
+def kill_at(seconds, forkserver, arguments):
+    process = start(forkserver, arguments)
     time.sleep(seconds)
     process.kill()
     return Ended(process)
 
 
-def test_killed_at_any_moment(server, run, fresh, data):
+def test_killed_at_any_moment(forkserver, run, fresh, data):
     out, expected = fresh("fit")
     for seconds in np.random.default_rng(0).uniform(0, 0.5, size=4):
-        kill_at(seconds, server, arguments_of("fit", data, out))
+        kill_at(seconds, forkserver, arguments_of("fit", data, out))
         assert_whole_so_far(out, expected)
     assert_next_run_is_right(run, "fit", data, out, expected)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_killed_at_many_moments(command, server, run, fresh, data):
+def test_killed_at_many_moments(command, forkserver, run, fresh, data):
     rng = np.random.default_rng(COMMANDS.index(command))
     started = time.monotonic()
     out, expected = fresh(command)
@@ -400,7 +385,7 @@ def test_killed_at_many_moments(command, server, run, fresh, data):
     for moments in rng.uniform(0, longest, size=(5, 4)):
         out, expected = fresh(command)
         for seconds in moments:
-            kill_at(seconds, server, arguments_of(command, data, out))
+            kill_at(seconds, forkserver, arguments_of(command, data, out))
             assert_whole_so_far(out, expected)
         assert_next_run_is_right(run, command, data, out, expected)
 
@@ -461,12 +446,12 @@ def test_interrupted(command, fault, run, fresh, data):
         assert_next_run_is_right(run, command, data, out, expected)
 
 
-def test_interrupted_from_outside_at_any_moment(server, run, fresh, data, tmp_path):
+def test_interrupted_from_outside_at_any_moment(forkserver, run, fresh, data, tmp_path):
     """From the moment the command is read on; while Python still imports, nobody can answer."""
     out, expected = fresh("reproduce")
     for number, seconds in enumerate(np.random.default_rng(1).uniform(0, 0.6, size=4)):
         marker = tmp_path / str(number)
-        process = start(server, arguments_of("reproduce", data, out), marked, marker)
+        process = start(forkserver, arguments_of("reproduce", data, out), marked, marker)
         while process.is_alive() and not marker.exists():
             time.sleep(0.01)
         time.sleep(0.01 + seconds)
@@ -535,13 +520,13 @@ def tried(arguments, disk):
     return code, err.getvalue(), {str(path): path.stat().st_size for path in disk.rglob("*") if path.is_file()}
 
 
-def test_a_real_disk_full_and_read_only(server, data, tmp_path):
+def test_a_real_disk_full_and_read_only(forkserver, data, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     commands = [arguments_of(one, data, disk / one) for one in ("fit", "discover", "reproduce")]
     commands.append(["report", data / "model.ardea", "--out", disk / "page.html"])
-    here, there = server.Pipe(duplex=False)
-    process = server.Process(target=on_a_small_disk, args=(disk, commands, there))
+    here, there = forkserver.Pipe(duplex=False)
+    process = forkserver.Process(target=on_a_small_disk, args=(disk, commands, there))
     process.start()
     there.close()
     assert here.poll(LIMIT), "the commands hang"
@@ -630,9 +615,9 @@ def test_links_are_followed_and_pipes_stay_pipes(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["fit", "report", "reproduce"])
-def test_two_runs_into_one_folder(command, server, fresh, data):
+def test_two_runs_into_one_folder(command, forkserver, fresh, data):
     out, expected = fresh(command)
-    both = [start(server, arguments_of(command, data, out)) for _ in range(2)]
+    both = [start(forkserver, arguments_of(command, data, out)) for _ in range(2)]
     for one in map(Ended, both):
         assert one.code == 0, one.err
     assert content(out) == expected

@@ -11,7 +11,7 @@ increase"), is judged by the test.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -192,44 +192,38 @@ def dominated_by_added(records: DataFrame) -> Finding | None:
     return Finding(bool(shares.min() > 0.5), text, f"“dominated” is more than 0.5; turns at {shares.min():.2g}")
 
 
-def _group_far_below(
-    records: DataFrame, own: Sequence[str], others: Sequence[str], metrics: Sequence[str], word: str
-) -> Finding:
-    """Find that the mean over a group of methods is far below that over another one, in every metric."""
-    means, tables = method_means(records), {metric: by_trial(records, metric) for metric in metrics}
-    one, other = means.loc[list(own)], means.loc[list(others)]
-    shares = {SHORT[metric]: one[metric].mean() / other[metric].mean() for metric in metrics}
-    far = at_most(word, FAR, shares, "")
-    worst = {SHORT[metric]: one[metric].max() / max(other[metric].min(), 1e-9) for metric in metrics}
-    tests = {SHORT[name]: Paired(t[list(own)].mean(axis=1), t[list(others)].mean(axis=1)) for name, t in tables.items()}
-    margin = f"{far.margin}; worst of the one group against the best of the other: {listed(worst, '.2g')} times"
-    return _compared(bool(far.true), _means_text(means, metrics), tests, -1, margin)
+def group_far_below(own: Sequence[str], others: Sequence[str], metric: str, word: str = "far") -> Check:
+    """Return a check that the mean over a group of methods is far below that over another one."""
+    name = SHORT[metric]
+
+    def check(records: DataFrame) -> Finding:
+        means, table = method_means(records), by_trial(records, metric)
+        one, other = means.loc[list(own), metric], means.loc[list(others), metric]
+        far = at_most(word, FAR, {name: one.mean() / other.mean()}, "")
+        worst = {name: one.max() / max(other.min(), 1e-9)}
+        tests = {name: Paired(table[list(own)].mean(axis=1), table[list(others)].mean(axis=1))}
+        margin = f"{far.margin}; worst of the one group against the best of the other: {listed(worst, '.2g')} times"
+        return _compared(bool(far.true), _means_text(means, [metric]), tests, -1, margin)
+
+    return check
 
 
-def thresholding_has_lower_l2(records: DataFrame) -> Finding:
-    """Thresholding methods have far lower ℓ² errors than the other three."""
-    return _group_far_below(records, THRESHOLDED, ("ARD", *REGULARISED), ("l2",), "far")
+UNTHRESHOLDED = ("ARD", *REGULARISED)
+thresholding_has_lower_l2 = group_far_below(THRESHOLDED, UNTHRESHOLDED, "l2")
+thresholding_has_lower_l1 = group_far_below(THRESHOLDED, UNTHRESHOLDED, "l1")
+sparser_than_ard_and_r = group_far_below(("ARDvi", *THRESHOLDED), ("ARD", "ARDr"), "added", "much")
 
 
-def thresholding_has_lower_l1(records: DataFrame) -> Finding:
-    """Thresholding methods have far lower ℓ¹ errors than the other three."""
-    return _group_far_below(records, THRESHOLDED, ("ARD", *REGULARISED), ("l1",), "far")
-
-
-def thresholding_adds_fewer(records: DataFrame) -> Finding:
+def thresholding_adds_fewer(records: DataFrame) -> Finding | None:
     """Thresholding methods add far fewer terms than the other three, and miss few more."""
-    others = ("ARD", *REGULARISED)
-    found = _group_far_below(records, THRESHOLDED, others, ("added",), "far")
+    found = group_far_below(THRESHOLDED, UNTHRESHOLDED, "added")(records)
+    if found is None:
+        return None
     missed = method_means(records)["missed"]
-    more = missed[list(THRESHOLDED)].mean() - missed[list(others)].mean()
+    more = missed[list(THRESHOLDED)].mean() - missed[list(UNTHRESHOLDED)].mean()
     text = f"{found.evidence}; missed: {listed(missed, '.3g', METHODS)}"
     few = f"“small increase” is less than 2; turns at {more:.2g}"
     return found._replace(true=found.true and bool(more < 2), evidence=text, margin=f"{found.margin}; {few}")
-
-
-def sparser_than_ard_and_r(records: DataFrame) -> Finding:
-    """ARDvi and thresholding add far fewer than ARD and ARDr."""
-    return _group_far_below(records, ("ARDvi", *THRESHOLDED), ("ARD", "ARDr"), ("added",), "much")
 
 
 def both_searched_may_help(records: DataFrame) -> Finding | None:
@@ -440,25 +434,18 @@ all_but_inflation_miss_one = single_in_some("missed", METHODS)
 all_but_inflation_add_one = single_in_some("added", PROPOSED)
 
 
-def _missed_counts(records: DataFrame, method: str) -> Series:
-    """Return how often a method misses how many terms."""
-    return records.loc[records["method"] == method, "missed"].value_counts().sort_index()
+def misses(method: str, good: Callable[[Series], bool]) -> Check:
+    """Return a check of how often a method misses how many terms."""
+
+    def check(records: DataFrame) -> Finding:
+        counts = records.loc[records["method"] == method, "missed"].value_counts().sort_index()
+        return Finding(good(counts), ", ".join(f"{missed:.0f} missed in {n}" for missed, n in counts.items()))
+
+    return check
 
 
-def _counts_text(counts: Series) -> str:
-    return ", ".join(f"{missed:.0f} missed in {n}" for missed, n in counts.items())
-
-
-def map_misses_two(records: DataFrame) -> Finding:
-    """MAP-STSBL misses two terms in some equation."""
-    counts = _missed_counts(records, "MAP-STSBL")
-    return Finding(2 in counts.index, _counts_text(counts))
-
-
-def r_misses_all(records: DataFrame) -> Finding:
-    """ARDr most often misses all three terms."""
-    counts = _missed_counts(records, "ARDr")
-    return Finding(counts.idxmax() == 3, _counts_text(counts))
+map_misses_two = misses("MAP-STSBL", lambda counts: 2 in counts.index)
+r_misses_all = misses("ARDr", lambda counts: bool(counts.idxmax() == 3))
 
 
 def size_is_a_barrier(records: DataFrame) -> Finding | None:

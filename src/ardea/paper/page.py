@@ -21,7 +21,7 @@ from ardea.paper.catalogue import EXPERIMENTS, experiment_named
 from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
 from ardea.paper.inference import Finding, steadiness, uncorrected, verdict
 from ardea.paper.regressions import METRICS, WIDE_GRIDS
-from ardea.paper.tsbr import TSBR_THRESHOLD
+from ardea.paper.replay import TSBR_THRESHOLD
 from ardea.tables.writing import write_whole
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
     form.filters |= {"duration": duration, "cell": _cell}
     compared = scale == "paper"
     theirs = dict(iter(stored("authors.csv").groupby("experiment"))) if compared else {}
-    judged = [(claim, *judgement(outputs, theirs, claim)) for claim in stored("claims.csv").itertuples()]
+    asked = stored("claims.csv").itertuples() if compared else ()
+    judged = [(claim, *judgement(outputs, theirs, claim)) for claim in asked]
     names = [one.name for one in EXPERIMENTS if one.name in set(stored("authors.csv")["experiment"])]
     bound = {n: _as_in_the_paper(outputs[n, "corrected"].records) for n in names if (n, "corrected") in outputs}
     return form.from_string((files("ardea.paper") / "page.md.jinja").read_text(encoding="utf-8")).render(
@@ -121,7 +122,7 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
         replay={
             n: agreement(outputs[n, "published"].records, theirs[n]) for n in theirs if (n, "published") in outputs
         },
-        claims=judged if compared else [],
+        claims=judged,
         tally=tables.tally([(KINDS[kind], word) for kind in KINDS for one, word, *_ in judged if one.kind == kind]),
         misprints=list(stored("misprints.csv").itertuples(index=False)),
         mean=lambda name, variant, method, metric: (

@@ -26,8 +26,7 @@ from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARD
 from ardea.estimators.projections import OwnMatrix, Projection, SparseSigns
 from ardea.methods.task import Start
 from ardea.paper.experiment import METHODS, READINGS, SLIPS, Row, Settings
-from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed
-from ardea.paper.tsbr import threshold_sparse_bayes
+from ardea.paper.replay import COARSE, FINE, Grids, published_difference, replayed, threshold_sparse_bayes
 from ardea.priors import CappedLinear, Gamma, Log, Prior, Tanh
 
 METRICS = ("l2", "l1", "added", "missed")
@@ -309,16 +308,7 @@ QUINTIC = Polynomials(5)
 # noise do, or not at all; and on y without the error that noise inside the features makes, so with that of differences.
 DIFFERENCED, INDEPENDENT = "Gaussian errors, differenced", "Gaussian errors, independent"
 OF_DIFFERENCES = "errors of differences alone"
-CASES: tuple[tuple[Literal["oracle", "aicc"], str], ...] = (
-    ("oracle", ""),
-    ("aicc", ""),
-    ("oracle", DIFFERENCED),
-    ("aicc", DIFFERENCED),
-    ("oracle", INDEPENDENT),
-    ("aicc", INDEPENDENT),
-    ("oracle", OF_DIFFERENCES),
-    ("aicc", OF_DIFFERENCES),
-)
+CASES: list[tuple[str, Any]] = list(product(("", DIFFERENCED, INDEPENDENT, OF_DIFFERENCES), ("oracle", "aicc")))
 
 
 def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
@@ -334,7 +324,7 @@ def lorenz63(settings: Settings, number: int) -> Iterator[Regression]:
     errors = {INDEPENDENT: white, DIFFERENCED: finite_difference(white, system.dt)}
     hidden = theta - QUINTIC.evaluate(clean)
     cases = CASES if settings.variant == "corrected" else CASES[:1]
-    for (criterion, kind), (i, coef) in product(cases, enumerate(system.true_coefficients(QUINTIC))):
+    for (kind, criterion), (i, coef) in product(cases, enumerate(system.true_coefficients(QUINTIC))):
         fitted, y = theta @ coef, slopes[:, i]
         if kind == OF_DIFFERENCES:
             y = y + hidden @ coef

@@ -1,16 +1,15 @@
 """Saving and loading models: no pickle, and nothing in a file is ever run.
 
-A file (`ardea.tables.archive`, `ardea.saving.content`) holds the least from which a model follows: the parameters of
-the estimator, and for every equation the small problem of its kept terms, their prior variances and the noise variance.
-Coefficients, covariances, intervals and evidence are computed from them by the same code as after a fit, so that no two
-numbers of a file can disagree. Files are read by the same and later versions of Ardea; a file of a later format version
-is refused.
+A file (`ardea.saving.content`) holds the least from which a model follows: the parameters of the estimator, and for
+every equation the small problem of its kept terms, their prior variances and the noise variance. Coefficients,
+covariances, intervals and evidence are computed from them by the same code as after a fit, so that no two numbers of a
+file can disagree. Files are read by the same and later versions of Ardea; a file of a later format version is refused.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
@@ -32,31 +31,21 @@ from ardea.saving.content import (
     ESTIMATORS,
     Choice,
     Model,
+    ModelFileError,
     Motion,
     Regression,
     Table,
     Targets,
     is_covariance,
-    put_together,
-    take_apart,
+    opened_archive,
+    require,
+    write_archive,
 )
-from ardea.tables.archive import ModelFileError, opened_archive, require, write_archive
 
 __all__ = ["ModelFileError", "load", "save"]
 
 # What a discovery says of itself besides its equations; None where it cannot tell.
-SAID = (
-    "joint_",
-    "time_unit_",
-    "time_origin_",
-    "form_",
-    "rows_used_",
-    "noise_kind_",
-    "misfit_",
-    "process_noise_",
-    "process_growth_",
-    "warnings_",
-)
+SAID = tuple(one.name for one in fields(Motion) if one.name.endswith("_"))
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
 PATH_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("method", "varied"), "U"),
@@ -102,7 +91,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     >>> bool(np.all(again.predict(X) == model.predict(X)))
     True
     """
-    write_archive(path, type(model).__name__, _content(model), take_apart)
+    write_archive(path, type(model).__name__, _content(model))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -127,7 +116,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file is damaged, cut short, of a later format, or holds anything but a model.
     """
     file = os.path.join(path, "model.ardea") if os.path.isdir(path) else path
-    with opened_archive(file, put_together) as content:
+    with opened_archive(file) as content:
         require(isinstance(content, Model), "the file", "one of a model")
         return _model(content)
 

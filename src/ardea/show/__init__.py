@@ -3,8 +3,8 @@
 Pictures take and return a Matplotlib Axes (or an array of them); colour never carries anything alone.
 
 Everything reads `equations_` and what else a model offers: `canvas` (figures and axes) → `fits`, `motion`
-(pictures) → `pages` (sentences, tables, templates) → `report` (pages about a model, and the methods of models that call
-all this).
+(pictures) → `answers` (numbers, sentences) → `report` (pages about a model, and the methods of models that call all
+this).
 """
 
 from ardea.show.canvas import figure_bytes

@@ -64,6 +64,7 @@ PARAMETERS = {
 # What makes a new figure: pyplot, which may show it in a window, or nobody but us, where it is for a file.
 _MAKER: ContextVar[str] = ContextVar("maker", default="matplotlib.pyplot:figure")
 Draw = TypeVar("Draw", bound=Callable[..., Any])
+Drawing = tuple[str, str, Callable[[], Any]]  # of a page: its identifier there, a caption, what draws
 
 
 def picture(**own: tuple[str, str]) -> Callable[[Draw], Draw]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ LINE, MOST_LABELS = 0.055, 12
 MORE, MOST_STEPS = 3, 25
 # Where the page about a model puts what a point stands for: which equation, and which of its terms or rivals.
 ANCHOR = "#row-{}-{}"
+# Conventions for pages: so many targets have figures of their own, and in tables of more numbers terms that were not
+# kept are not looked for again.
+MOST_TARGETS, MOST_NUMBERS = 5, 10**7
 Step = tuple[str, float, str | None]  # a label, how far along, and where a click on it leads
 
 
@@ -419,3 +423,29 @@ def _draw_steps(ax: Any, equation: Equation, steps: list[Step], kept: int, value
         ticks = [0.0, CLOSE, *(10.0**power for power in range(2, 9) if 10.0**power <= max(along))]
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     canvas.finished(ax, told, legend=len(steps) > kept, xlabel=label, ylim=(min(at) - 0.7, 0.7))
+
+
+# All of these on a page -----------------------------------------------------------------------------------------------
+
+
+def drawings_of_rows(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[canvas.Drawing]:
+    """Yield the drawings of a regression."""
+    names = [one.name for one in equations]
+    if any(one.terms for one in equations):
+        caption = "Terms with their intervals; the numbers are in the table of terms."
+        yield "coefficients", caption, partial(plot_coefficients, model, level=level, targets=names)
+        rows = data if data is not None and np.size(data[0]) <= MOST_NUMBERS else (None, None)
+        caption = "What every term adds, the most useful first. Names lead to the table of terms."
+        yield "pareto", caption, partial(plot_pareto, model, *rows, targets=names)
+    if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
+        caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
+        yield "path", caption, partial(plot_path, model)
+        caption = "Coefficients along the path; those of the chosen model are named."
+        yield "coefficient-path", caption, partial(plot_path_coefficients, model)
+    for i, name in enumerate(names[:MOST_TARGETS] if data is not None else []):
+        of = f" of {name}" if len(names) > 1 else ""
+        caption = f"Observed against predicted values{of}; the band is where a new observation is expected."
+        draw = partial(plot_prediction, model, *data, level=level, target=i, targets=names)
+        yield f"prediction-{i}", caption, draw
+        caption = f"Residuals{of}: against predictions and normal quantiles, and their autocorrelation in row order."
+        yield f"residuals-{i}", caption, partial(plot_residuals, model, *data, target=i)

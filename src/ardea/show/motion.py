@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,9 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
+from ardea.equation import Equation
 from ardea.show import canvas
-from ardea.show.fits import draw_quantiles, draw_scatter, equations_of
+from ardea.show.fits import draw_quantiles, draw_scatter, equations_of, plot_coefficients, plot_pareto
 
 # So many states or equations fill a page; a convention.
 MOST_PANELS = 6
@@ -26,6 +29,10 @@ MOST_FIELDS, SNAPSHOTS = 3, 3
 MOST_NUMBERS = 10**6
 # A convention: no line is drawn across a step longer than so many median steps.
 GAP = 4.0
+# Derived: the ends of a 95 % band of so many draws are known to 0.35 standard deviations, a tenth of its width.
+N_DRAWS = 60
+# Conventions: runs that a portrait can show, and rows that a run is compared with, since chaos forgets its start.
+N_PHASE_DRAWS, LONGEST_RUN = 20, 400
 
 
 @canvas.picture(model=("Discovery", "Fitted."))
@@ -379,3 +386,72 @@ def plot_experiments(experiments: Any, *, axes: Any = None) -> Any:
             words = {"xlabel": "time", "ylabel": canvas.as_label(experiments.names[state])}
             canvas.finished(place, far if state == 0 else "", legend=legend, **words)
     return places
+
+
+# All of these on a page -----------------------------------------------------------------------------------------------
+
+
+def drawings_of_motion(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[canvas.Drawing]:
+    """Yield the drawings of equations of motion; runs from the first row next to the data, where that row is whole."""
+    caption = "Terms with their intervals; the numbers are in the tables of terms."
+    yield "coefficients", caption, partial(plot_coefficients, model, level=level)
+    if any(one.rivals for one in equations):
+        caption = "The chosen model of every equation (at 0) and its rivals. Names lead to the table of rivals."
+        yield "pareto", caption, partial(plot_pareto, model)
+    if hasattr(model, "searched_"):
+        kind = "Residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
+        caption = f"{kind}, in units of their noise, in order and against normal quantiles."
+        yield "residuals", caption, partial(plot_equation_residuals, model)
+    smoothed = hasattr(model, "states_")
+    if smoothed:
+        caption = f"The states behind the samples, with bands of {canvas.percent(level)}; of several series the first."
+        whole = None if data is None else _first(data[0])
+        yield "states", caption, partial(plot_states, model, whole, level=level)
+    if obstacle(model, data):
+        return
+    if is_field(model):
+        x, t = first_run(model, *map(_first, data[:2]))
+        caption = "The equations run from the smoothed data of the first time, next to the data."
+        yield "simulation", caption, partial(plot_simulation, model, None, t, x=x)
+        return
+    x, t, u = _first_series(data)
+    n = len(x)
+    times = np.arange(n) if model.discrete_time else t * np.arange(n) if t.ndim == 0 else t[:n]
+    settings: dict[str, Any] = {"x": x, "level": level, "random_state": 0}
+    noise = None if model.discrete_time or smoothed else np.array([one.noise for one in equations])
+    start = None if smoothed else x[0]
+    caption = (
+        "The equations run from the first row, with bands from the uncertainty of coefficients and start (not of a "
+        f"measurement), next to the first {n} rows. Chaos leaves the data sooner or later; the bands tell when."
+    )
+    run = settings | {"u": u, "n_samples": N_DRAWS, "x0_std": noise}
+    yield "simulation", caption, partial(plot_simulation, model, start, times, **run)
+    if u is None:
+        caption = "The same in the plane of two states (of one state: its equation), with runs from the posterior."
+        yield "phase", caption, partial(plot_phase, model, start, times, n_samples=N_PHASE_DRAWS, **settings)
+
+
+def _first_series(data: Any) -> tuple[Array, Array, Array | None]:
+    """Return the rows, times and inputs of the first trajectory that a run is compared with."""
+    x, t, u = (_first(one) for one in (*data, None)[:3])
+    x = np.asarray(x, dtype=float)[:LONGEST_RUN]
+    x = x[:, None] if x.ndim == 1 else x
+    return x, np.asarray(t), None if u is None else np.asarray(u)[: len(x)]
+
+
+def _first(one: Any) -> Any:
+    return one[0] if isinstance(one, list | tuple) else one
+
+
+def obstacle(model: Any, data: Any) -> str | None:
+    """Return why equations of motion cannot be run from the first row."""
+    if data is None:
+        return "A comparison with the data needs the data: pass them to the report."
+    if is_field(model):
+        return why_not_run(model, first_run(model, *map(_first, data[:2]))[1])
+    if not np.isfinite(_first_series(data)[0][0]).all():
+        return "The first row has a gap, so the equations were not run from it."
+    # Nobody measures rates of change; a smoothed trajectory has them.
+    if hasattr(model, "states_") or len(model.model_.states) == len(model.equations_):
+        return None
+    return "Rates of change at the first row are not known, so the equations were not run from it."

@@ -10,12 +10,13 @@ import os
 import platform
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from html import escape
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,33 +26,27 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from ardea import __version__
-from ardea.core.problem import Array
 from ardea.equation import Equation
-from ardea.names import counted
+from ardea.names import counted, printable, rounded, sized
 from ardea.show import fits, motion
-from ardea.show.answers import beyond_ceiling
-from ardea.show.canvas import percent
-from ardea.show.pages import doubts_of_model, doubts_of_residuals, far_rows, listed, render, svg, term_rows, unique
+from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, listed, unique
+from ardea.show.canvas import Drawing, figure_bytes, percent
 from ardea.tables.writing import write_whole
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # A convention: the level of intervals where nobody chose one.
 LEVEL = 0.95
-# A convention: so many targets have figures of their own.
-MOST_TARGETS = 5
-# Derived: the ends of a 95 % band of so many draws are known to 0.35 standard deviations, a tenth of its width.
-N_DRAWS = 60
-# Conventions: runs that a portrait can show, and rows that a run is compared with, since chaos forgets its start.
-N_PHASE_DRAWS, LONGEST_RUN = 20, 400
-# A convention: in tables of more numbers terms that were not kept are not looked for again.
-MOST_NUMBERS = 10**7
+# A convention: longer names are cut in tables.
+LONGEST_NAME = 60
+# Half the width of the picture of an interval in `pieces.html`, and how far its ends may reach from the middle.
+MIDDLE, REACH = 48, 44
 # Points: a wider drawing would have letters too small to read on a phone (measured on 400 pixels), so it can be moved.
 FITS_A_PHONE = 400.0
 # Pixels of a screen for a point of a drawing: a quarter more than on paper, which fills the page (looked at).
 PIXELS = 1.25 * 4 / 3
-OF_TERMS = "What every term adds, the most useful first. Names lead to the table of terms."
-OF_RIVALS = "The chosen model of every equation (at 0) and its rivals. Names lead to the table of rivals."
 NUMERICS = ("numpy", "scipy", "scikit-learn")  # what numbers may depend on
-Drawing = tuple[str, str, Callable[[], Any]]  # identifier, caption, what draws
 
 
 def write_report(model: Any, path: str | os.PathLike[str], **details: Any) -> Path:
@@ -131,7 +126,7 @@ def report_page(
     str
     """
     equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
-    drawings = (_of_motion if moving else _of_rows)(model, equations, data, level)
+    drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = listed([one.name for one in equations]), _drawn(drawings)
     given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
     return render(
@@ -264,21 +259,7 @@ def _remarks(model: Any, data: Any) -> list[str]:
     """Return what the figures do not say."""
     if not hasattr(model, "simulate"):
         return [] if data is not None else ["Residuals need the data: pass them to the report."]
-    return [told for told in (model.unit_told(), _obstacle(model, data)) if told]
-
-
-def _obstacle(model: Any, data: Any) -> str | None:
-    """Return why equations of motion cannot be run from the first row."""
-    if data is None:
-        return "A comparison with the data needs the data: pass them to the report."
-    if motion.is_field(model):
-        return motion.why_not_run(model, motion.first_run(model, *map(_first, data[:2]))[1])
-    if not np.isfinite(_first_series(data)[0][0]).all():
-        return "The first row has a gap, so the equations were not run from it."
-    # Nobody measures rates of change; a smoothed trajectory has them.
-    if hasattr(model, "states_") or len(model.model_.states) == len(model.equations_):
-        return None
-    return "Rates of change at the first row are not known, so the equations were not run from it."
+    return [told for told in (model.unit_told(), motion.obstacle(model, data)) if told]
 
 
 def chosen_how(model: Any) -> str:
@@ -360,7 +341,7 @@ def _certificate(model: Any) -> str:
 # Figures
 
 
-def _drawn(drawings: Iterator[Drawing]) -> tuple[list[dict[str, Any]], list[str]]:
+def _drawn(drawings: Iterable[Drawing]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return figures with their captions, and what drawing them warned of."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -373,77 +354,81 @@ def _drawn(drawings: Iterator[Drawing]) -> tuple[list[dict[str, Any]], list[str]
     return figures, unique(str(one.message) for one in warned)
 
 
-def _of_rows(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[Drawing]:
-    """Yield the drawings of a regression."""
-    names = [one.name for one in equations]
-    if any(one.terms for one in equations):
-        caption = "Terms with their intervals; the numbers are in the table of terms."
-        yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level, targets=names)
-        rows = data if data is not None and np.size(data[0]) <= MOST_NUMBERS else (None, None)
-        yield "pareto", OF_TERMS, partial(fits.plot_pareto, model, *rows, targets=names)
-    if hasattr(model, "path_") and np.isfinite(model.path_["strength"]).any():
-        caption = "Terms kept and criterion along the path; the dotted line is the chosen model."
-        yield "path", caption, partial(fits.plot_path, model)
-        caption = "Coefficients along the path; those of the chosen model are named."
-        yield "coefficient-path", caption, partial(fits.plot_path_coefficients, model)
-    for i, name in enumerate(names[:MOST_TARGETS] if data is not None else []):
-        of = f" of {name}" if len(names) > 1 else ""
-        caption = f"Observed against predicted values{of}; the band is where a new observation is expected."
-        draw = partial(fits.plot_prediction, model, *data, level=level, target=i, targets=names)
-        yield f"prediction-{i}", caption, draw
-        caption = f"Residuals{of}: against predictions and normal quantiles, and their autocorrelation in row order."
-        yield f"residuals-{i}", caption, partial(fits.plot_residuals, model, *data, target=i)
+# Terms as rows of a table, drawings, and the templates that hold them
 
 
-def _of_motion(model: Any, equations: Sequence[Equation], data: Any, level: float) -> Iterator[Drawing]:
-    """Yield the drawings of equations of motion; runs from the first row next to the data, where that row is whole."""
-    caption = "Terms with their intervals; the numbers are in the tables of terms."
-    yield "coefficients", caption, partial(fits.plot_coefficients, model, level=level)
-    if any(one.rivals for one in equations):
-        yield "pareto", OF_RIVALS, partial(fits.plot_pareto, model)
-    if hasattr(model, "searched_"):
-        kind = "Residuals of the equations" if model.form_ != "trajectory" else "Samples less states"
-        caption = f"{kind}, in units of their noise, in order and against normal quantiles."
-        yield "residuals", caption, partial(motion.plot_equation_residuals, model)
-    smoothed = hasattr(model, "states_")
-    if smoothed:
-        caption = f"The states behind the samples, with bands of {percent(level)}; of several series the first."
-        whole = None if data is None else _first(data[0])
-        yield "states", caption, partial(motion.plot_states, model, whole, level=level)
-    if _obstacle(model, data):
-        return
-    if motion.is_field(model):
-        x, t = motion.first_run(model, *map(_first, data[:2]))
-        caption = "The equations run from the smoothed data of the first time, next to the data."
-        yield "simulation", caption, partial(motion.plot_simulation, model, None, t, x=x)
-        return
-    x, t, u = _first_series(data)
-    n = len(x)
-    times = np.arange(n) if model.discrete_time else t * np.arange(n) if t.ndim == 0 else t[:n]
-    settings: dict[str, Any] = {"x": x, "level": level, "random_state": 0}
-    noise = None if model.discrete_time or smoothed else np.array([one.noise for one in equations])
-    start = None if smoothed else x[0]
-    caption = (
-        "The equations run from the first row, with bands from the uncertainty of coefficients and start (not of a "
-        f"measurement), next to the first {n} rows. Chaos leaves the data sooner or later; the bands tell when."
+class Row(NamedTuple):
+    """One term of a table as text; `at` is where its interval begins, has its middle and ends in the picture."""
+
+    name: str
+    coef: str
+    std: str
+    low: str = ""
+    high: str = ""
+    at: tuple[str, ...] = ()
+
+
+def term_row(name: str, coef: float, std: float, low: float, high: float) -> Row:
+    """Return a term as text, to two digits of its standard deviation."""
+    ends = np.array([low, coef, high])
+    size = np.abs(ends).max()
+    at = MIDDLE + REACH * (ends / size if size > 0 else ends) if np.isfinite(size) else ()
+    shown = [rounded(value, std) for value in (coef, std, low, high)]
+    return Row(name, shown[0], shown[1], shown[2], shown[3], tuple(f"{place:.1f}" for place in at))
+
+
+def term_rows(equation: Equation, level: float) -> list[Row]:
+    """Return all terms of an equation, and its intercept where there is one."""
+    rows = [term_row(*row) for row in zip(*equation.table(level).values(), strict=True)]
+    if equation.intercept is not None:
+        error = equation.intercept_std or 0.0
+        rows.append(Row("constant", rounded(equation.intercept, error), rounded(error, error)))
+    return rows
+
+
+def render(template: str, **facts: Any) -> str:
+    """Return a template filled with facts: escaped unless it calls them safe, control characters shown as text."""
+    return _environment().get_template(template).render(**facts)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("ardea.show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    run = settings | {"u": u, "n_samples": N_DRAWS, "x0_std": noise}
-    yield "simulation", caption, partial(motion.plot_simulation, model, start, times, **run)
-    if u is None:
-        caption = "The same in the plane of two states (of one state: its equation), with runs from the posterior."
-        yield "phase", caption, partial(motion.plot_phase, model, start, times, n_samples=N_PHASE_DRAWS, **settings)
+    environment.filters |= {
+        "cut": lambda name: name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…",
+        "kept": lambda names, support: listed([names[j] for j in np.flatnonzero(support)]),
+        "largest": np.max,
+        "sized": sized,
+    }
+    return environment
 
 
-def _first_series(data: Any) -> tuple[Array, Array, Array | None]:
-    """Return the rows, times and inputs of the first trajectory that a run is compared with."""
-    x, t, u = (_first(one) for one in (*data, None)[:3])
-    x = np.asarray(x, dtype=float)[:LONGEST_RUN]
-    x = x[:, None] if x.ndim == 1 else x
-    return x, np.asarray(t), None if u is None else np.asarray(u)[: len(x)]
+def _shown(value: Any) -> Any:
+    """Leave markup and macros of ours as they are; show control characters of anything else as text."""
+    return value if hasattr(value, "__html__") else "\n".join(map(printable, str(value).split("\n")))
 
 
-def _first(one: Any) -> Any:
-    return one[0] if isinstance(one, list | tuple) else one
+def svg(draw: Callable[[], Any], name: str, alternative: str) -> str:
+    """Return what a function draws as an svg element; `name` is unique on the page, `alternative` says what is seen."""
+    import matplotlib
+
+    # Text stays text; the same figure gives the same bytes; no background, so that dark pages can invert it.
+    settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": name, "savefig.transparent": True}
+    with matplotlib.rc_context(settings | {"font.family": "sans-serif"}):
+        drawn = figure_bytes(draw, "svg").decode()
+    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
+    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
+    drawn = re.sub(r'<a xlink:href="([^"]*)" target="_blank">', r'<a href="\1">', drawn)  # within the page
+    return drawn.replace("<svg", f'<svg role="img" aria-label="{escape(printable(alternative))}"', 1)
 
 
 # Data and reproduction
