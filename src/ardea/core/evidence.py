@@ -321,10 +321,11 @@ class Estimate:
 
     def sample(self, n: int, generator: Any) -> Array:
         """Return n draws, shape (n, k)."""
-        # In units of each deviation, so that coefficients of very different size are drawn alike.
+        # In units of each deviation, so that coefficients of very different size are drawn alike. The symmetric root of
+        # the correlations is the only one: signs of eigenvectors, and draws with them, differ between processors.
         values, vectors = linalg.eigh(self.correlation)
-        half = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn: Array = self.mean + generator.standard_normal((n, values.size)) @ half.T * self.std
+        half = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        drawn: Array = self.mean + generator.standard_normal((n, values.size)) @ half * self.std
         return drawn
 
 
