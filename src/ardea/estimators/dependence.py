@@ -8,6 +8,9 @@ the noise variance σ² (generalised least squares); any method can be fitted to
 
 If there are several starts, the one of better evidence is taken, terms priced as in SparseARD.
 
+In groups whose rows all have the same y errors are the same, too, and V is singular. Every group then counts as one
+row, with the means of its columns.
+
 What is left of y after a fit is tested for all this (`residuals`).
 """
 
@@ -20,7 +23,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from scipy import linalg, special
 
-from ardea.core.compression import CompressedRows, ranges_of
+from ardea.core.compression import CompressedRows, digests, odd_numbers, ranges_of
 from ardea.core.evidence import NoiseRule
 from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
@@ -31,18 +34,21 @@ from ardea.estimators.advice import (
     Advice,
     DependentRowsWarning,
     FewRowsWarning,
+    SuspectDataWarning,
     TwoValuesWarning,
     UnequalErrorsWarning,
 )
-from ardea.estimators.errors import Errors, GroupErrors, SeriesErrors, UnequalErrors
+from ardea.estimators.errors import AGREEING, Errors, GroupErrors, SeriesErrors, UnequalErrors
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import (
     ALARM,
     MODEST,
     WELL_CONDITIONED,
+    WORTH_A_WORD,
     WORTH_SIZES,
     Harm,
     Sizes,
+    copied_rows,
     harm_by_groups,
     harm_in_order,
     unequal_sizes,
@@ -57,9 +63,8 @@ compiled = compiled_module("estimators._looks")
 
 RowKind = Literal["independent", "series", "groups", "unequal"]
 ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
-# The share of rows below which dependence is worth a word (intervals are then 10 % too narrow), and the fewest rows
-# tested: conventions.
-WORTH_A_WORD, FEWEST_TESTED = 0.8, 20
+# The fewest rows tested: a convention.
+FEWEST_TESTED = 20
 # Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
 # do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
 FEW_GROUPS = 40
@@ -90,12 +95,35 @@ def independent_rows(
     _check_rows(rows, kind)
     if kind == "unequal" and noise_variance is not None:
         raise ValueError("rows='unequal' learns how large errors are: leave noise_variance out.")
+    if kind == "groups" and (means := _agreeing(rows)) is not None:
+        return means
     given = rows, intercept, keep, noise_variance, max_iter, tol
     tried = [_settled(first, *given) for first in ERRORS[kind].of(rows).starts(*_beside(rows, keep, intercept))]
     _, errors, terms = min(tried, key=lambda one: one[0])
     if (more := errors.refined()) is not None:
         _, errors, _ = _settled(more.learned(*_beside(rows, [*keep, *terms], intercept)), *given)
     return _times(errors, rows)
+
+
+def _agreeing(rows: CheckedRows) -> CheckedRows | None:
+    """Return rows that are means of their groups and count as one together; None where y differs within some group."""
+    errors, y = GroupErrors.of(rows), rows.Y[:, 0]
+    first = np.unique(errors.codes, return_index=True)[1]
+    apart = float(np.abs(y - y[first][errors.codes]).max())
+    if errors.sizes.max() <= 1 or apart > AGREEING * np.ptp(y) or np.ptp(y) == 0:
+        return None
+    X, Y = errors.means(dense(rows.X)), errors.means(rows.Y)
+    weight = errors.weight / np.maximum(errors.sizes, 1.0)[errors.codes]
+    how = Whitened(np.ones(y.size), 0.0, np.ones(1), rows)
+    return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
+
+
+def _one_of_each(rows: CheckedRows) -> CheckedRows:
+    """Return the first row of every group."""
+    first = np.sort(np.unique(np.asarray(rows.groups), return_index=True)[1])
+    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
+    used = np.isin(np.arange(numbers[-1] + 1), numbers[first])
+    return replace(rows.subset(first), used=used, weight=None, whitened=None)
 
 
 def _settled(
@@ -197,9 +225,15 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
+    if rows.weight is not rows.given.weight:  # groups that agree
+        rows = _one_of_each(rows)
     given = rows.given
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
     total = float(m if given.weight is None else given.weight.sum())
+    if in_memory and fit.status not in STATUS_ADVICE and not isinstance(given.X, Operator):
+        copies, inflation = copied_rows(given.X, given.Y[:, target])
+        if copies:
+            return total / inflation, [(_told_of_copies(copies, m), SuspectDataWarning)]
     sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
     if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
         return np.nan, []
@@ -283,10 +317,8 @@ class Sample(NamedTuple):
         if (ordered[1:] > ordered[:-1]).all():
             return np.arange(ordered.size)
         # Rows that differ may have the same error.
-        weights = np.random.default_rng(0).normal(size=self.places.size + 1)
-        weights[:-1] /= np.abs(self.columns).max(axis=0)
-        key = np.column_stack([self.columns, self.errors]) @ weights
-        return np.sort(np.unique(key, return_index=True)[1])
+        cells = digests(np.column_stack([self.columns, self.errors]), odd_numbers(self.places.size + 1))
+        return np.sort(np.unique(cells, return_index=True)[1])
 
 
 def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None:
@@ -363,6 +395,17 @@ def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) ->
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
         f"are too narrow. {do[kind]} {curved} (python -m ardea.explain dependent_rows)"
+    )
+
+
+def _told_of_copies(copies: int, m: int) -> str:
+    """Return a warning with what to do."""
+    return (
+        f"{copies} of {m} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
+        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
+        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
+        "with axis=0). If they are separate readings that happen to agree, ignore this "
+        "(python -m ardea.explain suspect_data)."
     )
 
 

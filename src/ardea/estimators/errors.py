@@ -42,6 +42,10 @@ from ardea.estimators.residuals import MEDIAN, MOST_TAKEN, normal_scores
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
 LARGEST = 0.999
 FARTHEST = float(np.arctanh(LARGEST))
+# Intraclass correlations stay below 1 by the variance within groups in which y agrees up to this share of its range (a
+# convention). Beyond, rows of a group tell as much as one (`dependence`).
+AGREEING = 1e-6
+LEAST_OWN = AGREEING**2
 # 10 log₁₀ m orders at most (a convention), one for every ten rows; two in a row that do not pay end the search, after
 # the order that Yule and Walker's equations favour.
 ROWS_PER_ORDER, UNPAID = 10, 2
@@ -250,20 +254,24 @@ class GroupErrors(Errors):
     def whitened(self, block: Array) -> Array:
         """Return L times a block of columns, L = (I − θ11ᵀ/n)/√(1 − ρ) within a group of n rows."""
         own = 1 - self.shared
-        taken = 1 - np.sqrt(own / (own + self.shared * self.sizes))
-        sums = sparse.csr_array((self.weight, (self.codes, np.arange(self.codes.size)))) @ block
-        scale = taken / self.sizes
-        means = sums * (scale if block.ndim == 1 else scale[:, None])
-        return np.asarray((block - means[self.codes]) / np.sqrt(own))
+        taken = (1 - np.sqrt(own / (own + self.shared * self.sizes)))[self.codes]
+        return np.asarray((block - self.means(block) * (taken if block.ndim == 1 else taken[:, None])) / np.sqrt(own))
+
+    def means(self, block: Array) -> Array:
+        """Return the mean of every row's group."""
+        shares = self.weight / self.sizes[self.codes]
+        return np.asarray((sparse.csr_array((shares, (self.codes, np.arange(self.codes.size)))) @ block)[self.codes])
 
     def learned(self, flat: Array, y: Array) -> GroupErrors:
         """Return the errors that y leaves beside some orthonormal columns."""
+        independent = replace(self, shared=0.0)
+        if self.sizes.max() <= 1:  # no two rows share an error
+            return independent
         at = optimize.minimize_scalar(
             lambda z: _restricted(replace(self, shared=float(np.tanh(z))), flat, y, self.weight),
-            bounds=(0.0, FARTHEST),
+            bounds=(0.0, float(np.arctanh(1 - LEAST_OWN))),
             method="bounded",
         )
-        independent = replace(self, shared=0.0)
         better = at.fun < _restricted(independent, flat, y, self.weight)
         return replace(self, shared=float(np.tanh(at.x))) if better else independent
 
