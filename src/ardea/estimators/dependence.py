@@ -38,7 +38,14 @@ from ardea.estimators.advice import (
     TwoValuesWarning,
     UnequalErrorsWarning,
 )
-from ardea.estimators.errors import AGREEING, Errors, GroupErrors, SeriesErrors, UnequalErrors
+from ardea.estimators.errors import (
+    Errors,
+    GroupErrors,
+    SeriesErrors,
+    UnequalErrors,
+    agreeing_groups,
+    one_of_each_group,
+)
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import (
     ALARM,
@@ -95,7 +102,7 @@ def independent_rows(
     _check_rows(rows, kind)
     if kind == "unequal" and noise_variance is not None:
         raise ValueError("rows='unequal' learns how large errors are: leave noise_variance out.")
-    if kind == "groups" and (means := _agreeing(rows)) is not None:
+    if kind == "groups" and (means := agreeing_groups(rows)) is not None:
         return means
     given = rows, intercept, keep, noise_variance, max_iter, tol
     tried = [_settled(first, *given) for first in ERRORS[kind].of(rows).starts(*_beside(rows, keep, intercept))]
@@ -103,27 +110,6 @@ def independent_rows(
     if (more := errors.refined()) is not None:
         _, errors, _ = _settled(more.learned(*_beside(rows, [*keep, *terms], intercept)), *given)
     return _times(errors, rows)
-
-
-def _agreeing(rows: CheckedRows) -> CheckedRows | None:
-    """Return rows that are means of their groups and count as one together; None where y differs within some group."""
-    errors, y = GroupErrors.of(rows), rows.Y[:, 0]
-    first = np.unique(errors.codes, return_index=True)[1]
-    apart = float(np.abs(y - y[first][errors.codes]).max())
-    if errors.sizes.max() <= 1 or apart > AGREEING * np.ptp(y) or np.ptp(y) == 0:
-        return None
-    X, Y = errors.means(dense(rows.X)), errors.means(rows.Y)
-    weight = errors.weight / np.maximum(errors.sizes, 1.0)[errors.codes]
-    how = Whitened(np.ones(y.size), 0.0, np.ones(1), rows)
-    return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
-
-
-def _one_of_each(rows: CheckedRows) -> CheckedRows:
-    """Return the first row of every group."""
-    first = np.sort(np.unique(np.asarray(rows.groups), return_index=True)[1])
-    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
-    used = np.isin(np.arange(numbers[-1] + 1), numbers[first])
-    return replace(rows.subset(first), used=used, weight=None, whitened=None)
 
 
 def _settled(
@@ -226,14 +212,25 @@ def rows_advice(
     The number is NaN where no test can be trusted.
     """
     if rows.weight is not rows.given.weight:  # groups that agree
-        rows = _one_of_each(rows)
+        rows = one_of_each_group(rows)
+    given = rows.given
+    number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
+    if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
+        return number, told
+    copies, inflation = copied_rows(given.X, given.Y[:, target])
+    if not copies:
+        return number, told
+    total = float(given.Y.shape[0] if given.weight is None else given.weight.sum())
+    return np.fmin(number, total / inflation), [(_told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
+
+
+def _residuals_advice(
+    rows: CheckedRows, kind: RowKind, problem: Problem, fit: Fit, equation: Equation, target: int
+) -> tuple[float, list[Advice]]:
+    """Return what the residuals tell: the effective number of rows, and what harms the fit."""
     given = rows.given
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
     total = float(m if given.weight is None else given.weight.sum())
-    if in_memory and fit.status not in STATUS_ADVICE and not isinstance(given.X, Operator):
-        copies, inflation = copied_rows(given.X, given.Y[:, target])
-        if copies:
-            return total / inflation, [(_told_of_copies(copies, m), SuspectDataWarning)]
     sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
     if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
         return np.nan, []

@@ -33,10 +33,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize, sparse, special
 
-from ardea.core.compression import root_weights
+from ardea.core.compression import ranges_of, root_weights
 from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, TINY, Array, Index, require
-from ardea.estimators.inputs import CheckedRows, dense
+from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import MEDIAN, MOST_TAKEN, normal_scores
 
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
@@ -274,6 +274,27 @@ class GroupErrors(Errors):
         )
         better = at.fun < _restricted(independent, flat, y, self.weight)
         return replace(self, shared=float(np.tanh(at.x))) if better else independent
+
+
+def agreeing_groups(rows: CheckedRows) -> CheckedRows | None:
+    """Return rows that are means of their groups and count as one together; None where y differs within some group."""
+    errors, y = GroupErrors.of(rows), rows.Y[:, 0]
+    first = np.unique(errors.codes, return_index=True)[1]
+    apart = float(np.abs(y - y[first][errors.codes]).max())
+    if errors.sizes.max() <= 1 or apart > AGREEING * np.ptp(y) or np.ptp(y) == 0:
+        return None
+    X, Y = errors.means(dense(rows.X)), errors.means(rows.Y)
+    weight = errors.weight / np.maximum(errors.sizes, 1.0)[errors.codes]
+    how = Whitened(np.ones(y.size), 0.0, np.ones(1), rows)
+    return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
+
+
+def one_of_each_group(rows: CheckedRows) -> CheckedRows:
+    """Return the first row of every group."""
+    first = np.sort(np.unique(np.asarray(rows.groups), return_index=True)[1])
+    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
+    used = np.isin(np.arange(numbers[-1] + 1), numbers[first])
+    return replace(rows.subset(first), used=used, weight=None, whitened=None)
 
 
 def _restricted(errors: Errors, flat: Array, y: Array, weight: Array | None = None) -> float:
