@@ -5,8 +5,10 @@ columns, `false_terms` of .1 to 3 and columns of correlation ρ, without terms a
 with errors of Student's t with three degrees of freedom and errors of unequal size. ``… coverage`` counts how often
 95 % intervals of kept terms hold the truth, by its t-statistic. ``… stand_ins`` counts, for columns that come in pairs,
 how often the other of a pair is kept in place of a true term, and named. ``… missed`` counts false terms of few rows
-with strong terms apart by whether a true one was missed. Tables of more than 100,000 numbers have fewer
-trials, and other errors than normal ones a quarter of them. What is done is kept: a run that was interrupted goes on.
+with strong terms apart by whether a true one was missed. ``… few_rows`` counts on tables of few rows how often new
+observations lie within 1.96 deviations of their prediction, and how often intervals hold. Tables of more than 100,000
+numbers have fewer trials, and other errors than normal ones a quarter of them. What is done is kept: a run that was
+interrupted goes on.
 ``python -m benchmarks.promises page`` writes docs/promises_table.md from what is done.
 """
 
@@ -55,13 +57,15 @@ MISSED = (
     (15, 45, 0.0, 0.3),
     (20, 30, 0.0, 0.1),
 )
+# Rows and columns where few rows are left for the noise, three true terms and their t, and new rows to predict.
+FEW_ROWS, FEW_TERMS, FEW_T, NEW_ROWS = ((15, 5), (15, 30), (30, 10), (100, 20), (50, 500)), 3, (4, 10), 50
 Array = NDArray[np.float64]
 TRIALS = 400
 PAGE = """\
 # False terms and intervals: all cells
 
-Made by `python -m benchmarks.promises` (`false_terms`, `missed`, `coverage`, `stand_ins`, `page`), seeds from 1000,
-which nothing was tuned on. `SparseARD` with σ² learned.
+Made by `python -m benchmarks.promises` (`false_terms`, `missed`, `coverage`, `few_rows`, `stand_ins`, `page`), seeds
+from 1000, which nothing was tuned on. `SparseARD` with σ² learned.
 
 ## False terms
 
@@ -83,6 +87,14 @@ same draws, apart (`python -m benchmarks.promises missed`):
 How often 95 % intervals hold the truth, of terms of true size t (in standard errors) that were kept.
 
 {coverage}
+
+## Few rows
+
+Three true terms of size t. *Predictions* says how often new observations lie within 1.96 standard deviations of
+`predict(X, return_std=True)`; the other columns how often 95 % intervals hold the truth, of terms that were kept
+(`python -m benchmarks.promises few_rows`).
+
+{few_rows}
 
 ## Stand-ins
 
@@ -302,6 +314,49 @@ def coverage_page(records: list[Record]) -> str:
     return markdown(["rows × columns", "interval", *(f"t = {t}" for t in T_VALUES)], rows)
 
 
+# Few rows -------------------------------------------------------------------------------------------------------------
+
+
+def few_rows_cells(trials: int) -> Iterator[Record]:
+    """Yield tables of few rows, and sizes of their true terms."""
+    for m, d in FEW_ROWS:
+        for t in FEW_T:
+            yield {"m": m, "d": d, "t": t, "trials": trials}
+
+
+def held_with_few_rows(cell: Record, seed: int) -> Record:
+    """Return the shares of new observations and of true coefficients within what was said of them."""
+    predicted, kept, held = 0, 0, dict.fromkeys(KINDS, 0)
+    for trial in range(cell["trials"]):
+        rng = np.random.default_rng([seed, cell["m"], cell["d"], cell["t"], trial])
+        X, new = (rng.normal(size=(rows, cell["d"])) for rows in (cell["m"], NEW_ROWS))
+        truth = rng.choice([-1.0, 1.0], FEW_TERMS) * cell["t"] / np.sqrt(cell["m"])
+        model = SparseARD().fit(X, X[:, :FEW_TERMS] @ truth + rng.normal(size=cell["m"]))
+        mean, std = model.predict(new, return_std=True)
+        predicted += int((np.abs(new[:, :FEW_TERMS] @ truth + rng.normal(size=NEW_ROWS) - mean) < 1.96 * std).sum())
+        inside = model.support_[:FEW_TERMS]
+        kept += int(inside.sum())
+        for kind in KINDS:
+            low, high = model.credible_interval(kind=kind)[:FEW_TERMS].T
+            held[kind] += int((inside & (low <= truth) & (truth <= high)).sum())
+    return {**cell, "predicted": predicted / (NEW_ROWS * cell["trials"]), "kept": kept, **held}
+
+
+def few_rows_page(records: list[Record]) -> str:
+    """Return the table of few rows."""
+    rows = [
+        [
+            f"{one['m']} × {one['d']}",
+            str(one["t"]),
+            f"{100 * one['predicted']:.1f} %",
+            f"{100 * one['kept'] / (FEW_TERMS * one['trials']):.0f} %",
+            *(f"{100 * one[kind] / one['kept']:.0f} %" for kind in KINDS),
+        ]
+        for one in records
+    ]
+    return markdown(["rows × columns", "true t", "predictions", "terms kept", *KINDS], rows)
+
+
 # Stand-ins ------------------------------------------------------------------------------------------------------------
 
 
@@ -348,6 +403,7 @@ def stand_in_page(records: list[Record]) -> str:
 CASES: dict[str, tuple[Any, Any, Any]] = {
     "false_terms": (false_terms_cells, counted, false_terms_page),
     "coverage": (coverage_cells, covered, coverage_page),
+    "few_rows": (few_rows_cells, held_with_few_rows, few_rows_page),
     "stand_ins": (stand_in_cells, stood_in, stand_in_page),
     "missed": (missed_cells, apart, missed_page),
 }

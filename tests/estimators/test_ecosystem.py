@@ -405,6 +405,7 @@ def test_weights_that_nobody_asked_for_are_refused():
         cross_validate(SparseARD(), data.X, data.y, params={"sample_weight": whole_weights(data)})
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are exact copies:ardea.estimators.advice.SuspectDataWarning")
 def test_weights_are_repeated_rows_in_a_pipeline_without_routing():
     data = sparse_data()
     weight = whole_weights(data)
@@ -458,6 +459,7 @@ def test_scaling_the_target_changes_nothing(kind):
 
 
 @pytest.mark.filterwarnings("ignore::ardea.estimators.advice.UnequalErrorsWarning")  # by chance, on few rows
+@pytest.mark.filterwarnings("ignore:.*rows are exact copies:ardea.estimators.advice.SuspectDataWarning")
 def test_a_bag_is_the_mean_of_fits_to_the_rows_drawn():
     data = sparse_data()
     bag = BaggingRegressor(SparseARD(), n_estimators=5, random_state=0).fit(data.X, data.y)

@@ -96,6 +96,7 @@ def test_order_of_rows(unit_free, seed):
     assert_equivalent(clone(model).fit(data.X[order], data.y[order]), reference)
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are exact copies:ardea.estimators.advice.SuspectDataWarning")
 @few_examples
 @given(seed=seeds)
 def test_repeated_rows_are_weights(unit_free, seed):

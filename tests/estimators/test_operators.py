@@ -39,6 +39,7 @@ def test_operator_equals_its_matrix(dictionary, intercept, keep, kind):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are exact copies:ardea.estimators.advice.SuspectDataWarning")
 def test_weights_are_repeated_rows(dictionary):
     X, y = dictionary
     weight = np.random.default_rng(0).integers(0, 4, M)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from ardea import SparseARD
 from ardea.estimators.advice import AdviceWarning, SuspectDataWarning, codes_of
@@ -95,3 +96,64 @@ def test_frames_name_their_columns():
     frame = pd.DataFrame(X, columns=["heat", "b", "c", "d"])
     frame.loc[[2, 5], "heat"] = -999
     assert told(frame, y)[0].startswith("heat is -999 in 2 rows")
+
+
+# Rows that are copies
+
+
+def copied(X, y, times=5, seed=0):
+    """Return every row several times, mixed."""
+    order = np.random.default_rng(seed).permutation(np.tile(np.arange(len(y)), times))
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, sparse.csr_array, np.asfortranarray, np.float32])
+@pytest.mark.parametrize("digits", [9, 0])
+def test_copies_are_told_with_their_number(kind, digits):
+    """Whatever holds the rows, and whether y is continuous or rounded."""
+    X, y = copied(*table())
+    model = SparseARD()
+    with pytest.warns(SuspectDataWarning, match=r"240 of 300 rows are exact copies.*drop_duplicates"):
+        model.fit(kind(X), y.round(digits))
+    assert model.effective_rows_ == 60
+    assert any("exact copies" in text for text in model.warnings_)
+
+
+def test_copies_among_indicators_are_told_by_a_continuous_target():
+    X, y = table()
+    assert "180 of 240 rows" in told(*copied(X > 5, y, 4))[0]
+
+
+def test_one_row_in_eight_written_twice_is_told_and_fewer_are_not():
+    """v = Σ w²/Σ w is above 1.25, where intervals are 10 % too narrow, from m/8 pairs on."""
+    X, y = table(rows=160)
+    for extra, expected in ((10, []), (30, ["30 of 190 rows"])):
+        found = told(np.vstack([X, X[:extra]]), np.append(y, y[:extra]))
+        assert [text[: len("30 of 190 rows")] for text in found] == expected
+
+
+def test_repeats_that_chance_brings_are_not_told():
+    """Indicators, levels and counts repeat, as do designs with several runs; weights are counts on purpose."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        marks, levels = rng.integers(0, 2, size=(200, 3)), rng.integers(0, 3, size=(200, 2))
+        for X in (marks, levels, np.column_stack([marks, levels])):
+            mean = X @ np.arange(1, 1 + X.shape[1])
+            for y in (
+                rng.poisson(0.02 + 0.05 * X[:, 0]),  # hardly ever anything but zero
+                rng.poisson(np.exp(0.3 * X[:, 0])),
+                np.round(mean + rng.normal(size=200)),
+                mean + rng.normal(size=200),
+            ):
+                assert told(X, y) == []
+    X, y = table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseARD().fit(X, y, sample_weight=np.full(60, 5))
+
+
+def test_groups_may_hold_copies():
+    X, y = copied(*table())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseARD(rows="groups").fit(X, y, groups=np.unique(y, return_inverse=True)[1])

@@ -48,6 +48,7 @@ COMMON_DEFAULTS = {
     "ignore::sklearn.exceptions.ConvergenceWarning",
     "ignore::ardea.estimators.advice.WeakEvidenceWarning",
     "ignore::ardea.estimators.advice.TwoValuesWarning",
+    "ignore:.*rows are exact copies:ardea.estimators.advice.SuspectDataWarning",
     "ignore:No features were selected:UserWarning",
     "ignore:Every model of the path:UserWarning",
 )

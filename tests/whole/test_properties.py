@@ -168,6 +168,11 @@ def fitted(model, X, y, weight=None):
     return model
 
 
+def without_copies(model):
+    """Return what was told, but for rows that are there several times: weights and streams do not tell of them."""
+    return [text for text in model.warnings_ if "exact copies" not in text]
+
+
 def made(kind, recipe, **parameters):
     """Return an unfitted model of a kind that suits the recipe."""
     return kind(fit_intercept=recipe.intercept, **parameters)
@@ -444,7 +449,7 @@ def test_counts_are_repeated_rows(kind, recipe, most):
     again = np.repeat(np.arange(len(y)), counts)
     repeated = fitted(made(kind, recipe, tol=1e-10), X[again], y[again])
     assert_alike(weighted, repeated)
-    assert weighted.warnings_ == repeated.warnings_
+    assert weighted.warnings_ == without_copies(repeated)
 
 
 @every_kind
@@ -457,7 +462,7 @@ def test_a_stream_knows_rows_that_it_has_seen(kind, recipe, copies):
     for block in np.array_split(order, 3):
         stream.partial_fit(X[block], y[block])
     assert_alike(stream, whole)
-    assert stream.warnings_ == whole.warnings_
+    assert stream.warnings_ == without_copies(whole)
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------

@@ -286,14 +286,14 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64] | None:
     equal rows have the same, whatever block they are in, and others the same with a chance of about 2⁻⁴⁰.
     """
     m, (d, t) = X.shape[0], (X.shape[1], Y.shape[1])
-    factors, most = _odd_numbers(d + t), most_counted(d, t)
+    factors, most = odd_numbers(d + t), most_counted(d, t)
     if m >= most and t and _all_differ(Y[:most, 0]):
         return None
     height = min(most, max(1, BLOCK_BYTES // (8 * max(d, 1))))
     found = np.empty(0, dtype=np.int64)
     for start in range(0, m, height):
         part = slice(start, start + height)
-        each = _digests(X[part], factors[:d]) + _digests(Y[part], factors[d:])
+        each = digests(X[part], factors[:d]) + digests(Y[part], factors[d:])
         found = np.union1d(found, each)
         if found.size >= most:
             return None
@@ -306,12 +306,12 @@ def _all_differ(values: Array) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _odd_numbers(number: int) -> NDArray[np.int64]:
+def odd_numbers(number: int) -> NDArray[np.int64]:
     """Return the random numbers of so many columns, always the same."""
     return np.random.default_rng(0).integers(-(2**63), 2**63 - 1, size=number) | 1
 
 
-def _digests(rows: Any, factors: NDArray[np.int64]) -> NDArray[np.int64]:
+def digests(rows: Any, factors: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the digest of every row; zeros add nothing, so that sparse rows have that of dense ones."""
     if sparse.issparse(rows):
         rows = rows.tocsr()

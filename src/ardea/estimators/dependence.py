@@ -8,6 +8,9 @@ the noise variance σ² (generalised least squares); any method can be fitted to
 
 If there are several starts, the one of better evidence is taken, terms priced as in SparseARD.
 
+In groups whose rows all have the same y errors are the same, too, and V is singular. Every group then counts as one
+row, with the means of its columns.
+
 What is left of y after a fit is tested for all this (`residuals`).
 """
 
@@ -20,7 +23,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from scipy import linalg, special
 
-from ardea.core.compression import CompressedRows, ranges_of
+from ardea.core.compression import CompressedRows, digests, odd_numbers, ranges_of
 from ardea.core.evidence import NoiseRule
 from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
@@ -31,18 +34,28 @@ from ardea.estimators.advice import (
     Advice,
     DependentRowsWarning,
     FewRowsWarning,
+    SuspectDataWarning,
     TwoValuesWarning,
     UnequalErrorsWarning,
 )
-from ardea.estimators.errors import Errors, GroupErrors, SeriesErrors, UnequalErrors
+from ardea.estimators.errors import (
+    Errors,
+    GroupErrors,
+    SeriesErrors,
+    UnequalErrors,
+    agreeing_groups,
+    one_of_each_group,
+)
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import (
     ALARM,
     MODEST,
     WELL_CONDITIONED,
+    WORTH_A_WORD,
     WORTH_SIZES,
     Harm,
     Sizes,
+    copied_rows,
     harm_by_groups,
     harm_in_order,
     unequal_sizes,
@@ -57,9 +70,8 @@ compiled = compiled_module("estimators._looks")
 
 RowKind = Literal["independent", "series", "groups", "unequal"]
 ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
-# The share of rows below which dependence is worth a word (intervals are then 10 % too narrow), and the fewest rows
-# tested: conventions.
-WORTH_A_WORD, FEWEST_TESTED = 0.8, 20
+# The fewest rows tested: a convention.
+FEWEST_TESTED = 20
 # Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
 # do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
 FEW_GROUPS = 40
@@ -90,6 +102,8 @@ def independent_rows(
     _check_rows(rows, kind)
     if kind == "unequal" and noise_variance is not None:
         raise ValueError("rows='unequal' learns how large errors are: leave noise_variance out.")
+    if kind == "groups" and (means := agreeing_groups(rows)) is not None:
+        return means
     given = rows, intercept, keep, noise_variance, max_iter, tol
     tried = [_settled(first, *given) for first in ERRORS[kind].of(rows).starts(*_beside(rows, keep, intercept))]
     _, errors, terms = min(tried, key=lambda one: one[0])
@@ -197,6 +211,23 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
+    if rows.weight is not rows.given.weight:  # groups that agree
+        rows = one_of_each_group(rows)
+    given = rows.given
+    number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
+    if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
+        return number, told
+    copies, inflation = copied_rows(given.X, given.Y[:, target])
+    if not copies:
+        return number, told
+    total = float(given.Y.shape[0] if given.weight is None else given.weight.sum())
+    return np.fmin(number, total / inflation), [(_told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
+
+
+def _residuals_advice(
+    rows: CheckedRows, kind: RowKind, problem: Problem, fit: Fit, equation: Equation, target: int
+) -> tuple[float, list[Advice]]:
+    """Return what the residuals tell: the effective number of rows, and what harms the fit."""
     given = rows.given
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
     total = float(m if given.weight is None else given.weight.sum())
@@ -283,10 +314,8 @@ class Sample(NamedTuple):
         if (ordered[1:] > ordered[:-1]).all():
             return np.arange(ordered.size)
         # Rows that differ may have the same error.
-        weights = np.random.default_rng(0).normal(size=self.places.size + 1)
-        weights[:-1] /= np.abs(self.columns).max(axis=0)
-        key = np.column_stack([self.columns, self.errors]) @ weights
-        return np.sort(np.unique(key, return_index=True)[1])
+        cells = digests(np.column_stack([self.columns, self.errors]), odd_numbers(self.places.size + 1))
+        return np.sort(np.unique(cells, return_index=True)[1])
 
 
 def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None:
@@ -363,6 +392,17 @@ def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) ->
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
         f"are too narrow. {do[kind]} {curved} (python -m ardea.explain dependent_rows)"
+    )
+
+
+def _told_of_copies(copies: int, m: int) -> str:
+    """Return a warning with what to do."""
+    return (
+        f"{copies} of {m} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
+        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
+        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
+        "with axis=0). If they are separate readings that happen to agree, ignore this "
+        "(python -m ardea.explain suspect_data)."
     )
 
 

@@ -33,15 +33,19 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize, sparse, special
 
-from ardea.core.compression import root_weights
+from ardea.core.compression import ranges_of, root_weights
 from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, TINY, Array, Index, require
-from ardea.estimators.inputs import CheckedRows, dense
+from ardea.estimators.inputs import CheckedRows, Whitened, dense
 from ardea.estimators.residuals import MEDIAN, MOST_TAKEN, normal_scores
 
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
 LARGEST = 0.999
 FARTHEST = float(np.arctanh(LARGEST))
+# Intraclass correlations stay below 1 by the variance within groups in which y agrees up to this share of its range (a
+# convention). Beyond, rows of a group tell as much as one (`dependence`).
+AGREEING = 1e-6
+LEAST_OWN = AGREEING**2
 # 10 log₁₀ m orders at most (a convention), one for every ten rows; two in a row that do not pay end the search, after
 # the order that Yule and Walker's equations favour.
 ROWS_PER_ORDER, UNPAID = 10, 2
@@ -250,22 +254,47 @@ class GroupErrors(Errors):
     def whitened(self, block: Array) -> Array:
         """Return L times a block of columns, L = (I − θ11ᵀ/n)/√(1 − ρ) within a group of n rows."""
         own = 1 - self.shared
-        taken = 1 - np.sqrt(own / (own + self.shared * self.sizes))
-        sums = sparse.csr_array((self.weight, (self.codes, np.arange(self.codes.size)))) @ block
-        scale = taken / self.sizes
-        means = sums * (scale if block.ndim == 1 else scale[:, None])
-        return np.asarray((block - means[self.codes]) / np.sqrt(own))
+        taken = (1 - np.sqrt(own / (own + self.shared * self.sizes)))[self.codes]
+        return np.asarray((block - self.means(block) * (taken if block.ndim == 1 else taken[:, None])) / np.sqrt(own))
+
+    def means(self, block: Array) -> Array:
+        """Return the mean of every row's group."""
+        shares = self.weight / self.sizes[self.codes]
+        return np.asarray((sparse.csr_array((shares, (self.codes, np.arange(self.codes.size)))) @ block)[self.codes])
 
     def learned(self, flat: Array, y: Array) -> GroupErrors:
         """Return the errors that y leaves beside some orthonormal columns."""
+        independent = replace(self, shared=0.0)
+        if self.sizes.max() <= 1:  # no two rows share an error
+            return independent
         at = optimize.minimize_scalar(
             lambda z: _restricted(replace(self, shared=float(np.tanh(z))), flat, y, self.weight),
-            bounds=(0.0, FARTHEST),
+            bounds=(0.0, float(np.arctanh(1 - LEAST_OWN))),
             method="bounded",
         )
-        independent = replace(self, shared=0.0)
         better = at.fun < _restricted(independent, flat, y, self.weight)
         return replace(self, shared=float(np.tanh(at.x))) if better else independent
+
+
+def agreeing_groups(rows: CheckedRows) -> CheckedRows | None:
+    """Return rows that are means of their groups and count as one together; None where y differs within some group."""
+    errors, y = GroupErrors.of(rows), rows.Y[:, 0]
+    first = np.unique(errors.codes, return_index=True)[1]
+    apart = float(np.abs(y - y[first][errors.codes]).max())
+    if errors.sizes.max() <= 1 or apart > AGREEING * np.ptp(y) or np.ptp(y) == 0:
+        return None
+    X, Y = errors.means(dense(rows.X)), errors.means(rows.Y)
+    weight = errors.weight / np.maximum(errors.sizes, 1.0)[errors.codes]
+    how = Whitened(np.ones(y.size), 0.0, np.ones(1), rows)
+    return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
+
+
+def one_of_each_group(rows: CheckedRows) -> CheckedRows:
+    """Return the first row of every group."""
+    first = np.sort(np.unique(np.asarray(rows.groups), return_index=True)[1])
+    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
+    used = np.isin(np.arange(numbers[-1] + 1), numbers[first])
+    return replace(rows.subset(first), used=used, weight=None, whitened=None)
 
 
 def _restricted(errors: Errors, flat: Array, y: Array, weight: Array | None = None) -> float:

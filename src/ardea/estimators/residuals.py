@@ -18,6 +18,11 @@ normal errors of equal size would hardly ever grow as much with a column, with t
 all columns or with what is predicted, or have as heavy tails. Rows of high leverage show little of their errors, since
 they are fitted away; the test of growth knows how little. A few gross errors let no false terms in, but hide true ones:
 they, too, are told, where they double the noise of all other rows.
+
+*Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
+equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
+that agree in y nearly always agree in all columns; or if pairs that agree in all columns nearly always agree in y,
+although y differs in other pairs.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import fft, linalg, sparse, special
 
+from ardea.core.compression import BLOCK_BYTES, digests, odd_numbers
 from ardea.core.problem import EPS, Array, Index
 
 # Probability of an alarm where rows are independent and of equal size: a convention.
@@ -68,6 +74,13 @@ MODEST = 1e70
 WELL_CONDITIONED = 1e-6
 # Sums in another order differ by less than this share: what comes as near to a limit is computed once more.
 MARGIN = 1e-6
+# The share of rows below which dependence is worth a word: intervals are then 10 % too narrow (a convention).
+WORTH_A_WORD = 0.8
+# Columns whose digests are looked at before those of all: a convention.
+FIRST_COLUMNS = 4
+# Pairs of equal rows for every pair that is equal in part from which on rows are copies, and the fewest: a convention.
+# If both kinds of pairs were equally likely, as many of the one and none of the other would come by chance of 2⁻¹⁰.
+MOSTLY = 10
 # A skewness below which a distribution is symmetric: its tail differs from a normal one by less than 1e-3 of itself.
 SYMMETRIC = 1e-4
 
@@ -444,3 +457,40 @@ def _tail_of_growth(a: Array, leverage: Array, fitted: Array) -> float:
         return 1.0
     mean = float((1 - leverage) @ a)
     return _tail(-mean / sqrt(2 * squares), 8 * cubes / (2 * squares) ** 1.5)
+
+
+def copied_rows(X: Any, y: Array) -> tuple[int, float]:
+    """Return how many rows are copies of others, and v; none, and 1, where chance or a few may explain equal rows.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+    >>> copied_rows(X, y), copied_rows(np.tile(X, (5, 1)), np.tile(y, 5))
+    ((0, 1.0), (200, 5.0))
+    >>> copied_rows(X > 0, np.round(y))
+    (0, 1.0)
+    """
+    (m, d), in_y = X.shape, _equal_pairs(y)[1]
+    factors, height = odd_numbers(d + 1), max(1, BLOCK_BYTES // (8 * d))
+    few, alike = (m / WORTH_A_WORD - m) / 2, in_y
+    for width in (min(FIRST_COLUMNS, d), d):  # which mostly show that rows differ
+        if alike <= few:
+            return 0, 1.0
+        blocks = [X[start : start + height, :width] for start in range(0, m, height)]
+        cells = np.concatenate([digests(block, factors[:width]) for block in blocks])
+        n, alike = _equal_pairs(cells + digests(y[:, None], factors[d:]))
+    in_columns = _equal_pairs(cells)[1]
+    differ = 1 - (in_y - alike) / max(m * (m - 1) / 2 - in_columns, 1.0)
+    sure = max(alike / max(in_y - alike, 1.0), differ * alike / max(in_columns - alike, 1.0)) >= MOSTLY
+    return (m - n, 1 + 2 * alike / m) if sure and alike > few else (0, 1.0)
+
+
+def _equal_pairs(values: Any) -> tuple[int, float]:
+    """Return how many values differ, and how many pairs do not."""
+    ordered = np.sort(values)
+    steps = ordered[1:] != ordered[:-1]
+    if steps.all():
+        return ordered.size, 0.0
+    counts = np.diff(np.flatnonzero(steps), prepend=-1, append=ordered.size - 1).astype(float)
+    return counts.size, float(counts @ (counts - 1)) / 2
