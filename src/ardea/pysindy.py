@@ -7,6 +7,7 @@ by PySINDy, their covariance here: with D = diag(1/‖θ_j‖), ξ = Dξ̃ and �
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ardea.core.evidence import Estimate
 from ardea.core.problem import Array
 from ardea.equation import Equation
+from ardea.estimators.advice import SuspectDataWarning
 from ardea.estimators.base import BaseARD
 from ardea.estimators.family import SparseARD
 from ardea.estimators.search import ARDSearch
@@ -131,12 +133,15 @@ class ARDOptimizer(BaseOptimizer):
     def _reduce(self, x: Array, y: Array) -> None:
         """Fit the estimator to prepared rows and set `coef_` in their units."""
         estimator = self._chosen()
-        if isinstance(estimator, ARDSearch):
-            self.estimator_: Any = [clone(estimator).fit(x, np.ascontiguousarray(target)) for target in y.T]
-            self.equations_: list[Equation] = [one.best_estimator_.equations_[0] for one in self.estimator_]
-        else:
-            self.estimator_ = clone(estimator).fit(x, y)
-            self.equations_ = self.estimator_.equations_
+        with warnings.catch_warnings():
+            # PySINDy itself repeats rows: those of every bag of an ensemble, and patches of its weak form.
+            warnings.filterwarnings("ignore", ".*exact copies", SuspectDataWarning)
+            if isinstance(estimator, ARDSearch):
+                self.estimator_: Any = [clone(estimator).fit(x, np.ascontiguousarray(target)) for target in y.T]
+                self.equations_: list[Equation] = [one.best_estimator_.equations_[0] for one in self.estimator_]
+            else:
+                self.estimator_ = clone(estimator).fit(x, y)
+                self.equations_ = self.estimator_.equations_
         self._set_coefficients([equation.posterior for equation in self.equations_])
 
     def _unbias(self, x: Array, y: Array) -> None:
