@@ -124,6 +124,16 @@ def test_copies_among_indicators_are_told_by_a_continuous_target():
     assert "180 of 240 rows" in told(*copied(X > 5, y, 4))[0]
 
 
+def test_copies_of_a_whole_table_are_told_though_chance_repeats_some():
+    """Every row is there a multiple of three times, which chance does not do to more than a few rows."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.random((150, 12)) < 0.3
+        y = np.round(X[:, 0] + rng.normal(size=150), 1)
+        assert told(X, y) == []
+        assert "rows are exact copies" in told(*copied(X, y, 3))[0]
+
+
 def test_one_row_in_eight_written_twice_is_told_and_fewer_are_not():
     """v = Σ w²/Σ w is above 1.25, where intervals are 10 % too narrow, from m/8 pairs on."""
     X, y = table(rows=160)

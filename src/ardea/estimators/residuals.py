@@ -21,8 +21,8 @@ they, too, are told, where they double the noise of all other rows.
 
 *Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
 equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
-that agree in y nearly always agree in all columns; or if pairs that agree in all columns nearly always agree in y,
-although y differs in other pairs.
+that agree in y nearly always agree in all columns; if pairs that agree in all columns nearly always agree in y,
+although y differs in other pairs; or if every row is there twice, or thrice, or a multiple of that.
 """
 
 from __future__ import annotations
@@ -479,18 +479,22 @@ def copied_rows(X: Any, y: Array) -> tuple[int, float]:
             return 0, 1.0
         blocks = [X[start : start + height, :width] for start in range(0, m, height)]
         cells = np.concatenate([digests(block, factors[:width]) for block in blocks])
-        n, alike = _equal_pairs(cells + digests(y[:, None], factors[d:]))
+        counts, alike = _equal_pairs(cells + digests(y[:, None], factors[d:]))
+    if alike <= few:
+        return 0, 1.0
     in_columns = _equal_pairs(cells)[1]
     differ = 1 - (in_y - alike) / max(m * (m - 1) / 2 - in_columns, 1.0)
-    sure = max(alike / max(in_y - alike, 1.0), differ * alike / max(in_columns - alike, 1.0)) >= MOSTLY
-    return (m - n, 1 + 2 * alike / m) if sure and alike > few else (0, 1.0)
+    mostly = max(alike / max(in_y - alike, 1.0), differ * alike / max(in_columns - alike, 1.0)) >= MOSTLY
+    every = counts.size >= MOSTLY and np.gcd.reduce(counts) > 1
+    return (m - counts.size, 1 + 2 * alike / m) if mostly or every else (0, 1.0)
 
 
-def _equal_pairs(values: Any) -> tuple[int, float]:
-    """Return how many values differ, and how many pairs do not."""
+def _equal_pairs(values: Any) -> tuple[Index, float]:
+    """Return how often every value is there, and how many pairs of values are equal."""
     ordered = np.sort(values)
     steps = ordered[1:] != ordered[:-1]
     if steps.all():
-        return ordered.size, 0.0
-    counts = np.diff(np.flatnonzero(steps), prepend=-1, append=ordered.size - 1).astype(float)
-    return counts.size, float(counts @ (counts - 1)) / 2
+        return np.ones(ordered.size, dtype=np.intp), 0.0
+    counts = np.diff(np.flatnonzero(steps), prepend=-1, append=ordered.size - 1)
+    often = counts.astype(float)
+    return counts, float(often @ (often - 1)) / 2
