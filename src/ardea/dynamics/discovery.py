@@ -353,11 +353,6 @@ class Discovery(Answers, BaseEstimator):
         if (inside or self.false_terms is not None) and self.form_ != "trajectory":
             what = "A library with unknown constants inside terms" if inside else "false_terms"
             raise ValueError(f"{what} is for the trajectory form: leave form, regressor and x_dot out.")
-        if inside and self.shared:
-            raise ValueError(
-                "Unknown constants inside terms cannot stand next to shared=…: leave it out, or the terms with "
-                "constants (docs/constants)."
-            )
         knowledge, marked, terms = None, series, library
         if told:
             reader = Reader.of(model, own)

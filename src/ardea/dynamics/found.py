@@ -162,8 +162,11 @@ class FoundStates:
         own = Joint.between([one.kept.support.size for one in equations], correlation)
         knowledge, several = self.likelihood.knowledge, self.likelihood.knowledge.of_series
         support = self.fit.support
-        tied = knowledge.tied(support) if several is None else several.base.tied(several.terms(support))
-        if tied is not None and several is None:
+        if several is not None:
+            knowledge, support = several.base, several.terms(support)
+            rows, terms = np.divmod(np.array(support, dtype=np.intp), knowledge.d)
+            order = np.lexsort((self.likelihood.inside.report(several.at[0, terms]), rows))
+        if (tied := knowledge.tied(support)) is not None:
             tied = Tied(tied.offset[order], tied.directions[order], tied.signs[order])
         return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
 
@@ -190,7 +193,7 @@ class FoundStates:
         reported, several, out = self.likelihood.inside.report(terms), self.likelihood.knowledge.of_series, []
         mine = np.ones(terms.size, dtype=bool)
         if several is not None:  # those of the series that is told of
-            mine, reported = terms // several.base.d == self.series, terms % several.base.d
+            mine, reported = several.origin[0][terms] == self.series, self._per_term(reported)
         for equation in range(self._first, self.likelihood.n):
             own = np.flatnonzero((equations == equation) & mine)
             own = own[np.argsort(reported[own], kind="stable")]
@@ -201,6 +204,13 @@ class FoundStates:
         """Return a number of terms as those of one series."""
         several = self.likelihood.knowledge.of_series
         return number if several is None else number // several.number
+
+    def _per_term(self, reported: Index) -> Index:
+        """Return terms, and constants behind them, as those of one series."""
+        inside, several = self.likelihood.inside, self.likelihood.knowledge.of_series
+        n, letters = self._per_series(inside.n_reported), self._per_series(inside.n_letters)
+        constants = n + (reported - inside.n_reported) % max(letters, 1)
+        return reported if several is None else np.where(reported < inside.n_reported, reported % n, constants)
 
     def _kept(self, own: Index, support: Index, number: int) -> KeptTerms:
         """Return rows whose least squares have the free parameters of an equation, and their covariance."""
@@ -246,8 +256,7 @@ class FoundStates:
         """Return the terms of the library that a support has in an equation."""
         of = self.likelihood
         terms = of.inside.report(np.array([j % of.d for j in support if j // of.d == equation], dtype=np.intp))
-        n_terms = self._per_series(of.d)
-        return tuple(sorted({int(j) % n_terms for j in terms if j < of.inside.n_reported}))
+        return tuple(sorted(set(self._per_term(terms[terms < of.inside.n_reported]).tolist())))
 
     def _same(self, equation: int, mine: Support, other: Support) -> bool:
         """Return whether other terms of an equation are its own, or say the same."""

@@ -27,7 +27,7 @@ from ardea.core.problem import Array, Index
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import solved_damped
 from ardea.dynamics.formulas import Range, WithConstants
-from ardea.dynamics.knowledge import Knowledge, Law
+from ardea.dynamics.knowledge import Common, Knowledge, Law, OfSeries
 from ardea.dynamics.libraries import Library, Listed, NothingInside
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.equation import Equation
@@ -63,6 +63,23 @@ def freed(term: Term, places: Sequence[int]) -> Term:
 
 
 @dataclass(frozen=True)
+class PerSeries(Library):
+    """The terms of a library in every series: its last variables say in which."""
+
+    of: Library
+    n_series: int
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the terms, series by series."""
+        first = n_states - self.n_series
+        return tuple(Term.monomial((first + k,)) * one for k in range(self.n_series) for one in self.of.terms(first))
+
+    def degrees(self, n_states: int) -> list[int]:
+        """Return the degrees in the states."""
+        return self.of.degrees(n_states - self.n_series) * self.n_series
+
+
+@dataclass(frozen=True)
 class Member:
     """A term with constants inside, and where these are sought."""
 
@@ -72,6 +89,7 @@ class Member:
     ranges: tuple[Range, ...]
     grid: tuple[tuple[float, ...], ...]  # values of all constants that stand for it
     sizes: tuple[float, ...]  # root mean square of the term over the data, at each
+    degree: int
 
     @property
     def n_constants(self) -> int:
@@ -107,14 +125,35 @@ class Unfolded(Library):
 
     def degrees(self, n_states: int) -> list[int]:
         """Return the degrees of the terms; of a formula its own, and nothing more for its constants."""
-        own = [_degree(one.term) for one in self.members]
-        grids = [degree for one, degree in zip(self.members, own, strict=True) for _ in one.grid]
-        free = [d for one, degree in zip(self.members, own, strict=True) for d in (degree, *[0] * one.n_constants)]
-        return [*(term.degree for term in self.plain), *grids, *free * len(self.equations)]
+        terms, degrees = self.library.listed(self.n_variables), self.library.degrees(self.n_variables)
+        plain = [degree for degree, term in zip(degrees, terms, strict=True) if not term.letters]
+        grids = [one.degree for one in self.members for _ in one.grid]
+        free = [degree for one in self.members for degree in (one.degree, *[0] * one.n_constants)]
+        return [*plain, *grids, *free * len(self.equations)]
 
     def inside(self, n_states: int) -> NothingInside:
         """Return which terms are what."""
         return Inside(self)
+
+    def over(self, number: int) -> tuple[Unfolded, Index]:
+        """Return those of several series with constants of their own, and the number of term j in series k, [k, j]."""
+        d, marks = self.library.n_terms(self.n_variables), range(self.n_variables, self.n_variables + number)
+        letters = sum(len(term.letters) for term in self.library.listed(self.n_variables))
+        members = tuple(
+            replace(one, term=Term.monomial((mark,)) * one.term, place=k * d + one.place, first=k * letters + one.first)
+            for k, mark in enumerate(marks)
+            for one in self.members
+        )
+        blocks = [len(self.plain), sum(len(one.grid) for one in self.members)]
+        blocks += [sum(1 + one.n_constants for one in self.members)] * len(self.equations)
+        firsts = number * np.cumsum([0, *blocks[:-1]])
+        at = [
+            [first + k * size + np.arange(size) for first, size in zip(firsts, blocks, strict=True)]
+            for k in range(number)
+        ]
+        library = PerSeries(self.library, number)
+        whole = Unfolded(library, members, self.n_variables + number, self.equations)
+        return whole, np.array([np.concatenate(one) for one in at], dtype=np.intp)
 
 
 def _held(factor: WithConstants, values: list[float]) -> object:
@@ -133,11 +172,15 @@ def _kin_of(term: Term) -> list[Hashable]:
 
 def unfolded(
     library: Library, states: Array, equations: Sequence[int], knowledge: Knowledge | None = None
-) -> tuple[Library, Knowledge | None]:
+) -> tuple[Unfolded, Knowledge | None]:
     """Return the candidates of a search with constants inside terms for some equations, and what is known of them.
 
     Given are states and inputs in the data, (rows, variables), and what is known of the terms of the library.
     """
+    if isinstance(library, PerSeries) and knowledge is not None and (several := knowledge.of_series) is not None:
+        alone, _ = unfolded(library.of, states[:, : -library.n_series], equations)
+        (whole, at), inside = alone.over(library.n_series), Inside(alone)
+        return whole, inside.told(several.base).over(at, inside.common(several))
     terms = library.listed(states.shape[1])
     members, reach = [], np.maximum(np.abs(states).max(axis=0), np.finfo(float).tiny)
     firsts = np.cumsum([0, *(len(term.letters) for term in terms)]).tolist()
@@ -152,7 +195,7 @@ def unfolded(
             columns = CompiledTerms([replaced(term, _held, one) for one in grid], states.shape[1]).values(states.T)
             sizes = np.sqrt(np.mean(columns**2, axis=1))
         sound = np.flatnonzero(np.isfinite(sizes) & (sizes > 0))
-        chosen = (tuple(grid[k] for k in sound), tuple(float(sizes[k]) for k in sound))
+        chosen = (tuple(grid[k] for k in sound), tuple(float(sizes[k]) for k in sound), _degree(term))
         members += [Member(term, place, firsts[place], tuple(ranges), *chosen)] if sound.size else []
     out = Unfolded(library, tuple(members), states.shape[1], tuple(equations))
     return out, None if knowledge is None else Inside(out).told(knowledge)
@@ -232,7 +275,7 @@ class Inside(NothingInside):
         first = np.array([len(listed) + members[m].first for m in self.member[plain:]], dtype=np.intp)
         ordinary = [place for place, term in enumerate(listed) if not term.letters]
         self.reported: Index = np.array([*ordinary, *np.where(order[plain:] < 0, own, first + order[plain:])])
-        self.n_reported = len(listed)
+        self.n_reported, self.n_letters = len(listed), sum(len(term.letters) for term in listed)
 
     def split(self, coefficients: Array) -> tuple[Array, Array]:
         """Return the coefficients alone, and all constants.
@@ -328,6 +371,12 @@ class Inside(NothingInside):
         asked += [row * d + int(own[0]) for row, own in certain if own.size == 1]
         one_of = tuple(tuple((row * d + own).tolist()) for row, own in certain if own.size > 1)
         return Knowledge(n, d, allowed.ravel(), tuple(laws), tuple(sorted(asked)), one_of)
+
+    def common(self, several: OfSeries) -> list[Common]:
+        """Return what is common to several series, told of terms and of constants behind them, of the candidates."""
+        rows = [(*divmod(one.candidate, several.base.d), one.text) for one in several.common]
+        places = [(row, j, text) for row, term, text in rows for j in self._places(row, term).tolist()]
+        return [Common(row * self.reported.size + j, text, bool(self.tangent[j])) for row, j, text in places]
 
     def _places(self, row: int, term: int) -> Index:
         """Return the candidates of an equation that are a term of the library, or a constant."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,23 +70,46 @@ class Law:
         return f"{self.text}, of {self.term}," if self.term else self.text
 
 
+class Common(NamedTuple):
+    """A candidate with one coefficient for all series, and the text that says so."""
+
+    candidate: int
+    text: str
+    inside: bool = False  # whether it is a constant inside a term
+
+
 @dataclass(frozen=True, eq=False)
 class OfSeries:
-    """Where term j of equation l in series k of K, candidate l·Kd + kd + j, is one of what is known of the terms j."""
+    """Where candidates are those of several series, term j in series k with number at[k, j] of its equation."""
 
-    base: Knowledge
-    number: int  # K
-    common: tuple[tuple[int, str], ...]  # terms with one coefficient for all series, and the text that says so
+    base: Knowledge  # of the terms, as of one series
+    at: Index  # (series, terms)
+    common: tuple[Common, ...]
+
+    @property
+    def number(self) -> int:
+        """Number of series."""
+        return len(self.at)
+
+    @cached_property
+    def origin(self) -> tuple[Index, Index]:
+        """Series and term of every candidate of an equation."""
+        place = np.argsort(self.at.ravel())
+        return place // self.base.d, place % self.base.d
+
+    def placed(self, term: int, series: int) -> int:
+        """Return the candidate of a term in a series."""
+        row, j = divmod(term, self.base.d)
+        return row * self.at.size + int(self.at[series, j])
 
     def spread(self, terms: Iterable[int]) -> Support:
         """Return the candidates of some terms in all series."""
-        d, rows = self.base.d, [divmod(j, self.base.d) for j in terms]
-        return tuple(sorted((row * self.number + k) * d + j for row, j in rows for k in range(self.number)))
+        return tuple(sorted(self.placed(j, k) for j in terms for k in range(self.number)))
 
     def terms(self, support: Iterable[int]) -> Support:
         """Return the terms of some candidates."""
-        d, rows = self.base.d, [divmod(j, self.base.d * self.number) for j in support]
-        return tuple(sorted({row * d + j % d for row, j in rows}))
+        rows, term = [divmod(j, self.at.size) for j in support], self.origin[1]
+        return tuple(sorted({row * self.base.d + int(term[j]) for row, j in rows}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,22 +135,26 @@ class Knowledge:
         """Whether all candidates are free."""
         return not self.laws and not self.asked and not self.one_of and self.of_series is None
 
-    def over(self, number: int, common: Sequence[tuple[int, str]] = ()) -> Knowledge:
-        """Return the same for every one of several series, whose coefficients differ but for some that are common."""
-        d = self.d
+    def over(self, at: Index, common: Sequence[Common] = ()) -> Knowledge:
+        """Return the same for every one of several series, whose coefficients differ but for some that are common.
 
-        def placed(candidate: int, k: int) -> int:
-            return (candidate // d * number + k) * d + candidate % d
-
+        Given is the number of term j in series k among the candidates of an equation, at[k, j].
+        """
+        whole = OfSeries(self, at, tuple(common))
+        placed = whole.placed
         laws = [
             replace(law, parts=tuple((placed(j, k), factor) for j, factor in law.parts))
-            for k in range(number)
+            for k in range(len(at))
             for law in self.laws
         ]
-        laws += [Law(text, ((placed(j, k), 1.0), (placed(j, 0), -1.0))) for j, text in common for k in range(1, number)]
-        allowed = np.repeat(self.allowed.reshape(self.n, 1, d), number, axis=1).ravel()
-        whole = OfSeries(self, number, tuple(common))
-        return Knowledge(self.n, number * d, allowed, tuple(laws), whole.spread(self.asked), of_series=whole)
+        laws += [
+            Law(one.text, ((placed(one.candidate, k), 1.0), (placed(one.candidate, 0), -1.0)), inside=one.inside)
+            for one in common
+            for k in range(1, len(at))
+        ]
+        allowed = self.allowed.reshape(self.n, self.d)[:, whole.origin[1]].ravel()
+        one_of = tuple(whole.spread(one) for one in self.one_of)
+        return Knowledge(self.n, at.size, allowed, tuple(laws), whole.spread(self.asked), one_of, whole)
 
     @cached_property
     def _equations(self) -> tuple[Array, Array]:
@@ -318,8 +346,9 @@ class Knowledge:
             bases = [block_diag(way[:, None], np.eye(len(own))) for (_, way), own in zip(found, more, strict=True)]
             return [(*move, *own) for (move, _), own in zip(found, more, strict=True)], bases
         of = self.of_series
-        moves = [of.spread(move) for move, _ in of.base.moves(of.terms(candidates))]
-        tied = [self.tied(move) for move in moves]
+        moves = [of.spread(move) for move, _ in of.base.moves(of.terms(j for j in candidates if j not in goes_with))]
+        moves = [tuple(sorted({*one, *(j for j, owner in goes_with.items() if owner in one)})) for one in moves]
+        tied = [self.tied(move, inside=False) for move in moves]
         bases = [np.eye(len(move)) if one is None else one.directions for move, one in zip(moves, tied, strict=True)]
         return moves, bases
 
@@ -352,7 +381,7 @@ class Knowledge:
     def without(self, text: str) -> Knowledge:
         """Return all but what one text tells."""
         if (of := self.of_series) is not None:
-            return of.base.without(text).over(of.number, [one for one in of.common if one[1] != text])
+            return of.base.without(text).over(of.at, [one for one in of.common if one.text != text])
         laws = tuple(law for law in self.laws if law.text != text)
         return Knowledge(self.n, self.d, self.allowed, laws, self.asked, self.one_of)
 

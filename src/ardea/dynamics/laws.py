@@ -3,9 +3,9 @@
 ``"x: x y + y: x y = 0"`` says of the coefficients of x y in the equations of x and of y that they add up to zero,
 ``"x: x < 0"`` that one is negative, and ``"S: * + I: * + R: * = 0"`` says the same of every term, one after the other.
 
-Several experiments have the same terms, with coefficients of their own in each: inputs that are one in one series and
-zero in all others make terms of every series. With K series and d terms, term k·d + j is term j in series k. What is
-known holds in every series, and coefficients that are common to all are tied.
+Several experiments have the same terms, with coefficients, and constants inside them, of their own in each: inputs that
+are one in one series and zero in all others make terms of every series. What is known holds in every series, and
+coefficients or constants that are common to all are tied.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ardea.core.problem import Array
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import NOTHING
 from ardea.dynamics.collocation import Fit
-from ardea.dynamics.knowledge import Knowledge, Law
+from ardea.dynamics.inside import PerSeries
+from ardea.dynamics.knowledge import Common, Knowledge, Law
 from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import StateModel
 from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.series import Series
-from ardea.dynamics.terms import Term
 from ardea.equation import CLOSE
 from ardea.names import printable
 
@@ -332,23 +332,6 @@ def _near(name: str, names: Sequence[str]) -> str:
     return f" There are {', '.join(map(repr, names[:10]))}{', …' if len(names) > 10 else ''}."
 
 
-@dataclass(frozen=True)
-class PerSeries(Library):
-    """The terms of a library in every series: its last variables say in which."""
-
-    of: Library
-    n_series: int
-
-    def terms(self, n_states: int) -> tuple[Term, ...]:
-        """Return the terms, series by series."""
-        first = n_states - self.n_series
-        return tuple(Term.monomial((first + k,)) * one for k in range(self.n_series) for one in self.of.terms(first))
-
-    def degrees(self, n_states: int) -> list[int]:
-        """Return the degrees in the states."""
-        return self.of.degrees(n_states - self.n_series) * self.n_series
-
-
 def check_shared(shared: Any) -> None:
     """Refuse what does not say what series share."""
     if shared == "structure":
@@ -369,14 +352,11 @@ def set_apart(
     if number < 2:
         raise ValueError("shared=… is for several trajectories: give x and t as lists.")
     told = shared if isinstance(shared, Mapping) else {}
-    common = [
-        (reader.candidate(state, term, f"shared={{{state!r}: [{term!r}]}}"), f"shared={{{state!r}: [{term!r}]}}")
-        for state, terms in told.items()
-        for term in terms
-    ]
+    texts = [(state, term, f"shared={{{state!r}: [{term!r}]}}") for state, terms in told.items() for term in terms]
+    common = [Common(reader.candidate(state, term, text), text) for state, term, text in texts]
     base = Knowledge.nothing(*reader.size) if knowledge is None else knowledge
     marks = np.eye(number)
     marked = [
         replace(one, inputs=np.hstack([one.inputs, np.tile(marks[k], (len(one.t), 1))])) for k, one in enumerate(series)
     ]
-    return marked, PerSeries(library, number), base.over(number, common)
+    return marked, PerSeries(library, number), base.over(np.arange(number * base.d).reshape(number, -1), common)

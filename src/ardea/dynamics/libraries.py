@@ -41,7 +41,7 @@ ROUNDING_OF_SUMS = 1e-12
 class NothingInside:
     """Candidates without unknown constants inside: what `inside.Inside` does, where there is nothing to do."""
 
-    n_constants = 0
+    n_constants = n_letters = 0  # of all equations; of the library
 
     def __init__(self, n_terms: int) -> None:
         self.n_plain = self.n_open = self.n_reported = n_terms
