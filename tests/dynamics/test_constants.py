@@ -98,7 +98,6 @@ def test_a_function_of_ones_own_is_named_by_its_template():
         (lambda: Saturation(K=(1, 1)), "least and the greatest"),
         (lambda: Saturation().names(["K"]), "rename the state"),
         (lambda: Discovery(Saturation(), form="weak").fit(*enzyme(0.0, 0)), "is for the trajectory form"),
-        (lambda: Discovery(Saturation(), shared="structure").fit(*enzyme(0.0, 0)), "cannot stand next to"),
     ],
 )
 def test_what_cannot_be_is_refused(make, message):

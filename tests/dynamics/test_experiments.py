@@ -12,8 +12,8 @@ import ardea
 from ardea.core.problem import DenseColumns, Problem
 from ardea.core.subsets import backward_path, moves, neighbours, select, small_models
 from ardea.core.subsets import model as subset
-from ardea.dynamics import Discovery, KnowledgeWarning, Polynomials
-from ardea.dynamics.knowledge import price_of
+from ardea.dynamics import Discovery, KnowledgeWarning, Polynomials, Saturation
+from ardea.dynamics.course import price_of
 
 RNG = np.random.default_rng
 RATES = (0.6, 0.8, 1.1)
@@ -182,6 +182,68 @@ def test_table_and_picture_of_the_variation(varying):
     assert axes.flat[0].get_xlabel() == "covariate"
     with pytest.raises(ValueError, match="one value for each of the 3"):
         varying.variation(covariate=[1, 2])
+
+
+# Constants inside terms
+
+RATIO = "S/(K + S)"
+
+
+def doses(halves=(0.7, 0.7, 0.7), seed=0):
+    """S' = −v S/(K + S) for three v."""
+    t, rng, out = np.linspace(0, 6, 60), RNG(seed), []
+    for v, start, K in zip((0.8, 1.5, 2.4), (5.0, 3.0, 4.0), halves, strict=True):
+        run = solve_ivp(lambda _, s, v=v, K=K: -v * s / (K + s), (0, 6), [start], t_eval=t, rtol=1e-9, atol=1e-12)
+        out.append(run.y.T + 0.03 * rng.normal(size=(60, 1)))
+    return out, [t] * 3
+
+
+def test_experiments_have_constants_of_their_own(tmp_path):
+    model = Discovery(Polynomials(2) + Saturation(), shared="structure").fit(
+        *doses((0.3, 0.7, 1.5)), feature_names=["S"]
+    )
+    for one, v, K in zip(model.experiments_, (0.8, 1.5, 2.4), (0.3, 0.7, 1.5), strict=True):
+        (equation,) = one.equations_
+        assert equation.terms == (RATIO,)
+        assert (-v - equation.coefficients[0]) / equation.std[0] == pytest.approx(0, abs=3.5)
+        assert (K - equation.constants["K"].value) / equation.constants["K"].std == pytest.approx(0, abs=3.5)
+        ardea.save(one, tmp_path / "one.ardea")
+        again, t = ardea.load(tmp_path / "one.ardea"), np.linspace(0, 3, 7)
+        np.testing.assert_array_equal(again.simulate([2.0], t), one.simulate([2.0], t))
+    frame = model.variation()
+    assert sorted(set(frame["term"])) == [f"K of {RATIO}", RATIO]
+    assert len(frame) == 6
+
+
+def test_constants_alone_and_together_are_the_same():
+    """With the noise told, trajectories whose terms are known do not act on each other."""
+    told = {"noise_std": 0.03, "noise": "additive", "known": {"S": {RATIO: None}}}
+    x, t = doses((0.3, 0.7, 1.5))
+    together = Discovery(Saturation(), **told, shared="structure").fit(x, t, feature_names=["S"])
+    for own, series in zip(together.experiments_, x, strict=True):
+        alone = Discovery(Saturation(), **told).fit(series, t[0], feature_names=["S"])
+        mine, other = own.equations_[0], alone.equations_[0]
+        np.testing.assert_allclose(mine.parameters.mean, other.parameters.mean, rtol=1e-3)
+        np.testing.assert_allclose(mine.parameters.std, other.parameters.std, rtol=1e-2)
+
+
+def test_a_common_constant_is_one_and_better_known():
+    x, t = doses()
+    common = {"S": [f"K of {RATIO}"]}
+    own, one = (
+        Discovery(Polynomials(2) + Saturation(), shared=shared).fit(x, t, feature_names=["S"])
+        for shared in ("structure", common)
+    )
+    constants = [experiment.equations_[0].constants["K"] for experiment in one.experiments_]
+    assert np.ptp([constant.value for constant in constants]) < 1e-12
+    assert constants[0].value == pytest.approx(0.7, abs=3.5 * constants[0].std)
+    stds = [experiment.equations_[0].constants["K"].std for experiment in own.experiments_]
+    # Of independent estimates the mean with the least variance has Σ 1/sᵢ², and common rates of noise add little.
+    assert constants[0].std == pytest.approx(np.sum(1 / np.square(stds)) ** -0.5, rel=0.1)
+    with pytest.warns(KnowledgeWarning, match="The data refute shared="):
+        Discovery(Polynomials(1) + Saturation(powers=(1,)), shared=common).fit(
+            *doses((0.3, 0.7, 1.5)), feature_names=["S"]
+        )
 
 
 def test_what_cannot_be_shared_is_refused():

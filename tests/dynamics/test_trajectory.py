@@ -12,7 +12,7 @@ from scipy.linalg import expm
 
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Fourier, MisfitWarning, Polynomials, systems
 from ardea.dynamics.collocation import LONGEST_GAP, Fit, Point, RightSide, Steps, nodes_of
-from ardea.dynamics.knowledge import price_of
+from ardea.dynamics.course import price_of
 from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.series import Series
 from ardea.dynamics.states import smoothed, smoothed_logarithms, state_deviations

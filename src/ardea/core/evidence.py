@@ -363,10 +363,10 @@ class Tied:
         return drawn
 
     def within(self, ends: Array) -> Array:
-        """Return ends of intervals, cut at zero where the sign is known."""
-        low, high = ends.T
+        """Return ends of intervals of the first coefficients, cut at zero where the sign is known."""
+        (low, high), signs = ends.T, self.signs[: len(ends)]
         return np.column_stack(
-            [np.where(self.signs > 0, np.maximum(low, 0.0), low), np.where(self.signs < 0, np.minimum(high, 0.0), high)]
+            [np.where(signs > 0, np.maximum(low, 0.0), low), np.where(signs < 0, np.minimum(high, 0.0), high)]
         )
 
 

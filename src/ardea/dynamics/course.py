@@ -8,16 +8,17 @@ matter, with noise that grows with the states, and with noise of the process, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy import special
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Propose
+from ardea.core.subsets import Propose, Support
 from ardea.dynamics.collocation import Fit, Nodes, Point, nodes_of, sample_noise
 from ardea.dynamics.inside import unfolded
-from ardea.dynamics.knowledge import FALSE_TERMS, LeftOpen, Wishes, price_of
+from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import FEW_SAMPLES, HOPELESS, MOST_ALONE, SLIGHT_GAIN, Pursuit
 from ardea.dynamics.series import Series
@@ -54,6 +55,48 @@ LARGEST_BIAS, MOST_SUBSTEPS, MOST_REFINED = 0.1, 8, 3
 WORTH_A_FIT = 30.0
 # How often kinds of noise are proposed again from the states that the best of them has (a bound on work).
 MOST_KINDS = 3
+# The expected number of false terms, where it is not told.
+FALSE_TERMS = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOpen:
+    """What an earlier search leaves open where candidates are many: some of them, and the model that it prefers."""
+
+    candidates: Support
+    support: Support
+    coefficients: Array  # (n, d)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How equations are searched, as far as users decide."""
+
+    discrete_time: bool = False
+    order: int = 1
+    false_terms: float | None = None  # None: nothing is promised
+    noise: str = "auto"
+    noise_std: Array | None = None
+    shown: bool = False
+    left_open: LeftOpen | None = None
+    knowledge: Knowledge | None = None
+
+    @property
+    def any_noise(self) -> bool:
+        """Whether the data decide how noise grows with the states."""
+        return self.noise == "auto" and self.noise_std is None
+
+
+def price_of(false_terms: float, n_candidates: int, n_samples: float, together: int = 1) -> float:
+    """Return what a term must lower the deviance by, so that chance keeps so many of all candidates.
+
+    M ln(1 + fF/M), F the quantile of Fisher's distribution with M degrees of freedom for the f coefficients that a term
+    has together (for one, F = z² with Student's z): the gain in M ln RSS of a regression with learned noise. With
+    1/(1 + fF/M) = x, which has the Beta distribution of M/2 and f/2, it is −M ln x.
+    """
+    p = min(false_terms / n_candidates, 1.0)
+    degrees = max(n_samples * 0.75, 1.0)
+    return float(-degrees * np.log(special.betaincinv(degrees / 2, together / 2, p)))
 
 
 def pursued(series: Sequence[Series], library: Library, propose: Propose, wishes: Wishes) -> tuple[Pursuit, Fit, Array]:

@@ -21,11 +21,12 @@ from threadpoolctl import threadpool_limits
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
 from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
+from ardea.dynamics.course import LeftOpen, Wishes
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates, found_states
-from ardea.dynamics.knowledge import Knowledge, LeftOpen, Wishes
+from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
@@ -99,8 +100,9 @@ class Discovery(Answers, BaseEstimator):
         a coefficient by its equation and its term; "x: x < 0" is a sign; "S: * + I: * + R: * = 0" holds for every term.
         If the data contradict a law, there is a warning.
     shared : "structure" or dict, optional
-        Several trajectories have the same terms but coefficients of their own (trajectory form). {state: [terms]} names
-        terms whose coefficients are common. `experiments_` has a model for each; the model itself is the first.
+        Several trajectories have the same terms but coefficients, and constants inside terms, of their own (trajectory
+        form). {state: [terms]} names those whose coefficients are common; "K of x/(K + x)" is a constant.
+        `experiments_` has a model for each; the model itself is the first.
     noise : {"additive", "counts", "proportional", "auto"}, default="auto"
         Whether the noise of the samples has the same size everywhere, grows with the root of the state, as for counts,
         or is proportional to the state. "auto" takes the likeliest (trajectory form).

@@ -14,8 +14,7 @@ from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import Fit, sample_noise
-from ardea.dynamics.course import pursued, step_bias
-from ardea.dynamics.knowledge import Wishes
+from ardea.dynamics.course import Wishes, pursued, step_bias
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import Pursuit, not_given
 from ardea.dynamics.search import LARGEST_MISFIT

@@ -127,9 +127,8 @@ class Unfolded(Library):
         """Return the degrees of the terms; of a formula its own, and nothing more for its constants."""
         terms, degrees = self.library.listed(self.n_variables), self.library.degrees(self.n_variables)
         plain = [degree for degree, term in zip(degrees, terms, strict=True) if not term.letters]
-        grids = [one.degree for one in self.members for _ in one.grid]
         free = [degree for one in self.members for degree in (one.degree, *[0] * one.n_constants)]
-        return [*plain, *grids, *free * len(self.equations)]
+        return [*plain, *(one.degree for one in self.members for _ in one.grid), *free * len(self.equations)]
 
     def inside(self, n_states: int) -> NothingInside:
         """Return which terms are what."""
@@ -137,8 +136,8 @@ class Unfolded(Library):
 
     def over(self, number: int) -> tuple[Unfolded, Index]:
         """Return those of several series with constants of their own, and the number of term j in series k, [k, j]."""
-        d, marks = self.library.n_terms(self.n_variables), range(self.n_variables, self.n_variables + number)
-        letters = sum(len(term.letters) for term in self.library.listed(self.n_variables))
+        inside, marks = Inside(self), range(self.n_variables, self.n_variables + number)
+        d, letters = inside.n_reported, inside.n_letters
         members = tuple(
             replace(one, term=Term.monomial((mark,)) * one.term, place=k * d + one.place, first=k * letters + one.first)
             for k, mark in enumerate(marks)
@@ -146,14 +145,9 @@ class Unfolded(Library):
         )
         blocks = [len(self.plain), sum(len(one.grid) for one in self.members)]
         blocks += [sum(1 + one.n_constants for one in self.members)] * len(self.equations)
-        firsts = number * np.cumsum([0, *blocks[:-1]])
-        at = [
-            [first + k * size + np.arange(size) for first, size in zip(firsts, blocks, strict=True)]
-            for k in range(number)
-        ]
-        library = PerSeries(self.library, number)
-        whole = Unfolded(library, members, self.n_variables + number, self.equations)
-        return whole, np.array([np.concatenate(one) for one in at], dtype=np.intp)
+        parts = zip(number * np.cumsum([0, *blocks[:-1]]), blocks, strict=True)
+        at = np.hstack([first + np.arange(number * size).reshape(number, size) for first, size in parts])
+        return Unfolded(PerSeries(self.library, number), members, self.n_variables + number, self.equations), at
 
 
 def _held(factor: WithConstants, values: list[float]) -> object:
@@ -179,7 +173,7 @@ def unfolded(
     """
     if isinstance(library, PerSeries) and knowledge is not None and (several := knowledge.of_series) is not None:
         alone, _ = unfolded(library.of, states[:, : -library.n_series], equations)
-        (whole, at), inside = alone.over(library.n_series), Inside(alone)
+        inside, (whole, at) = Inside(alone), alone.over(library.n_series)
         return whole, inside.told(several.base).over(at, inside.common(several))
     terms = library.listed(states.shape[1])
     members, reach = [], np.maximum(np.abs(states).max(axis=0), np.finfo(float).tiny)

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from scipy.linalg import block_diag
 
 from ardea.core.evidence import Tied
@@ -37,20 +36,6 @@ from ardea.methods.task import wide_supports
 MOST_SUBSETS = 20_000
 # Up to so many columns those of all equations are selected together: beyond, that takes seconds (a convention).
 MOST_TOGETHER = 250
-# The expected number of false terms, where it is not told.
-FALSE_TERMS = 0.02
-
-
-def price_of(false_terms: float, n_candidates: int, n_samples: float, together: int = 1) -> float:
-    """Return what a term must lower the deviance by, so that chance keeps so many of all candidates.
-
-    M ln(1 + fF/M), F the quantile of Fisher's distribution with M degrees of freedom for the f coefficients that a term
-    has together (for one, F = z² with Student's z): the gain in M ln RSS of a regression with learned noise. With
-    1/(1 + fF/M) = x, which has the Beta distribution of M/2 and f/2, it is −M ln x.
-    """
-    p = min(false_terms / n_candidates, 1.0)
-    degrees = max(n_samples * 0.75, 1.0)
-    return float(-degrees * np.log(special.betaincinv(degrees / 2, together / 2, p)))
 
 
 @dataclass(frozen=True)
@@ -384,34 +369,6 @@ class Knowledge:
             return of.base.without(text).over(of.at, [one for one in of.common if one.text != text])
         laws = tuple(law for law in self.laws if law.text != text)
         return Knowledge(self.n, self.d, self.allowed, laws, self.asked, self.one_of)
-
-
-@dataclass(frozen=True, eq=False)
-class LeftOpen:
-    """What an earlier search leaves open where candidates are many: some of them, and the model that it prefers."""
-
-    candidates: Support
-    support: Support
-    coefficients: Array  # (n, d)
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """How equations are searched, as far as users decide."""
-
-    discrete_time: bool = False
-    order: int = 1
-    false_terms: float | None = None  # None: nothing is promised
-    noise: str = "auto"
-    noise_std: Array | None = None
-    shown: bool = False
-    left_open: LeftOpen | None = None
-    knowledge: Knowledge | None = None
-
-    @property
-    def any_noise(self) -> bool:
-        """Whether the data decide how noise grows with the states."""
-        return self.noise == "auto" and self.noise_std is None
 
 
 @dataclass(frozen=True, eq=False)
