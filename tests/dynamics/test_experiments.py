@@ -240,10 +240,15 @@ def test_a_common_constant_is_one_and_better_known():
     stds = [experiment.equations_[0].constants["K"].std for experiment in own.experiments_]
     # Of independent estimates the mean with the least variance has Σ 1/sᵢ², and common rates of noise add little.
     assert constants[0].std == pytest.approx(np.sum(1 / np.square(stds)) ** -0.5, rel=0.1)
-    with pytest.warns(KnowledgeWarning, match="The data refute shared="):
-        Discovery(Polynomials(1) + Saturation(powers=(1,)), shared=common).fit(
-            *doses((0.3, 0.7, 1.5)), feature_names=["S"]
-        )
+
+
+def test_a_constant_that_is_not_common_is_refuted():
+    library, common = Polynomials(1) + Saturation(powers=(1,)), {"S": [f"K of {RATIO}"]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Discovery(library, shared=common).fit(*doses((0.3, 0.7, 1.5)), feature_names=["S"])
+    (refuted,) = (one for one in caught if one.category is KnowledgeWarning)
+    assert str(refuted.message).startswith(f"The data refute shared={common}")
 
 
 def test_what_cannot_be_shared_is_refused():

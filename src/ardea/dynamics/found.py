@@ -204,6 +204,12 @@ class FoundStates:
         several = self.likelihood.knowledge.of_series
         return number if several is None else number // several.number
 
+    @property
+    def _driven(self) -> bool:
+        """Whether there are inputs other than those that tell series apart."""
+        several = self.likelihood.knowledge.of_series
+        return self.likelihood.nodes.inputs.shape[1] > (0 if several is None else several.number)
+
     def _per_term(self, reported: Index) -> Index:
         """Return terms, and constants behind them, as those of one series."""
         inside, several = self.likelihood.inside, self.likelihood.knowledge.of_series
@@ -312,7 +318,7 @@ class FoundStates:
             if own
         ]
         also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
-        inputs = "an input is noisy, late or changes between rows, " * bool(nodes.inputs.shape[1])
+        inputs = "an input is noisy, late or changes between rows, " * self._driven
         return [
             f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
             "Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, "
@@ -326,7 +332,7 @@ class FoundStates:
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
         states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
         rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
-        moved = maps or nodes.inputs.shape[1] or self.pursuit.with_process  # by something else than its own turns
+        moved = maps or self._driven or self.pursuit.with_process  # by something else than its own turns
         if not moved and may_be_aliased(nodes, states):
             rest.append(
                 "There are fewer than four rows in a period: a motion that is faster by whole turns from row to row "

@@ -28,13 +28,13 @@ from ardea.core.subsets import Support
 from ardea.dynamics.chain import solved_damped
 from ardea.dynamics.formulas import Range, WithConstants
 from ardea.dynamics.knowledge import Common, Knowledge, Law, OfSeries
-from ardea.dynamics.libraries import Library, Listed, NothingInside
+from ardea.dynamics.libraries import Library, NothingInside
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.equation import Equation
 
 # A step changes a constant by at most this factor or, where it may be negative, this share of its range (a convention).
 LARGEST_FACTOR, LARGEST_MOVE = 3.0, 0.25
-# At a bound: within this share of the range (rounding error). One that ends so near to it is warned of (a convention).
+# At a bound: within this share of the range (rounding). One that ends so near to it is warned of (a convention).
 AT_BOUND, NEAR_END = 1e-9, 1e-4
 # Columns in the span of others but for this share are the same curves (rounding error, some digits of which are lost).
 SAME_CURVE = 1e-8
@@ -136,17 +136,21 @@ class Unfolded(Library):
 
     def over(self, number: int) -> tuple[Unfolded, Index]:
         """Return those of several series with constants of their own, and the number of term j in series k, [k, j]."""
-        inside, marks = Inside(self), range(self.n_variables, self.n_variables + number)
-        d, letters = inside.n_reported, inside.n_letters
+        inside, first = Inside(self), self.n_variables
         members = tuple(
-            replace(one, term=Term.monomial((mark,)) * one.term, place=k * d + one.place, first=k * letters + one.first)
-            for k, mark in enumerate(marks)
+            replace(
+                one,
+                term=Term.monomial((first + k,)) * one.term,
+                place=k * inside.n_reported + one.place,
+                first=k * inside.n_letters + one.first,
+            )
+            for k in range(number)
             for one in self.members
         )
         blocks = [len(self.plain), sum(len(one.grid) for one in self.members)]
         blocks += [sum(1 + one.n_constants for one in self.members)] * len(self.equations)
-        parts = zip(number * np.cumsum([0, *blocks[:-1]]), blocks, strict=True)
-        at = np.hstack([first + np.arange(number * size).reshape(number, size) for first, size in parts])
+        parts = np.split(np.arange(number * sum(blocks)), number * np.cumsum(blocks[:-1]))
+        at = np.hstack([one.reshape(number, -1) for one in parts])
         return Unfolded(PerSeries(self.library, number), members, self.n_variables + number, self.equations), at
 
 
@@ -193,35 +197,6 @@ def unfolded(
         members += [Member(term, place, firsts[place], tuple(ranges), *chosen)] if sound.size else []
     out = Unfolded(library, tuple(members), states.shape[1], tuple(equations))
     return out, None if knowledge is None else Inside(out).told(knowledge)
-
-
-def to_run(library: Library, coefficients: Array, constants: Array, n_variables: int) -> tuple[Library, Array, Array]:
-    """Return a library of variables and constants, coefficients for it, and its constants, (constants, draws).
-
-    Given are coefficients of shape (draws, n, terms) and the constants of every equation, (draws, n, constants).
-    """
-    listed = library.listed(n_variables)
-    terms = [term for term in listed if not term.letters]
-    columns = [coefficients[:, :, [j for j, term in enumerate(listed) if not term.letters]]]
-    firsts = np.cumsum([0, *(len(term.letters) for term in listed)])
-    held: list[Array] = []
-    for j, term in enumerate(listed):
-        for equation in np.flatnonzero(np.any(coefficients[:, :, j], axis=0)) if term.letters else ():
-            terms.append(freed(term, [n_variables + len(held) + k for k in range(len(term.letters))]))
-            held += list(constants[:, equation, firsts[j] : firsts[j + 1]].T)
-            columns.append(
-                np.where(np.arange(coefficients.shape[1]) == equation, coefficients[:, :, j], 0.0)[:, :, None]
-            )
-    return Listed(tuple(terms)), np.concatenate(columns, axis=2), np.array(held).reshape(-1, len(coefficients))
-
-
-def kept_positive(draws: Array, means: Array) -> Array:
-    """Return draws of constants; where the mean is positive they stay so: K exp((Kᵢ − K)/K), to first order Kᵢ.
-
-    Nothing is divided by zero, then, however little is known of a constant.
-    """
-    safe = np.where(means > 0, means, 1.0)
-    return np.asarray(np.where(means > 0, safe * np.exp((draws - safe) / safe), draws))
 
 
 def _check(factors: Sequence[WithConstants], values: Sequence[float], states: Array) -> None:
@@ -368,9 +343,9 @@ class Inside(NothingInside):
 
     def common(self, several: OfSeries) -> list[Common]:
         """Return what is common to several series, told of terms and of constants behind them, of the candidates."""
-        rows = [(*divmod(one.candidate, several.base.d), one.text) for one in several.common]
-        places = [(row, j, text) for row, term, text in rows for j in self._places(row, term).tolist()]
-        return [Common(row * self.reported.size + j, text, bool(self.tangent[j])) for row, j, text in places]
+        told = [(*divmod(one.candidate, several.base.d), one.text) for one in several.common]
+        found = [(row * self.reported.size, j, text) for row, term, text in told for j in self._places(row, term)]
+        return [Common(first + int(j), text, bool(self.tangent[j])) for first, j, text in found]
 
     def _places(self, row: int, term: int) -> Index:
         """Return the candidates of an equation that are a term of the library, or a constant."""

@@ -18,9 +18,8 @@ from ardea.core.problem import Array, Index, require
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_runs import run_fields
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.inside import kept_positive, to_run
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.right_hand_side import RightHandSide, with_rates
+from ardea.dynamics.right_hand_side import RightHandSide, kept_positive, to_run, with_rates
 from ardea.dynamics.series import IN_WORDS, SAME_TIME, Clock, calendar, in_order
 from ardea.dynamics.simulation import (
     BLOW_UP,

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, Index
-from ardea.dynamics.libraries import Library, Polynomials
+from ardea.dynamics.inside import freed
+from ardea.dynamics.libraries import Library, Listed, Polynomials
 from ardea.names import counted, default_names
 
 # Up to so many multiplications, one row is faster in Python floats than in NumPy calls (measured on Lorenz 96 with 4 to
@@ -130,3 +131,32 @@ def with_rates(library: Library, coefficients: Array, n: int, n_inputs: int, con
     for state, name in enumerate(every[n : 2 * n]):
         full[:, state, names.index(name)] = 1.0
     return RightHandSide(library, full, 2 * n, n_inputs, constants)
+
+
+def to_run(library: Library, coefficients: Array, constants: Array, n_variables: int) -> tuple[Library, Array, Array]:
+    """Return a library of variables and constants, coefficients for it, and its constants, (constants, draws).
+
+    Given are coefficients of shape (draws, n, terms) and the constants of every equation, (draws, n, constants).
+    """
+    listed = library.listed(n_variables)
+    terms = [term for term in listed if not term.letters]
+    columns = [coefficients[:, :, [j for j, term in enumerate(listed) if not term.letters]]]
+    firsts = np.cumsum([0, *(len(term.letters) for term in listed)])
+    held: list[Array] = []
+    for j, term in enumerate(listed):
+        for equation in np.flatnonzero(np.any(coefficients[:, :, j], axis=0)) if term.letters else ():
+            terms.append(freed(term, [n_variables + len(held) + k for k in range(len(term.letters))]))
+            held += list(constants[:, equation, firsts[j] : firsts[j + 1]].T)
+            columns.append(
+                np.where(np.arange(coefficients.shape[1]) == equation, coefficients[:, :, j], 0.0)[:, :, None]
+            )
+    return Listed(tuple(terms)), np.concatenate(columns, axis=2), np.array(held).reshape(-1, len(coefficients))
+
+
+def kept_positive(draws: Array, means: Array) -> Array:
+    """Return draws of constants; where the mean is positive they stay so: K exp((Kᵢ − K)/K), to first order Kᵢ.
+
+    Nothing is divided by zero, then, however little is known of a constant.
+    """
+    safe = np.where(means > 0, means, 1.0)
+    return np.asarray(np.where(means > 0, safe * np.exp((draws - safe) / safe), draws))
