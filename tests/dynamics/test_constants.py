@@ -433,3 +433,27 @@ def test_equations_have_families_of_their_own():
 def test_laws_that_constants_cannot_obey_are_refused(told, match):
     with pytest.raises(ValueError, match=match):
         discovered(**told)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e5])
+def test_functions_of_ones_own_do_not_depend_on_units(scale):
+    """The same samples in other units have the same equation: steps of differences have the size of the values."""
+    x, t = enzyme(0.03, 0)
+    library = Parametric(lambda x, K: x / (K + x), "{0}/(K + {0})", K=(0.05 * scale, 20 * scale))
+    model = Discovery(Polynomials(1) + library).fit([scale * one for one in x], t, feature_names=["S"])
+    (equation,) = model.equations_
+    assert equation.terms == ("S/(K + S)",)
+    assert equation.constants["K"].value == pytest.approx(scale * found().equations_[0].constants["K"].value, rel=1e-3)
+
+
+def test_rivals_with_constants_can_be_told_apart_by_an_experiment():
+    """Where S is small next to K, the law is a straight line; a start far above K tells."""
+    t, rng = np.linspace(0, 8, 40), np.random.default_rng(1000)
+    x = solve_ivp(lambda _, s: -1.5 * s / (6 + s), (0, 8), [3.0], t_eval=t, rtol=1e-10).y.T
+    x = x + 0.05 * x.std() * rng.normal(size=x.shape)
+    with pytest.warns(UserWarning, match="hardly tell"):
+        model = Discovery(Polynomials(2) + Saturation(powers=(1,))).fit(x, t, feature_names=["S"])
+    proposed = model.distinguish(n=2, bounds={"S": (0.0, 60.0)}, random_state=0)
+    assert "(S)': S/(K + S)" in proposed.rivals
+    assert proposed.starts.min() > 30
+    assert proposed.differences.min() > 100

@@ -111,7 +111,7 @@ def distinguishing(
     times = found.times[0] if t is None else np.asarray(t, dtype=float)
     places = _starts(model, found, bounds, generator)
     several = [None] if u is None else [np.asarray(one, dtype=float) for one in u]
-    models = [model.coefficients, *(values for values, _ in rivals)]
+    models = [model.parameters, *(values for values, _ in rivals)]
     # (inputs, models, starts, times, states)
     runs = np.array([[_run(model, one, places, times, inputs) for one in models] for inputs in several])
     measured = len(found.sample_noise)
@@ -138,7 +138,7 @@ def distinguishing(
 
 
 def _rivals(found: FoundStates, within: float, n_equations: int) -> list[tuple[Array, tuple[int, ...]]]:
-    """Return coefficients and terms of models that are hardly worse, best first."""
+    """Return coefficients, with constants behind them, and candidates of models that are hardly worse, best first."""
     pursuit, best = found.pursuit, found.pursuit.score(found.fit)
     if not pursuit.with_process:
         for support, excess in pursuit.near(found.linear):
@@ -147,7 +147,7 @@ def _rivals(found: FoundStates, within: float, n_equations: int) -> list[tuple[A
     first = found.likelihood.n - n_equations
     close = [one for one in pursuit.rivals if one.support != found.fit.support]
     close = [one for one in close if pursuit.score(one) < best + within]
-    return [(one.point.coefficients[first:], one.support) for one in close[:MOST_RIVALS]]
+    return [(found.parameters(one)[first:], one.support) for one in close[:MOST_RIVALS]]
 
 
 def _told(support: tuple[int, ...], found: FoundStates, model: StateModel) -> str:
@@ -155,7 +155,7 @@ def _told(support: tuple[int, ...], found: FoundStates, model: StateModel) -> st
     d, names, first = found.likelihood.d, model.vocabulary.names, found.likelihood.n - len(model.lefts)
     changed = sorted({j // d for j in set(support) ^ set(found.fit.support)})
     return "; ".join(
-        f"{model.lefts[one - first].text}: {listed([names[j % d] for j in support if j // d == one]) or 'nothing'}"
+        f"{model.lefts[one - first].text}: {listed([names[j] for j in found.named(support, one)]) or 'nothing'}"
         for one in changed
     )
 
@@ -176,9 +176,11 @@ def _starts(model: StateModel, found: FoundStates, bounds: Any, generator: Any) 
     return np.asarray(low + points * (high - low))
 
 
-def _run(model: StateModel, coefficients: Array, starts: Array, t: Array, u: Array | None) -> Array:
+def _run(model: StateModel, parameters: Array, starts: Array, t: Array, u: Array | None) -> Array:
     """Return runs of one model from all starts, (starts, times, states)."""
-    one = replace(model, coefficients=coefficients)
+    d = model.coefficients.shape[1]
+    constants = None if model.constants is None else parameters[:, d:]
+    one = replace(model, coefficients=parameters[:, :d], constants=constants)
     steps = np.arange(float(len(t))) if model.discrete_time else t
     runs, _ = simulate_draws(one.for_starts(len(starts)), starts, steps, inputs=u, **one.settings)
     return runs

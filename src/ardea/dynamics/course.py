@@ -421,7 +421,7 @@ def with_process(pursuit: Pursuit, gain: float = CLEAR_GAIN) -> Pursuit:
     if pursuit.score(best) > pursuit.score(ranked[0]) - needed or np.all(best.point.process <= pursuit.levels[-1]):
         return pursuit
     for _ in range(MOST_RELEARNED):
-        after = replace(pursuit, with_process=True, met={})
+        after = replace(pursuit, with_process=True, met={}, exact=ranked[0])
         for one in learned:
             after.fit(one.support, replace(one.point, noise=best.point.noise, process=best.point.process), [])
         found = after.search()

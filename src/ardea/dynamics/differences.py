@@ -34,6 +34,8 @@ SPLINE_GROWTH = 1.25
 # Measured on the fields of `ardea.dynamics.systems`: as many splines as cross-validation takes oversmooth, three times
 # as many break the quadrature of the weak form.
 SPLINES_PER_GCV = 2.0
+# Convention: a numerical derivative takes steps as at this share of the largest value where values are smaller.
+LEAST_OF_SIZE = 1e-3
 # Convention: the most splines as a share of the points.
 SPLINE_CAP = 0.7
 
@@ -469,7 +471,8 @@ class NumericalPartial:
 
     def __call__(self, *columns: NDArray[Any]) -> NDArray[Any]:
         """Return the derivative, one value per row."""
-        step = np.cbrt(np.finfo(float).eps) * (1.0 + np.abs(columns[self.argument]))
+        size = np.abs(columns[self.argument])
+        step = np.cbrt(np.finfo(float).eps) * np.maximum(size, LEAST_OF_SIZE * (np.max(size, initial=0.0) or 1.0))
         central = (self._shifted(columns, step) - self._shifted(columns, -step)) / (2 * step)
         try:
             with warnings.catch_warnings():

@@ -23,7 +23,7 @@ from ardea.dynamics.states import Joint, KnownState, may_be_aliased, state_devia
 from ardea.dynamics.told import at_rest, dependent_errors, far_off
 from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
-from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, printable
+from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, listed, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
@@ -205,7 +205,7 @@ class FoundStates:
         return number if several is None else number // several.number
 
     @property
-    def _driven(self) -> bool:
+    def _has_inputs(self) -> bool:
         """Whether there are inputs other than those that tell series apart."""
         several = self.likelihood.knowledge.of_series
         return self.likelihood.nodes.inputs.shape[1] > (0 if several is None else several.number)
@@ -243,7 +243,7 @@ class FoundStates:
         """Return for every equation its other terms in models that differ in it alone, and how much worse these are."""
         d, first, best = self.likelihood.d, self._first, self.pursuit.score(self.fit)
         found: list[dict[Support, float]] = [{} for _ in range(self.likelihood.n - first)]
-        mine = [self._named(self.fit.support, first + number) for number in range(len(found))]
+        mine = [self.named(self.fit.support, first + number) for number in range(len(found))]
         rivals = {fit.support: self.pursuit.score(fit) - best for fit in self.pursuit.rivals}
         # With noise of the process the linearisation leaves out what the states' spread says of terms: only fits count.
         near = [] if self.pursuit.with_process else self.pursuit.near(self.linear)
@@ -252,12 +252,19 @@ class FoundStates:
             changed = {j // d for j in set(support) ^ set(self.fit.support)}
             if len(changed) == 1:
                 (equation,) = changed
-                terms = self._named(support, equation)
+                terms = self.named(support, equation)
                 if np.isfinite(excess) and not self._same(equation, mine[equation - first], terms):
                     found[equation - first].setdefault(terms, float(excess))
         return [sorted(one.items(), key=lambda item: item[1])[:N_RIVALS] for one in found]
 
-    def _named(self, support: Support, equation: int) -> Support:
+    def parameters(self, fit: Fit) -> Array:
+        """Return the coefficients of every equation of a fit, and constants inside its terms behind them."""
+        inside, (equations, terms) = self.likelihood.inside, self.likelihood.placed(fit.support)
+        out = np.zeros((self.likelihood.n, inside.n_reported + inside.n_letters))
+        out[equations, inside.report(terms)] = fit.point.coefficients[equations, terms]
+        return out
+
+    def named(self, support: Support, equation: int) -> Support:
         """Return the terms of the library that a support has in an equation."""
         of = self.likelihood
         terms = of.inside.report(np.array([j % of.d for j in support if j // of.d == equation], dtype=np.intp))
@@ -276,8 +283,8 @@ class FoundStates:
         for other in self.pursuit.rivals:
             if (excess := self.pursuit.score(other) - best) > CLOSE:
                 break
-            terms = {row: self._named(other.support, row) for row in range(first, self.likelihood.n)}
-            changed = [row for row in terms if not self._same(row, self._named(self.fit.support, row), terms[row])]
+            terms = {row: self.named(other.support, row) for row in range(first, self.likelihood.n)}
+            changed = [row for row in terms if not self._same(row, self.named(self.fit.support, row), terms[row])]
             if len(changed) > 1:
                 told = {row: ", ".join(names[j] for j in terms[row]) for row in changed}
                 parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
@@ -318,7 +325,8 @@ class FoundStates:
             if own
         ]
         also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
-        inputs = "an input is noisy, late or changes between rows, " * self._driven
+        also += self._told_exact(equations)
+        inputs = "an input is noisy, late or changes between rows, " * self._has_inputs
         return [
             f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
             "Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, "
@@ -326,13 +334,23 @@ class FoundStates:
             "other (python -m ardea.explain misfit)."
         ]
 
+    def _told_exact(self, equations: Sequence[Equation]) -> str:
+        """Return a sentence on equations that need no noise of the process, where these fit about as well."""
+        exact, names = self.pursuit.exact, equations[0].vocabulary.names
+        if exact is None or self.pursuit.score(exact) > self.pursuit.score(self.fit) + CLOSE:
+            return ""
+        rows = range(self._first, self.likelihood.n)
+        terms = [listed([names[j] for j in self.named(exact.support, row)]) or "nothing" for row in rows]
+        told = [f"{one.left.text}: [{own}]" for one, own in zip(equations, terms, strict=True)]
+        return f" Equations that hold exactly fit about as well: {in_a_row(told)}."
+
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of the samples: rows at rest, and single ones far from the states."""
         nodes, measured, maps = self.likelihood.nodes, len(self.sample_noise), self.likelihood.discrete_time
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
         states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
         rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
-        moved = maps or self._driven or self.pursuit.with_process  # by something else than its own turns
+        moved = maps or self._has_inputs or self.pursuit.with_process  # by something else than its own turns
         if not moved and may_be_aliased(nodes, states):
             rest.append(
                 "There are fewer than four rows in a period: a motion that is faster by whole turns from row to row "
@@ -416,7 +434,7 @@ class FoundStates:
                 drawn = replace(posed.problem, target=target)
                 best = select(drawn, self.pursuit.propose(drawn, posed.unit))[0]
                 for equation in range(of.n):
-                    chosen[equation, list(self._named(posed.support(best.support), equation))] += 1
+                    chosen[equation, list(self.named(posed.support(best.support), equation))] += 1
         return np.asarray(chosen[self._first :] / n_resamples)
 
 

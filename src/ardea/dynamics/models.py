@@ -19,10 +19,11 @@ from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_runs import run_fields
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.right_hand_side import RightHandSide, kept_positive, to_run, with_rates
+from ardea.dynamics.right_hand_side import RightHandSide, to_run, with_rates
 from ardea.dynamics.series import IN_WORDS, SAME_TIME, Clock, calendar, in_order
 from ardea.dynamics.simulation import (
     BLOW_UP,
+    TOLERANCE,
     Bands,
     Driven,
     SimulationWarning,
@@ -35,9 +36,6 @@ from ardea.dynamics.told import open_questions
 from ardea.equation import Equation
 from ardea.names import Left, LeftKind, Wording, check_candidates
 from ardea.show.report import ShowsMotion
-
-# Convention: the absolute error of the integrator is this share of the largest value in the data.
-RELATIVE_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,25 +86,27 @@ class StateModel:
             raise ValueError(f"Two states, inputs or rates of change have the name {twice[0]!r}: rename one of them.")
         check_candidates(self.vocabulary.names)
 
+    @property
+    def parameters(self) -> Array:
+        """Coefficients of every equation, and constants inside its terms behind them."""
+        return np.hstack([one for one in (self.coefficients, self.constants) if one is not None])
+
     @cached_property
     def right_hand_side(self) -> RightHandSide:
         """The model as a function; `.row(x)` takes microseconds."""
-        return self._with(np.hstack([one for one in (self.coefficients, self.constants) if one is not None]))
+        return self._with(self.parameters)
 
     def _with(self, parameters: Array) -> RightHandSide:
         """Return the right-hand side for coefficients, and constants behind them, or draws of both."""
-        n, d = self.coefficients.shape
-        library, given, constants = self.library, parameters.reshape(-1, n, parameters.shape[-1]), np.empty((0, 1))
+        n, make, constants = len(self.coefficients), RightHandSide if self.order == 1 else with_rates, np.empty((0, 1))
+        library, given = self.library, parameters.reshape(-1, n, parameters.shape[-1])
         if self.constants is not None:
-            drawn = kept_positive(given[:, :, d:], self.constants)
-            library, given, constants = to_run(library, given[:, :, :d], drawn, len(self.variables))
-        if self.order == 1:
-            return RightHandSide(library, given, n, self.n_inputs, constants)
-        return with_rates(library, given, n, self.n_inputs, constants)
+            library, given, constants = to_run(library, given, self.constants, len(self.variables))
+        return make(library, given, n, self.n_inputs, constants)
 
     def for_starts(self, number: int) -> RightHandSide:
         """Return the model as a function that runs from so many starts at once."""
-        return self._with(np.repeat(self.coefficients[None], number, axis=0))
+        return self._with(np.repeat(self.parameters[None], number, axis=0))
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return x′, the next state, or x″."""
@@ -126,7 +126,7 @@ class StateModel:
     @property
     def settings(self) -> dict[str, Any]:
         """When a simulation stops, and how accurate it is."""
-        limit, error = BLOW_UP * self.reach, RELATIVE_TOLERANCE * self.reach
+        limit, error = BLOW_UP * self.reach, TOLERANCE * self.reach
         if self.order == 2:  # nothing is known of how fast it may get
             limit, error = np.concatenate([limit, np.full_like(limit, np.inf)]), np.tile(error, 2)
         return {"discrete_time": self.discrete_time, "limit": limit, "atol": error, "held": self.held}

@@ -96,6 +96,7 @@ class Pursuit:
     group_price: float = 0.0  # of a term with a coefficient for every series
     error: Array | float = 0.0  # of the steps, that counts as noise of the process
     met: dict[Support, Fit] = field(default_factory=dict)
+    exact: Fit | None = None  # with noise of the process: the best without
     elsewhere: list[Fit] = field(default_factory=list)  # those of all searches, with noise of any kind
     expanded: set[Support] = field(default_factory=set, init=False)  # those whose surroundings have been searched
 

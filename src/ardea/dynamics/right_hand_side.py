@@ -133,12 +133,14 @@ def with_rates(library: Library, coefficients: Array, n: int, n_inputs: int, con
     return RightHandSide(library, full, 2 * n, n_inputs, constants)
 
 
-def to_run(library: Library, coefficients: Array, constants: Array, n_variables: int) -> tuple[Library, Array, Array]:
+def to_run(library: Library, draws: Array, means: Array, n_variables: int) -> tuple[Library, Array, Array]:
     """Return a library of variables and constants, coefficients for it, and its constants, (constants, draws).
 
-    Given are coefficients of shape (draws, n, terms) and the constants of every equation, (draws, n, constants).
+    Given are draws of the coefficients and behind them the constants of every equation, (draws, n, terms + constants),
+    and the means of these, (n, constants).
     """
     listed = library.listed(n_variables)
+    coefficients, constants = draws[:, :, : len(listed)], _kept_positive(draws[:, :, len(listed) :], means)
     terms = [term for term in listed if not term.letters]
     columns = [coefficients[:, :, [j for j, term in enumerate(listed) if not term.letters]]]
     firsts = np.cumsum([0, *(len(term.letters) for term in listed)])
@@ -153,7 +155,7 @@ def to_run(library: Library, coefficients: Array, constants: Array, n_variables:
     return Listed(tuple(terms)), np.concatenate(columns, axis=2), np.array(held).reshape(-1, len(coefficients))
 
 
-def kept_positive(draws: Array, means: Array) -> Array:
+def _kept_positive(draws: Array, means: Array) -> Array:
     """Return draws of constants; where the mean is positive they stay so: K exp((Kᵢ − K)/K), to first order Kᵢ.
 
     Nothing is divided by zero, then, however little is known of a constant.
