@@ -62,6 +62,8 @@ MOST_NUMBERS = 2**20
 PERIODIC, NOT_PERIODIC = 2.0, 6.0
 # Derived: some thousand roundings of 1e-16, of splines and sums.
 ROUNDING = 1e-12
+# What is not a candidate with derivative_order=2.
+DAMPED = " Damping, a term u_t, is no candidate: measure u_t as a field of its own (docs/fields)."
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
 TRUNCATION = 1e-5
 
@@ -365,7 +367,8 @@ class FieldEquation(EquationRows):
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation = float(max(data.excitation[field] for data in runs))
-        self.hint = runs[0].hint + " Waves that run both ways need derivative_order=2." * (order == 1)
+        waves = " Waves that run both ways need derivative_order=2." if order == 1 else DAMPED
+        self.hint = runs[0].hint + waves
 
     def _left_out(self, data: Fields) -> tuple[set[int], tuple[str, ...]]:
         """Return the terms that cannot be candidates, and what is said of them."""

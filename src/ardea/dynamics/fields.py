@@ -44,6 +44,9 @@ LEAST_NOISE = 1e-12
 # `systems`: 3.1 at most where there is noise and no shock, 15 to 99 with a shock and noise of up to 10 %. Without noise
 # they leave less than this share of the field, unless there is a shock.
 LARGEST_KURTOSIS, LEAST_ROUGH = 6.0, 1e-3
+# Derived: what six neighbours say of a sample misses it near a jump by half of that, and by an eighth if the jump takes
+# two steps, 1/4 of the largest of these; by (2 sin(π/n))⁵/20 of a step where there are n samples in a wave, 1/9 at 5.
+LEAST_JUMP = 0.2
 # A convention: with fewer rows, hardly any model can be told from another.
 FEWEST_FUNCTIONS = 20
 # Times that missing samples are filled in by splines fitted to the others; a third time changes nothing (measured).
@@ -151,6 +154,7 @@ class Fields:
             i: u
             for i, (u, one) in enumerate(zip(fields[: self.n_measured], smooth, strict=False))
             if even and self.noise[i] > LEAST_ROUGH * self.spread[i] and _kurtosis(u - one) > LARGEST_KURTOSIS
+            if _may_jump(u)
         }
         measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
@@ -301,6 +305,11 @@ def xarray_fields(data: Any, time: str | None = None) -> list[Any]:
 def _axis_points(points: ArrayLike, name: str) -> Array:
     """Return the points of an axis; those that rounding alone keeps from being even are made so."""
     array = np.asarray(points, dtype=float)
+    if array.ndim == 1 and len(array) > 1 and np.all(np.diff(array) < 0):
+        raise ValueError(
+            f"{name} is descending: turn it and the fields around along this axis, {name}[::-1], or use "
+            f"sortby({name!r}) of xarray."
+        )
     if array.ndim != 1 or len(array) < 2 or not np.all(np.diff(array) > 0):
         raise ValueError(f"{name} must be one-dimensional and strictly ascending.")
     least = max(ceil((SPLINE_DEGREE + 1) / SPLINE_CAP), 2 * SMALLEST_RADIUS + 1)
@@ -373,6 +382,13 @@ def _check_values(fields: Sequence[Array], names: Sequence[str]) -> None:
             raise ValueError(f"The field {name} has no number on the whole grid: leave it out.")
         if np.ptp(seen) <= LEAST_NOISE * np.abs(seen).max():
             raise ValueError(f"The field {name} is constant, so it has no equation to find: leave it out.")
+
+
+def _may_jump(values: Array) -> bool:
+    """Return whether some sample is far from a curve through three neighbours on both sides along an axis of space."""
+    along = [axis for axis in range(values.ndim - 1) if values.shape[axis] > 6]
+    sizes = [[float(np.nanmax(np.abs(np.diff(values, n, axis=axis)))) for n in (1, 6)] for axis in along]
+    return any(sixth / 20 > LEAST_JUMP * first for first, sixth in sizes)
 
 
 def _kurtosis(values: Array) -> float:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Inputs = Callable[[float], Array]
-# Convention: tolerance of a step, and of the largest value in the data. LSODA is then accurate to 1e-8 over the rows of `ardea.dynamics.systems`.
+# Convention: tolerance of a step, relative and as a share of the largest value in the data. LSODA is then accurate to
+# 1e-8 over the rows of `ardea.dynamics.systems`.
 TOLERANCE = 1e-10
 # Convention: a simulation stops where a state or a field exceeds its largest value in the data so many times.
 BLOW_UP = 100.0
