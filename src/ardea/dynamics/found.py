@@ -21,7 +21,7 @@ from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
 from ardea.dynamics.states import Joint, KnownState, may_be_aliased, state_deviations
 from ardea.dynamics.told import at_rest, dependent_errors, far_off
-from ardea.dynamics.trajectory import LEAST_NOISE, NOISE_POWERS, Likelihood, Linearised
+from ardea.dynamics.trajectory import NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, listed, printable
 
@@ -449,8 +449,9 @@ def found_states(series: Sequence[Series], library: Library, propose: Propose, w
     found = {some: pursued(way, library, propose, wishes) for some, way in ways.items()}
     held, (pursuit, fit, exact) = min(found.items(), key=lambda one: one[1][0].score(one[1][1]))
     of, states, measured = pursuit.of, fit.point.states, series[0].x.shape[1]
-    noise = sample_noise(of.nodes, of.sizes(states), measured) * of.usual_size(states)[:measured]
-    floor = np.maximum(noise, LEAST_NOISE * states[:, :measured].std(axis=0))
+    size = of.usual_size(states)[:measured]
+    noise = sample_noise(of.nodes, of.sizes(states), measured) * size
+    floor = np.maximum(noise, of.floor[:measured] * size)
     rows = int(np.sum(np.any(of.nodes.seen, axis=1)))
     # The samples of a map jump: their differences say nothing of noise.
     misfit = np.full(measured, np.nan) if wishes.discrete_time else exact[:measured] / np.maximum(floor, TINY)

@@ -16,6 +16,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import reduce
+from numbers import Real
 from operator import add
 from typing import Any
 
@@ -94,7 +95,7 @@ class Reader:
         """Return terms with a known coefficient as laws, and those that are certain without."""
         if not isinstance(known, Mapping) or not all(isinstance(one, Mapping) for one in known.values()):
             raise TypeError("known must be a dict of dicts, {state: {term: coefficient or None}}.")
-        laws, kept = [], []
+        laws, kept = list[Law](), list[int]()
         for state, terms in known.items():
             for term, value in terms.items():
                 told = f"known={{{state!r}: {{{term!r}: {value!r}}}}}"
@@ -103,7 +104,7 @@ class Reader:
                     if candidate % len(self.terms) >= self.n_terms:
                         raise ValueError(f"{told}: a constant inside a term is estimated unless you give its value.")
                     kept.append(candidate)
-                elif not np.isfinite(value):
+                elif not isinstance(value, Real) or not np.isfinite(value):
                     raise ValueError(f"{told}: give a finite number, or None for one to be estimated.")
                 else:
                     laws.append(Law(told, ((candidate, 1.0),), float(value)))

@@ -303,8 +303,11 @@ class Pursuit:
     def _loosened(self, fit: Fit) -> None:
         point = fit.point
         noiseless = self.of.noiseless(point)
-        for gone in fit.support if noiseless else ():  # nothing is likelier, but what is shorter may be as likely
-            self._tried(tuple(j for j in fit.support if j != gone), point)
+        several, kept = self.of.knowledge.of_series, self.of.knowledge.kept
+        free = [j for j in fit.support if noiseless and j not in kept]
+        # Nothing is likelier, but what is shorter may be as likely.
+        for gone in {(j,) if several is None else several.spread(several.terms([j])) for j in free}:
+            self._tried(tuple(j for j in fit.support if j not in gone), point)
         for level in [] if self.with_process or noiseless else self.levels[-2:0:-2]:
             point, linear = self.of.descended(replace(point, process=level), fit.support)
             for support, coefficients, gain in self.ranked(linear, wide=True)[:MOST_LOOSENED]:

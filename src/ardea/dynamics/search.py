@@ -440,8 +440,8 @@ class FoundRows:
             elif ratio < 1 / LARGEST_MISFIT:
                 told.append(
                     f"The equation of {left} leaves only {ratio:.2f} times the noise of the samples: its terms amplify "
-                    "noise and so explain it away, or the noise of neighbouring samples is not independent. Do not "
-                    "trust its intervals (python -m ardea.explain misfit)."
+                    "noise, the noise of neighbouring samples is not independent, or what a coarse grid does not show "
+                    "was taken for noise. Do not trust its intervals (python -m ardea.explain misfit)."
                 )
         return told
 

@@ -432,7 +432,7 @@ def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
 
 def open_questions(equation: Equation) -> list[str]:
     """Return what is to be said of models that the data do not rule out."""
-    remarks = [f"The data do not tell it from: {_longer(terms, equation)}." for terms in equation.equivalents]
+    remarks = [f"The data do not tell it from {_longer(terms, equation)}." for terms in equation.equivalents]
     if rivals := equation.close_rivals():
         named = "; ".join(rival.compared for rival in rivals[:SHOWN_RIVALS])
         if rivals[0].excess < -BEATEN:
@@ -444,7 +444,7 @@ def open_questions(equation: Equation) -> list[str]:
 
 def _longer(terms: Sequence[str], equation: Equation) -> str:
     """Return the terms of a model that fits as well, and that it has more of them than another."""
-    return listed(terms) + ", a term more" * (len(terms) > len(equation.terms))
+    return f"[{listed(terms)}]" + ", with a term more" * (len(terms) > len(equation.terms))
 
 
 def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hint: str = "") -> list[str]:
@@ -469,7 +469,7 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
             )
         elif others:
             doubts.append(
-                f"The data hardly tell two models of {left} apart: [{chosen}] and [{_longer(others[0], equation)}]. "
+                f"The data hardly tell two models of {left} apart: [{chosen}] and {_longer(others[0], equation)}. "
                 "Longer or richer data would, unless both stand in for a term that is not among the candidates "
                 "(python -m ardea.explain ambiguity)."
             )
