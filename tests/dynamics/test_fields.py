@@ -1024,8 +1024,10 @@ def test_bad_input_is_refused():
     u = np.sin(9 * x[:, None] + 5 * t)
     with pytest.raises(ValueError, match="uniform grid"):
         Fields(u, (x**2,), t)
-    with pytest.raises(ValueError, match="t must be one-dimensional and strictly ascending"):
+    with pytest.raises(ValueError, match=r"t is descending: turn it and the fields around along this axis, t\[::-1\]"):
         Fields(u, (x,), t[::-1])
+    with pytest.raises(ValueError, match="t must be one-dimensional and strictly ascending"):
+        Fields(u, (x,), np.where(t == t[3], t[2], t))
     with pytest.raises(ValueError, match=r"grid is \(60, 50\)"):
         Fields(u.T, (x,), t)
     for constant in (np.zeros((60, 50)), np.full((60, 50), 3.7)):
