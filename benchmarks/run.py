@@ -1,7 +1,7 @@
 """All cases by all methods, one after another, each in a process of its own on one thread.
 
-``python -m benchmarks.run [--cases a,b] [--methods x,y] [--repeat 3] [--timeout 300] [--resume]`` prints and saves a
-table per case (``results.md``) and the figures (``results.json``, after every measurement; ``--resume`` goes on there).
+``python -m benchmarks.run [--cases a,b] [--methods x,y] [--repeat 3] [--timeout 40] [--resume]`` prints a table per case
+and saves the figures after every measurement (``--out``, by default what docs/speed.md shows); ``--resume`` goes on there.
 """
 
 from __future__ import annotations
@@ -72,19 +72,16 @@ def main() -> None:
     parser.add_argument("--methods", help=f"default: {','.join(METHODS)}")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=300.0, help="CPU seconds one fit may take")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--timeout", type=float, default=40.0, help="CPU seconds one fit may take")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/speed.json"))
     parser.add_argument("--resume", action="store_true", help="go on where an interrupted run stopped")
     options = parser.parse_args()
     case_names = chosen(options.cases, list(CASES), "case")
     method_names = chosen(options.methods, list(METHODS), "method")
     settings = {key: getattr(options, key) for key in ("repeat", "seed", "timeout")} | {"machine": machine()}
-    path = options.out / "results.json"
-    records = earlier(path, settings) if options.resume else []
-    run(plan(case_names, method_names), records, settings, path)
-    text = report(settings["machine"], records, options.seed)
-    (options.out / "results.md").write_text(text)
-    print("\n" + text)
+    records = earlier(options.out, settings) if options.resume else []
+    run(plan(case_names, method_names), records, settings, options.out)
+    print("\n" + report(settings["machine"], records))
 
 
 if __name__ == "__main__":

@@ -47,16 +47,15 @@ def overview(records: Sequence[Record]) -> str:
     return markdown(["case", *methods], rows)
 
 
-def report(machine: dict[str, str], records: Sequence[Record], seed: int) -> str:
+def case_tables(records: Sequence[Record]) -> str:
+    """Return the tables of all cases."""
+    names = dict.fromkeys(record["case"] for record in records)
+    return "\n\n".join(case_table(name, [r for r in records if r["case"] == name]) for name in names)
+
+
+def report(machine: dict[str, str], records: Sequence[Record]) -> str:
     """Return the whole report."""
-    names = list(dict.fromkeys(record["case"] for record in records))
-    tables = [case_table(name, [r for r in records if r["case"] == name]) for name in names]
-    explanation = (
-        f"Best CPU time of several runs, each method alone in a process on one thread, seed {seed}. Extra MB: peak of "
-        "resident memory above the data. Cost: log|Σ_y| + yᵀΣ_y⁻¹y at the method's own γ and σ², by one function for "
-        "all; lower is better. l2: ‖ξ̂ − ξ‖₂."
-    )
-    return "\n\n".join([machine_line(machine), overview(records), explanation, *tables]) + "\n"
+    return "\n\n".join([machine_line(machine), overview(records), case_tables(records)]) + "\n"
 
 
 def _time(record: Record) -> str:
