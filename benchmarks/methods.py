@@ -108,8 +108,8 @@ class MCPRegressionCV:
 
     def fit(self, X: Array, y: Array) -> MCPRegressionCV:
         """Choose the penalty and fit."""
-        from sklearn.model_selection import GridSearchCV
         from skglm import MCPRegression
+        from sklearn.model_selection import GridSearchCV
 
         largest = np.abs(X.T @ (y - y.mean() * self.fit_intercept)).max() / len(y)
         search = GridSearchCV(
@@ -147,7 +147,7 @@ def lasso_lars_ic(X: Array, y: Array) -> Outcome:
 
 
 def celer(X: Array, y: Array) -> Outcome:
-    """The LassoCV of celer with its defaults."""
+    """Run the LassoCV of celer with its defaults."""
     from celer import LassoCV
 
     return Outcome(LassoCV(fit_intercept=False).fit(X, y).coef_)

@@ -1,7 +1,8 @@
 """All cases by all methods, one after another, each in a process of its own on one thread.
 
-``python -m benchmarks.run [--cases a,b] [--methods x,y] [--repeat 3] [--timeout 40] [--resume]`` prints a table per case
-and saves the figures after every measurement (``--out``, by default what docs/speed.md shows); ``--resume`` goes on there.
+``python -m benchmarks.run [--cases a,b] [--methods x,y] [--repeat 3] [--timeout 40] [--resume]`` prints a table per
+case and saves the figures after every measurement (``--out``, by default what docs/speed.md shows); ``--resume`` goes
+on there.
 """
 
 from __future__ import annotations
