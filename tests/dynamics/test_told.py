@@ -16,8 +16,8 @@ from ardea.dynamics.collocation import nodes_of, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN, common_functions, fits_of
 from ardea.dynamics.series import Series
 from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.states import smoothed, undersampled
-from ardea.dynamics.told import at_rest, dependent_errors, ends_off, said_of_inputs, said_of_spoiled, said_of_states
+from ardea.dynamics.states import dependent_errors, ends_off, smoothed, undersampled
+from ardea.dynamics.told import at_rest, said_of_inputs, said_of_spoiled, said_of_states
 
 RNG = np.random.default_rng
 

@@ -40,11 +40,10 @@ from ardea.dynamics.search import (
 )
 from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series, far_from_zero
 from ardea.dynamics.simulation import SimulationWarning
-from ardea.dynamics.states import Joint
+from ardea.dynamics.states import Joint, ends_off
 from ardea.dynamics.told import (
     LEAST_EXCITATION,
     doubts_about,
-    ends_off,
     said_of_inputs,
     said_of_spoiled,
     said_of_states,

@@ -19,8 +19,15 @@ from ardea.dynamics.libraries import Library
 from ardea.dynamics.pursuit import Pursuit, not_given
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
-from ardea.dynamics.states import Joint, KnownState, may_be_aliased, state_deviations
-from ardea.dynamics.told import at_rest, dependent_errors, far_off
+from ardea.dynamics.states import (
+    Joint,
+    KnownState,
+    dependent_errors,
+    far_off,
+    may_be_aliased,
+    state_deviations,
+)
+from ardea.dynamics.told import at_rest
 from ardea.dynamics.trajectory import NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, listed, printable

@@ -1,25 +1,31 @@
 """States before a search and after it.
 
 Before it: smoothed samples, and curves between samples that are few for a period. After it: what is known of the states
-at the ends, given the coefficients, and how the coefficients of all equations depend on each other.
+at the ends, given the coefficients, how the coefficients of all equations depend on each other, and what samples say
+that the states miss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy import linalg
 from scipy.interpolate import make_interp_spline
 from scipy.signal import resample
+from scipy.stats import norm, pearson3
 
 from ardea.core.evidence import Estimate, Tied
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.differences import SplineSmoother
+from ardea.dynamics.series import Series
 from ardea.equation import Equation
+from ardea.names import printable
 
 if TYPE_CHECKING:
     from ardea.dynamics.trajectory import Linearised
@@ -34,6 +40,25 @@ UNEVEN = 1e-3
 # Of samples at uneven times, at most so many: the limits of frequencies that are tried, in shares of half their mean
 # rate, the ridge in shares of their variance, and the share that samples left out may be missed by (conventions).
 MOST_UNEVEN, BAND_LIMITS, UNEVEN_RIDGE, MOST_MISSED = 1000, (1.0, 0.85, 0.7, 0.55, 0.4, 0.3), 0.01, 0.5
+# A sample is far off that lies so many robust deviations from its state, and from a curve through its neighbours, if at
+# most this share of all do (conventions: normal noise never does, and what many do is no mistake of a few). Fewer
+# samples than the next do not tell, and series of fewer than the last not each for itself.
+FAR_OFF, MOST_FAR_OFF, FEWEST_JUDGED, FEWEST_ALONE = 8.0, 0.1, 20, 60
+# Errors of neighbouring samples depend on each other where sums of their products, over so many lags, exceed what
+# chance makes of them by so many deviations (about once in ten thousand states), each error counted up to the last many
+# deviations (conventions).
+SUMMED, DEPENDENT, LARGEST_ERROR = (1, 2, 6, 18), 4.0, 3.0
+# The first or last reading is off where a cubic through the next ones misses it as far: so many rows together, and at
+# most so many of them to see what is usual (conventions).
+END_ROWS, MOST_WINDOWS = 8, 1000
+# Noise changes that is so many times as large after one of some shares of the rows as before (conventions).
+CHANGED, CUTS = 3.0, (0.25, 0.5, 0.75)
+# Of a window around a sample, its place.
+MIDDLE = END_ROWS // 2
+# A quarter of all errors is smaller than this many deviations, if they are normal. What is usual is at least the last
+# share of what a fit leaves (a convention): of rounded readings curves miss many by nothing at all.
+QUARTER, NORMAL_QUARTER, LEAST_USUAL = 0.25, 0.3186, 0.1
+TINY = float(np.finfo(float).tiny)
 
 
 # Before a search
@@ -238,3 +263,154 @@ class Joint:
         estimate = self.estimate(equations)
         tied = self.tied
         return estimate.sample(n, generator) if tied is None else tied.sample(estimate, n, generator)
+
+
+# Samples that the states miss
+
+
+def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of single samples and of noise that changes; long series have noise of their own."""
+    out = []
+    for state, name in enumerate(names[: errors.shape[1]]):
+        every = np.flatnonzero(nodes.seen[:, state])
+        parts = [every[nodes.series[every] == number] for number in np.unique(nodes.series[every])]
+        parts = parts if min(map(len, parts), default=0) >= FEWEST_ALONE else [every]
+        found = [_far(nodes, errors, sizes, state, seen) for seen in parts if seen.size >= FEWEST_JUDGED]
+        if changed := next((own for _, own in found if own), None):
+            row, ratio = changed
+            times = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
+            out.append(
+                f"The noise of {printable(name)} is {times} from about {_time(nodes, row)} on, and is taken to be the "
+                "same everywhere: intervals may be too wide or too narrow. See whether the quieter rows alone give the "
+                "same equations (python -m ardea.explain ambiguity)."
+            )
+        far = [(row, ratio) for own, changed in found for row, ratio in own if not changed]
+        if 0 < len(far) <= max(1, MOST_FAR_OFF * every.size):
+            shown = ", ".join(f"{_time(nodes, row)} ({ratio:.0f} times)" for row, ratio in far[:3])
+            more = f" and {len(far) - 3} more" * (len(far) > 3)
+            out.append(
+                f"{name} lies many times its usual noise off its curve at {shown}{more}. If these readings "
+                "are mistakes, set them to NaN: they widen or shift the intervals, and several of them change the "
+                "terms (python -m ardea.explain ambiguity)."
+            )
+    return out
+
+
+def _far(
+    nodes: Nodes, errors: Array, sizes: Array, state: int, seen: Index
+) -> tuple[list[tuple[int, float]], tuple[int, float] | None]:
+    """Return samples of some rows, in shares of some sizes far from the states and their neighbours, and how far.
+
+    A wrong model misses many samples, a right one follows fast motion: what is far from both curves is neither. Where
+    noise changes, from which node on it is how many times as large.
+    """
+    size, steps = np.abs(errors[seen, state]), np.diff(nodes.t[seen])
+    t = np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))  # series begin anew
+    y, middle = nodes.y[seen, state], np.arange(MIDDLE, seen.size - MIDDLE)
+    missed = _missed(t, y, MIDDLE, middle - MIDDLE)
+    off, around = missed / sizes[seen[middle], state], np.pad(missed, MIDDLE)
+    # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
+    usual = 1.4826 * float(np.median(size))
+    usual = float(np.clip(np.quantile(off, QUARTER) / NORMAL_QUARTER, LEAST_USUAL * usual, usual))
+    alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
+    large = np.pad(size > FAR_OFF * usual, 1)
+    beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
+    beside[middle] = (off > FAR_OFF * usual) & alone
+    far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
+    changed = _noise_changes(size, off, far) if far.size else None
+    at = None if changed is None else (int(seen[changed[0]]), changed[1])
+    return [(int(seen[row]), float(size[row] / usual)) for row in far], at
+
+
+def _time(nodes: Nodes, node: int) -> str:
+    """Return when a node is and, of several series, in which."""
+    return f"t = {nodes.t[node]:.6g}" + (f" of series {nodes.series[node] + 1}" if nodes.series[-1] > 0 else "")
+
+
+def _noise_changes(errors: Array, missed: Array, far: Index) -> tuple[int, float] | None:
+    """Return from which row on noise is how many times as large, if both what a fit and what cubics miss say so.
+
+    Few samples that are far off do not move medians; many spoil those of the cubics around them, or those of the fit.
+    All of them lie where noise is larger.
+    """
+    cuts = []
+    for share in CUTS:
+        row = int(share * errors.size)
+        if min(row, errors.size - row) >= FEWEST_JUDGED:
+            after = [np.median(errors[row:]), np.median(missed[row - MIDDLE :])]
+            before = [np.median(errors[:row]), np.median(missed[: row - MIDDLE])]
+            logarithms = np.log(np.maximum(after, TINY) / np.maximum(before, TINY))
+            louder = logarithms * (1 if np.all(far >= row) else -1 if np.all(far < row) else 0)
+            if np.all(louder > np.log(CHANGED)):
+                cuts.append((float(np.min(louder)), row, float(np.exp(logarithms[0]))))
+    return max(cuts)[1:] if cuts else None
+
+
+def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
+    """Return what is to be warned of states whose samples are missed by what is no noise: errors follow each other.
+
+    With errors e of variance one, Q = Σ_k Σ_i e_i e_{i+k} over K lags has the variance of its number N of products and
+    the skewness 3(K − 1)/√N: long runs are rare, and large. It is told by the normal deviate of the same chance.
+    """
+    out = []
+    for state, name in enumerate(names[: errors.shape[1]]):
+        rows = [own[nodes.seen[own, state]] for own in nodes.stretches]
+        parts = [errors[own, state] for own in rows if own.size > 1]
+        usual = np.sqrt(np.mean(np.concatenate(parts) ** 2)) if parts else 0.0
+        if not usual > 0:
+            continue
+        scaled = [np.clip(part / usual, -LARGEST_ERROR, LARGEST_ERROR) for part in parts]
+        excess = 0.0
+        for most in SUMMED:
+            pairs = [(part[lag:], part[:-lag]) for part in scaled for lag in range(1, most + 1) if part.size > 4 * most]
+            total, number = sum(float(a @ b) for a, b in pairs), max(sum(a.size for a, _ in pairs), 1)
+            chance = pearson3.sf(total / np.sqrt(number), 3 * (most - 1) / np.sqrt(number))
+            excess = max(excess, float(norm.isf(max(chance, TINY))))
+        if excess > DEPENDENT:
+            out.append(
+                f"What the samples of {printable(name)} leave is not noise: errors of rows near each other go the same "
+                f"way more than chance allows (as rare as {excess:.1f} standard deviations). Most likely terms stand "
+                "in for one that is not among the candidates, or the errors of neighbouring readings depend on each "
+                "other. Do not trust the intervals; try other terms (python -m ardea.explain misfit)."
+            )
+    return out
+
+
+def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be said of first and last samples that a cubic through the next ones misses by far."""
+    out = []
+    for one, (state, name) in product(series, enumerate(names[: series[0].x.shape[1]])):
+        seen = np.isfinite(one.x[:, state]) & np.isfinite(one.t)
+        t, y = one.t[seen], one.x[seen, state]
+        if t.size < FEWEST_JUDGED:
+            continue
+        for row, missed in ((0, _missed(t, y)), (-1, _missed(t[::-1], y[::-1]))):
+            usual = 1.4826 * float(max(np.median(missed), np.median(missed[1:FEWEST_JUDGED])))
+            if missed[0] > FAR_OFF * usual > missed[1]:
+                out.append(
+                    f"{name} at t = {t[row]:.6g} ({y[row]:.4g}) lies {missed[0] / usual:.0f} times farther off its "
+                    "next readings than is usual. If that is a mistake and no fast start, set it to NaN: equations "
+                    "bend to reach it (python -m ardea.explain ambiguity)."
+                )
+    return out
+
+
+def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
+    """Return by how much cubics through their neighbours miss samples, in units of the noise that this has by chance.
+
+    One sample of every window is left out, the first or another. With V the powers of the times of the others, the
+    cubic is e₁ᵀV⁺y there: 1 and −e₁ᵀV⁺ are the weights.
+    """
+    times, values = sliding_window_view(t, END_ROWS + (place > 0)), sliding_window_view(y, END_ROWS + (place > 0))
+    few = windows
+    if windows is None:
+        few = np.unique(
+            np.append(
+                np.arange(min(FEWEST_JUDGED, len(times))), np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)
+            )
+        )
+    scaled = (times[few] - times[few, place, None]) / (times[few, -1:] - times[few, :1])
+    others = np.delete(np.arange(times.shape[1]), place)
+    cubic = np.linalg.pinv(scaled[:, others, None] ** np.arange(4))[:, 0]
+    missed = values[few, place] - np.einsum("ij,ij->i", cubic, values[few][:, others])
+    return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))
