@@ -313,10 +313,30 @@ def test_times_of_a_day_and_times_that_descend(heater, tmp_path, capsys):
     of_day = (pd.Timestamp("2024") + pd.to_timedelta(heater.t, unit="s")).dt.strftime("%H:%M:%S.%f")
     options = ["--time", "t", *QUICK, "--inputs", "heater"]
     forward = record(capsys, "discover", written(heater, tmp_path / "t.csv"), *options)["equations"]
-    for frame, said in ((heater.assign(t=of_day), "times of one day"), (heater[::-1], "rows were turned around")):
+    late = (pd.Timestamp("2024") + pd.to_timedelta(heater.t + 86400 - heater.t[9], unit="s")).dt.strftime("%H:%M:%S.%f")
+    frames = {"times of one day": heater.assign(t=of_day), "rows were turned around": heater[::-1]}
+    frames["times of day, past 1 midnight"] = heater.assign(t=late)
+    for said, frame in frames.items():
         found = record(capsys, "discover", written(frame, tmp_path / "t.csv"), *options)
         assert any(said in one for one in found["remarks"])
         assert found["equations"][0]["formula"] == forward[0]["formula"]
+
+
+def test_a_clock_that_goes_back_without_a_midnight_is_refused_in_hours(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("t,x\n20:00:00,1\n20:10:00,2\n20:05:00,3\n20:20:00,4\n")
+    assert main(["discover", str(tmp_path / "t.csv"), "--time", "t"]) == 1
+    assert "line 4, column 't': 20:05:00 does not come after 20:10:00." in capsys.readouterr().err
+
+
+def test_a_header_that_stands_again_and_units_in_every_cell(heater, tmp_path, capsys):
+    lines = heater.to_csv(index=False).splitlines()
+    (tmp_path / "twice.csv").write_text("\n".join([*lines[:30], lines[0], *lines[30:]]))
+    assert main(["discover", str(tmp_path / "twice.csv"), "--time", "t", "--inputs", "heater"]) == 1
+    assert "--drop-lines 31" in capsys.readouterr().err
+    units = heater.astype(str).agg(lambda row: ",".join(f"{cell} kg" for cell in row), axis=1)
+    (tmp_path / "units.csv").write_text("\n".join([lines[0], *units]))
+    assert main(["discover", str(tmp_path / "units.csv"), "--time", "t"]) == 1
+    assert "line 2, column 't': '0.0 kg' has a unit: write the number alone" in capsys.readouterr().err
 
 
 def test_a_table_that_lies_on_its_side_and_a_target_of_words(stores, tmp_path, capsys):

@@ -23,11 +23,15 @@ RNG = np.random.default_rng
 
 
 def told(column, name="x"):
-    series = [Series(np.arange(float(len(column))), np.array(column, float)[:, None], NONE)]
+    series = [plain(np.arange(float(len(column))), np.array(column, float)[:, None])]
     return [*said_of_spoiled(series, [name]), *said_of_states(series, [name])]
 
 
-NONE = np.empty((0, 0))
+def plain(t, x):
+    """Return a series without inputs."""
+    return Series(t, x, np.empty((len(t), 0)))
+
+
 SMOOTH = np.cos(np.linspace(0, 9, 60))
 
 
@@ -61,27 +65,82 @@ def test_plain_readings_are_not_talked_of(column):
 def test_rows_that_were_written_twice_are_told():
     t, rng = np.arange(60.0), np.random.default_rng(2)
     x = np.column_stack([np.sin(t / 5), np.cos(t / 5)]) + 0.01 * rng.normal(size=(60, 2))
-    assert said_of_states([Series(t, x, NONE)], ["x", "v"]) == []
+    assert said_of_states([plain(t, x)], ["x", "v"]) == []
     x[[11, 31, 32]] = x[[10, 30, 30]]
-    (said,) = said_of_states([Series(t, x, NONE)], ["x", "v"])
+    (said,) = said_of_states([plain(t, x)], ["x", "v"])
     assert said.startswith("3 rows repeat the row before them in every state, the first at t = 11, ")
-    assert said_of_states([Series(t, np.round(x, 1), NONE)], ["x", "v"]) == []  # chance makes coarse readings alike
+    assert said_of_states([plain(t, np.round(x, 1))], ["x", "v"]) == []  # chance makes coarse readings alike
+
+
+def swings(rows=120, noise=0.02, seed=3):
+    t, rng = np.linspace(0, 20, rows), np.random.default_rng(seed)
+    return t, np.column_stack([np.sin(t), np.cos(t)]) + noise * rng.normal(size=(rows, 2))
+
+
+@pytest.mark.parametrize("every", [2, 4, 8])
+@pytest.mark.parametrize("digits", [2, 9])
+def test_states_that_were_filled_in_between_readings_are_told(every, digits):
+    t, x = swings()
+    x = np.round(x, digits)
+    assert said_of_states([plain(t, x)], ["x", "y"]) == []
+    x[:, 1] = x[np.arange(120) // every * every, 1]
+    (text,) = said_of_states([plain(t, x)], ["x", "y"])
+    assert text.startswith("y repeats the reading before it in ")
+    assert 0 <= int(re.search(r"in (\d+) rows", text)[1]) - (120 - 120 // every) <= 2  # chance repeats some more
+
+
+def test_rounded_readings_were_not_filled_in():
+    """Where a state turns or comes to rest, readings come again, between others that are near."""
+    for seed in range(100):
+        t, x = swings(noise=0.1, seed=seed)
+        for digits in (0, 1, 2):
+            assert not any("filled in" in text for text in said_of_states([plain(t, np.round(x, digits))], ["x", "y"]))
+    falling = np.round(1000 * np.exp(-np.linspace(0, 9, 90)))[:, None]  # an epidemic that ends
+    assert told(falling[:, 0], "S") == []
+
+
+def test_series_that_repeat_each_other_are_told():
+    t, x = swings()
+    one, other, part = plain(t, x), plain(t, swings(seed=4)[1]), plain(t[:70], x[50:])
+    assert said_of_states([one, other], ["x", "y"]) == []
+    (text,) = said_of_states([one, other, part], ["x", "y"])
+    assert text.startswith("Series 3 has 70 rows of series 1 again: ")
+    (text,) = said_of_states([one, one, one], ["x", "y"])
+    assert text.startswith("Series 2 has 120 rows of series 1 again (and 1 more series of others): ")
+    counts = [plain(t, np.random.default_rng(seed).poisson(2, size=(120, 1)).astype(float)) for seed in range(3)]
+    assert not any("again" in text for text in said_of_states(counts, ["n"]))  # chance makes counts alike
+
+
+def test_states_that_add_up_to_the_same_are_told():
+    t, x = swings()
+    total = np.column_stack([x, 5 - x[:, 0] + 2 * x[:, 1]])
+    (text,) = said_of_states([plain(t, total)], ["x", "y", "z"])
+    assert text.startswith("x - 2 y + z is 5 in every row: ")
+    total[:, 2] += 0.01 * np.random.default_rng(0).normal(size=120)
+    assert said_of_states([plain(t, total)], ["x", "y", "z"]) == []
+
+
+def test_inputs_that_are_copies_are_told():
+    t, x = swings()
+    pump = np.sin(t / 3)
+    (text,) = said_of_spoiled([Series(t, x, np.column_stack([pump, 3 * pump + 1]))], ["x", "y", "pump", "valve"])
+    assert text.startswith("valve is 1 + 3 pump in every row: ")
 
 
 def test_copies_of_a_state_are_told():
     x = np.column_stack([SMOOTH, np.sin(np.linspace(0, 9, 60)), SMOOTH])
-    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x again"])
+    (said,) = said_of_spoiled([plain(np.arange(60.0), x)], ["x", "v", "x again"])
     assert said.startswith("x and x again are the same in every row: ")
     x[:, 2] *= 1000
-    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x_mm"])
+    (said,) = said_of_spoiled([plain(np.arange(60.0), x)], ["x", "v", "x_mm"])
     assert said.startswith("x and x_mm are the same but for a factor of 1000 in every row: ")
     x[0, 2] *= 1.001
-    assert said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["x", "v", "x_mm"]) == []
+    assert said_of_spoiled([plain(np.arange(60.0), x)], ["x", "v", "x_mm"]) == []
     x[:, 2] = 32 + 1.8 * x[:, 0]
-    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["°C", "v", "°F"])
+    (said,) = said_of_spoiled([plain(np.arange(60.0), x)], ["°C", "v", "°F"])
     assert said.startswith("°F is 32 + 1.8 °C in every row: ")
     x[:, 2] = 1 - x[:, 0]
-    (said,) = said_of_spoiled([Series(np.arange(60.0), x, NONE)], ["S", "v", "I"])
+    (said,) = said_of_spoiled([plain(np.arange(60.0), x)], ["S", "v", "I"])
     assert said.startswith("I is 1 - S in every row: ")
 
 
@@ -151,12 +210,12 @@ def uneven(seed, rows=150):
 def test_first_and_last_readings_that_are_off_are_named(row):
     t, x = uneven(0)
     x[row] += 0.5
-    (said,) = ends_off([Series(t, x[:, None], NONE)], ["x"])
+    (said,) = ends_off([plain(t, x[:, None])], ["x"])
     assert said.startswith(f"x at t = {t[row]:.6g} ")
 
 
 def test_ends_are_hardly_ever_named_by_chance():
-    named = [ends_off([Series(t, x[:, None], NONE)], ["x"]) for t, x in map(uneven, range(10, 110))]
+    named = [ends_off([plain(t, x[:, None])], ["x"]) for t, x in map(uneven, range(10, 110))]
     assert sum(map(len, named)) <= 2
 
 

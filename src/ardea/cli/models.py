@@ -39,10 +39,10 @@ from ardea.saving import load
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
-from ardea.tables.columns import level_names
+from ardea.tables.columns import level_names, names_time
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
-from ardea.tables.series import Choice, Series, names_time, read_series
+from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import SHOWN_NAMES, Table, TableError, joined_names, listed, shortened
 
 # Candidates named in a line (a convention), and the degree of the polynomials where none was told.
@@ -198,7 +198,7 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     target = getattr(options, "target", None)
     if error.lines:
         lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
-        return f"Or leave such lines out: {command_with(options, drop_lines=','.join(lines))}"
+        return f"To leave such lines out: {command_with(options, drop_lines=','.join(lines))}"
     if 0 < len(error.tokens) <= MOST_TOKENS:
         tried = command_with(options, na=[*(options.na or []), *error.tokens])
         return f"Correct these lines, or take such cells as empty: {tried}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
+from ardea.core.subsets import Mask
 from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, Series
@@ -25,6 +27,13 @@ COARSE = 0.5
 # Readings may be cut off where they are at their largest or least value in at least so many rows, and in so many times
 # more than at any other, or stuck where they are the same in so many rows in a row (conventions).
 FEWEST_CUT, TIMES_CUT, FEWEST_STUCK = 4, 3, 6
+# Readings were held that repeat the one before, while what comes before and after differs by more than so many units of
+# the last digit, in so many runs and in this share of all, unless many have one value, as between pulses (conventions;
+# noise of three units makes such runs of 2 %).
+MANY_UNITS, FEWEST_HELD, SHARE_HELD, MOST_USUAL = 5.0, 4, 0.2, 0.2
+# Series are the same where so many rows with the next, that move, and this share of the shorter one are in both, one
+# after another (conventions).
+FEWEST_SHARED, SHARE_SHARED = 6, 0.5
 # Rows were written twice where at least so many repeat the one before, and this share of the other readings comes once
 # (conventions).
 FEWEST_TWICE, FINE = 2, 0.9
@@ -51,7 +60,7 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
 
     All doubts about equations may come from them.
     """
-    every = np.concatenate([one.x for one in series])
+    every = np.concatenate([np.hstack([one.x, one.inputs]) for one in series])
     out = [
         f"{copied} in every row: no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
         for i, j in combinations(range(every.shape[1]), 2)
@@ -77,11 +86,15 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
 
 
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of readings that are rounded coarsely, cut off at a bound, stuck, or come twice."""
-    out = _repeated(series)
-    for state, name in enumerate(names[: series[0].x.shape[1]]):
-        columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
+    """Return what is to be warned of readings that are held, rounded coarsely, cut off, stuck, or come twice."""
+    names = names[: series[0].x.shape[1]]
+    every = [[one.x[np.isfinite(one.x[:, state]), state] for one in series] for state in range(len(names))]
+    held = {name: rows for name, columns in zip(names, every, strict=True) if (rows := _held(columns))}
+    out = _given_twice(series) + _sums(series, names) + (_repeated(series) or _filled_in(held))
+    for state, (name, columns) in enumerate(zip(names, every, strict=True)):
         values = np.unique(np.concatenate(columns))
+        if name in held:
+            continue
         if (unit := _coarse(columns, values)) is not None:
             out.append(
                 f"{name} is rounded to {unit:.3g} and mostly stays the same from row to row: what rounding leaves is "
@@ -91,6 +104,92 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
         elif not _no_reading(name, columns, values):
             out += _cut_off(name, series, state)
     return out
+
+
+def _given_twice(series: Sequence[Series]) -> list[str]:
+    """Return what is to be warned of series that repeat each other: rows that are in both, with the same row next."""
+    out, owner = [], dict[bytes, tuple[int, int]]()
+    for number, one in enumerate(series):
+        steps = np.ascontiguousarray(np.hstack([one.x[:-1], one.x[1:], one.inputs[:-1]]))
+        moving = np.flatnonzero(np.all(np.isfinite(steps), axis=1) & np.any(one.x[:-1] != one.x[1:], axis=1))
+        keys = {row: steps[row].tobytes() for row in moving.tolist()}
+        earlier = [(owner[key][0], row - owner[key][1]) for row, key in keys.items() if key in owner]
+        if earlier:
+            (first, _), shared = Counter(earlier).most_common(1)[0]
+            if shared >= max(FEWEST_SHARED, SHARE_SHARED * (min(len(one.x), len(series[first].x)) - 1)):
+                out.append((first, number, shared + 1))
+        owner |= {key: (number, row) for row, key in keys.items() if key not in owner}
+    if not out:
+        return []
+    first, second, rows = out[0]
+    more = f" (and {counted(len(out) - 1, 'more series')} of others)" if len(out) > 1 else ""
+    return [
+        f"Series {second + 1} has {rows} rows of series {first + 1} again{more}: rows that are given twice count "
+        "twice, which makes intervals too narrow and may add terms. Give every run once, in parts that do not overlap "
+        "(python -m ardea.explain ambiguity)."
+    ]
+
+
+def _sums(series: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """Return what is to be said of states whose sum, with some factors, is the same in every row."""
+    every = np.concatenate([one.x for one in series])
+    every = every[np.all(np.isfinite(every), axis=1)]
+    sizes = np.ptp(every, axis=0) if len(every) else np.zeros(len(names))
+    if len(names) < 3 or len(every) <= len(names) + 2 or np.any(sizes == 0):
+        return []
+    _, values, directions = np.linalg.svd((every - every.mean(axis=0)) / sizes, full_matrices=False)
+    factors = directions[-1] / sizes
+    factors = np.where(np.abs(directions[-1]) > np.sqrt(COPIED), factors, 0.0)
+    factors /= factors[np.flatnonzero(factors)[0]]
+    if values[-1] > COPIED * values[0] or np.count_nonzero(factors) < 3:
+        return []
+    parts = [(number, name) for number, name in zip(factors, names, strict=True) if number]
+    text = "".join(
+        f"{' - ' if number < 0 else ' + '}{'' if abs(abs(number) - 1) < COPIED**0.5 else f'{abs(number):.6g} '}{name}"
+        for number, name in parts
+    )
+    value = float(np.mean(every @ factors))
+    return [
+        f"{text.removeprefix(' + ')} is {value:.6g} in every row: equations can be written in several ways that fit "
+        "alike, of which a short one is shown. Leave one of these states out for a single way "
+        "(python -m ardea.explain ambiguity)."
+    ]
+
+
+def _runs(columns: Sequence[Array]) -> list[tuple[Index, Index, Mask]]:
+    """Return where runs of equal readings end, how long they are, and whether what is around them is far from them.
+
+    Rounded readings come again where a state turns or rests: then what is around them is near.
+    """
+    values, out = np.unique(np.concatenate(columns)), []
+    unit = float(np.min(np.diff(values), initial=np.inf))
+    for column in columns:
+        ends = np.append(np.flatnonzero(np.diff(column) != 0), column.size - 1)
+        steps = np.abs(np.diff(column[ends]))
+        around = np.minimum(np.append(np.inf, steps), np.append(steps, np.inf))
+        out.append((ends, np.diff(np.append(-1, ends)), around > MANY_UNITS * unit))
+    return out
+
+
+def _held(columns: Sequence[Array]) -> int:
+    """Return in how many rows a state repeats the reading before, as what is filled in does; 0 if it was measured."""
+    if min(map(len, columns)) == 0:
+        return 0
+    runs = _runs(columns)
+    every = [column[ends[(lengths > 1) & far]] for column, (ends, lengths, far) in zip(columns, runs, strict=True)]
+    number, usual = sum(map(len, every)), np.unique(np.concatenate(every), return_counts=True)[1].max(initial=0)
+    few = number < max(FEWEST_HELD, SHARE_HELD * sum(len(ends) for ends, *_ in runs))
+    return 0 if few or usual > max(1, MOST_USUAL * number) else sum(int(np.sum(one[1] - 1)) for one in runs)
+
+
+def _filled_in(held: Mapping[str, int]) -> list[str]:
+    """Return what is to be warned of states that were read less often than others and filled in."""
+    return [
+        f"{printable(name)} repeats the reading before it in {rows} rows, and moves by far more than its last digit "
+        "in between: most likely it was read less often, and filled in. Set what was filled in to NaN: taken as "
+        "readings, it makes terms and intervals wrong (python -m ardea.explain ambiguity)."
+        for name, rows in held.items()
+    ]
 
 
 def _repeated(series: Sequence[Series]) -> list[str]:
@@ -130,9 +229,8 @@ def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
         for which, end in (("largest", -1), ("least", 0))
         if counts[end] >= max(FEWEST_CUT, TIMES_CUT * usual)
     ]
-    for one, own, column in zip(series, rows, columns, strict=True):
-        ends = np.append(np.flatnonzero(np.diff(column) != 0), column.size - 1)
-        lengths = np.diff(np.append(-1, ends))
+    for one, own, column, (ends, lengths, far) in zip(series, rows, columns, _runs(columns), strict=True):
+        lengths = np.where(far, lengths, 0)
         if not out and lengths.max(initial=0) >= FEWEST_STUCK:
             last = int(ends[lengths.argmax()])
             out.append(

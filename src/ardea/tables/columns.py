@@ -20,7 +20,8 @@ MOST_LEVELS = 20
 FEW = 0.1
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
-# What programs call a column that counts the rows.
+# What columns of times are called, and what programs call one that counts the rows.
+TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
 INDEX_NAMES = re.compile(r"index|id|row|nr\.?|no\.?|#|unnamed: ?[0-9]+", re.IGNORECASE)
 # What a switch is called that is on; the other text is its reference.
 SWITCHED_ON = frozenset({"on", "yes", "true", "open", "running", "active", "an", "ein", "ja", "oui", "y", "t"})
@@ -180,6 +181,18 @@ def compact_dates(values: Array) -> NDArray[Any] | None:
     dates = np.full(len(values), np.datetime64("NaT"), dtype="M8[s]")
     dates[known] = as_dates([f"{value:.9g}" for value in values[known].tolist()])
     return None if np.isnat(dates[known]).any() else dates
+
+
+def names_time(name: str) -> bool:
+    """Whether a column is called as times are.
+
+    Examples
+    --------
+    >>> names_time("Date (UTC)"), names_time("temperature")
+    (True, False)
+    """
+    words = re.findall(r"[a-z]+", name.lower())
+    return bool(words and TIME_NAMES.fullmatch(words[0]))
 
 
 def looks_like_dates(values: Array) -> bool:
@@ -450,6 +463,10 @@ class Columns:
             found = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self.used if name not in columns]
+        headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
+        if headers.issuperset(row for row, *_ in cells):  # the header stands there again
+            lines = [line for row, (line, _) in enumerate(self._table.numbered_rows()) if row in headers]
+            return TableError(self._table.path, listed, columns, others, lines=lines)
         seen = [self.seen[name] for name in columns if name in self.seen]
         few = len(seen) == len(columns) and all(one.few_wrong for one in seen)
         tokens = dict.fromkeys(token for one in seen for token in one.tokens if few)

@@ -425,8 +425,11 @@ def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str]
 
 
 def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
-    """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows."""
-    best: tuple[float, float] = (-1.0, -1.0)
+    """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows.
+
+    Of two under which as many have, the first line tells, which may lack one name: `0.5 s,3 kg` has a header of two.
+    """
+    best: tuple[float, bool, float] = (-1.0, False, -1.0)
     found: tuple[str | None, list[int], list[list[str]]] = (",", [], [])
     for separator in SEPARATORS:
         ended = [(end, row) for end, row in _fields(lines, separator) if len(row) > 1 or any(row)]
@@ -437,7 +440,7 @@ def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
         numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
-        score = (round(count / len(rows), 1) if width > 1 else -0.5, numbers)
+        score = (round(count / len(rows), 1) if width > 1 else -0.5, len(rows[0]) >= width - 1, numbers)
         if score > best:
             best, found = score, (separator, [end for end, _ in ended], rows)
     return found

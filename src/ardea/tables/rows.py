@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
 from ardea.names import counted
-from ardea.tables.columns import FEW, Columns, looks_like_dates, texts_of
+from ardea.tables.columns import FEW, Columns, looks_like_dates, names_time, texts_of
 from ardea.tables.reading import Header, open_table
-from ardea.tables.series import names_time, times_of
+from ardea.tables.series import times_of
 from ardea.tables.table import (
     BYTES_PER_NUMBER,
     BYTES_PER_TEXT,

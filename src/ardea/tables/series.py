@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted, nor_others
-from ardea.tables.columns import FEW, Columns, as_dates, as_numbers, compact_dates, is_numeric, texts_of
+from ardea.tables.columns import FEW, Columns, as_dates, as_numbers, compact_dates, is_numeric, names_time, texts_of
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
     ARRAYS,
@@ -29,7 +29,6 @@ from ardea.tables.table import (
     unknown,
 )
 
-TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
 # A convention: of cells that are no times so many are shown.
 MOST_SHOWN = 3
 # Of two orders of day and month, the one without a step that is so many times the usual one is right (a convention).
@@ -40,6 +39,7 @@ EVEN = 1e-3
 # The end of a time that names its zone.
 ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
+HALF_DAY = np.timedelta64(12, "h")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
@@ -178,7 +178,9 @@ def _require_order(table: Table, times: NDArray[Any], name: str, rows: Any = Non
     late = np.flatnonzero(~(times[1:] > latest[:-1])) + 1
     if late.size:
         row, others = int(late[0]), nor_others(late.size - 1)
-        (place,) = table.placed([(int(rows[row]), name, f"{times[row]} does not come after {latest[row - 1]}{others}")])
+        clock = times.dtype.kind == "m"
+        one, before = (str(np.datetime64(0, "us") + x)[11:19] if clock else x for x in (times[row], latest[row - 1]))
+        (place,) = table.placed([(int(rows[row]), name, f"{one} does not come after {before}{others}")])
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         told = f"Sort the rows of series {series!r} by time" if series else told
         few = _lines_of(table, rows[late].tolist(), times.size)
@@ -257,9 +259,22 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
     if order:
         return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
     if found[0].dtype.kind == "m":
-        return found, [f"column {name!r} was read as times of one day ({columns[0].iloc[0]})"]
+        found, nights = _unbroken(found)
+        days = f"day, past {counted(nights, 'midnight')}" if nights else "one day"
+        return found, [f"column {name!r} was read as times of {days} ({columns[0].iloc[0]})"]
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
     return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
+
+
+def _unbroken(clocks: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int]:
+    """Return times of day, with a day more after each midnight, by which clocks fall far; and how many there are."""
+    every = np.concatenate(clocks)
+    steps = np.diff(every, prepend=every[:1])
+    back = steps < np.timedelta64(0)
+    if not np.all(steps[back] <= -HALF_DAY):
+        return list(clocks), 0
+    every = every + np.cumsum(back) * np.timedelta64(1, "D")
+    return np.split(every, np.cumsum([len(one) for one in clocks])[:-1]), int(back.sum())
 
 
 def _no_time(cell: str) -> str:
@@ -382,18 +397,6 @@ def _of_day(text: str) -> np.timedelta64:
     hours, minutes, *seconds = text.split(":")
     since = 60 * (60 * int(hours) + int(minutes)) + float(seconds[0] if seconds else 0)
     return np.timedelta64(round(1e6 * since), "us")
-
-
-def names_time(name: str) -> bool:
-    """Whether a column is called as times are.
-
-    Examples
-    --------
-    >>> names_time("Date (UTC)"), names_time("temperature")
-    (True, False)
-    """
-    words = re.findall(r"[a-z]+", name.lower())
-    return bool(words and TIME_NAMES.fullmatch(words[0]))
 
 
 def _clocks(states: list[str], x: Array) -> Iterator[str]:
