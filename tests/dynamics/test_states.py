@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ardea
-from ardea.dynamics import Discovery, Polynomials, systems
+from ardea.dynamics import AmbiguityWarning, Discovery, Polynomials, systems
 from ardea.dynamics.found import Joint
 from ardea.dynamics.right_hand_side import RightHandSide
 from ardea.dynamics.simulation import Driven, simulate_draws
@@ -43,7 +43,8 @@ def test_states_of_several_series_with_gaps(lorenz):
     late = np.r_[0:60, 110:150]  # a gap that is bridged by points that were not given
     broken = np.r_[t[:60], t[60:100] + 40 * 2.5, 500.0]  # two gaps that are not bridged, the last row alone
     data = [gap, x[late], x[:101]]
-    model = Discovery(Polynomials(2)).fit(data, [t[:120], t[late], broken])
+    with pytest.warns(AmbiguityWarning, match="Series 2 has 56 rows of series 1 again"):
+        model = Discovery(Polynomials(2)).fit(data, [t[:120], t[late], broken])
     for frame, times in zip(model.states_, [t[:120], t[late], broken], strict=True):
         np.testing.assert_array_equal(frame["time"], times)
     first, second, third = (frame.drop(columns="time").to_numpy() for frame in model.states_)
