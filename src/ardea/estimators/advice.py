@@ -309,34 +309,6 @@ def _listed(pairs: Sequence[Pair], names: Sequence[str]) -> str:
     return "; ".join(said[:NAMED]) + (f"; and {len(said) - NAMED} more" if len(said) > NAMED else "")
 
 
-def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str | None:
-    """Return what to say of ranges met in prediction that lie far outside those fitted; None where none does.
-
-    Examples
-    --------
-    >>> fitted = np.array([[0.0], [1.0]])
-    >>> extrapolation_advice(fitted, np.array([[0.0], [1.9]]), ["height"])
-    >>> extrapolation_advice(fitted, np.array([[0.5], [180.0]]), ["height"])[:68]
-    'Prediction far outside the rows fitted: height reaches 180, fitted i'
-    """
-    (low, high), (lowest, highest) = fitted, met
-    width = high - low
-    beyond = np.maximum(low - lowest, highest - high)
-    far = np.flatnonzero((beyond > width) & (width > 0))
-    if far.size == 0:
-        return None
-    said = [
-        f"{names[i]} reaches {lowest[i] if low[i] - lowest[i] > highest[i] - high[i] else highest[i]:.4g}, "
-        f"fitted in [{low[i]:.4g}, {high[i]:.4g}]"
-        for i in far[np.argsort(-beyond[far] / width[far])]
-    ]
-    more = f"; and {far.size - NAMED} more" if far.size > NAMED else ""
-    return (
-        f"Prediction far outside the rows fitted: {'; '.join(said[:NAMED])}{more}. The standard deviation says nothing "
-        "of whether the model holds there (python -m ardea.explain extrapolation)."
-    )
-
-
 # Values and rows that look like no readings
 
 

@@ -37,7 +37,8 @@ from ardea.core.compression import ranges_of, root_weights
 from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, TINY, Array, Index, require
 from ardea.estimators.inputs import CheckedRows, Whitened, dense
-from ardea.estimators.residuals import MEDIAN, MOST_TAKEN, normal_scores
+from ardea.estimators.residuals import MEDIAN, MOST_TAKEN
+from ardea.estimators.sizes import normal_scores
 
 # Partial autocorrelations stay within ±0.999: beyond, a series of thousands of rows cannot be told from a random walk.
 LARGEST = 0.999

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ from ardea.priors import Convex, Prior
 
 # Squares of smaller numbers lose digits, and vanish below 1e-162; y is held to the same bound.
 SMALLEST_COLUMN = 1e-150
+RowKind = Literal["independent", "series", "groups", "unequal"]
+ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
 
 
 @dataclass(frozen=True)
