@@ -264,7 +264,7 @@ def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample
     rate = equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
     leverage = np.einsum("ij,ij->i", sample.fitted, sample.fitted)
     return told_of_two(
-        *values, false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * rows.n_columns
+        *values, false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * problem.n_candidates
     )
 
 
