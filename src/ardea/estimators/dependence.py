@@ -256,7 +256,7 @@ def _nothing_to_tell(rows: CheckedRows, equation: Equation, target: int) -> bool
     ranges, places = (rows.ranges[:, index], np.searchsorted(index, support)) if some else (rows.ranges, support)
     kept = places, equation.coefficients, equation.intercept or 0.0, y.size / rows.Y.shape[0]
     look = compiled.look(np.ascontiguousarray(columns), y, ranges, *kept, -float(special.ndtri(rate / 2)))
-    return look is not None and not unusual(look, rate, compiled.neighbours)
+    return look is not None and not unusual(look, rate, compiled.neighbours, compiled.largest)
 
 
 def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> str:

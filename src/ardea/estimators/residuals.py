@@ -7,7 +7,10 @@ of the errors and of the columns (averaged), each of mean 1; by group it follows
 What the fitted terms took away from the errors, a share h of the power at a frequency if those are independent, is
 given back. Rows are said to depend on each other where v is large and independent errors would hardly ever be as
 correlated. For these, sums over pairs of rows are a quadratic form of random signs: its variance is known, whatever the
-variances of the rows, and its tail is that of the χ² that has the skewness of its eigenvalues.
+variances of the rows, and its tail is that of the χ² that has the skewness of its eigenvalues. In order there are two
+such sums: one of all pairs of rows that are near each other, and, for seasons, the largest of those of all pairs that
+are k apart, k up to a third of the rows. The signs of products of rows k apart are independent: its tail is normal at
+most, times the number of k.
 
 *Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
 equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
@@ -31,6 +34,8 @@ from ardea.core.problem import EPS, Array, Index
 ALARM = 1e-3
 # Chance above which rows count as independent, and v as 1: a convention. It saves a look at the columns.
 PERHAPS = 0.05
+# Lags are looked at up to this share of the rows (a convention): a season must have been seen three times.
+LONGEST_LAG = 1 / 3
 # Rows k apart count 0.3ᵏ in the test (measured: of 0.1, 0.3, 0.5, 0.7 and the columns' own correlations it finds most
 # series of 100 rows, since false terms imitate slow errors).
 NEIGHBOURS = 0.3
@@ -65,7 +70,7 @@ MOSTLY = 10
 SYMMETRIC = 1e-4
 
 
-def unusual(look: Any, rate: float, neighbours: Any) -> bool:
+def unusual(look: Any, rate: float, neighbours: Any, largest: Any) -> bool:
     """Whether some statistic of a compiled look (``_looks.pyx``) comes near to where a test looks on, or alarms.
 
     If none does, `harm_in_order` counts rows as independent, and `unequal_sizes` finds no harm.
@@ -78,8 +83,12 @@ def unusual(look: Any, rate: float, neighbours: Any) -> bool:
     if look.theirs.size and of_far_rows(look.theirs, look.left, m - q)[1].min() < near * FAR_ALARM:
         return True
     count, power, of_squares, squares, cubes = _near(m)
-    value, variance = neighbours(fft.rfft(look.rows, overwrite_x=True), count, power, of_squares)
-    return _of_pairs(value, variance, squares, cubes) < near * PERHAPS
+    transforms = fft.rfft(look.rows, overwrite_x=True)
+    value, variance = neighbours(transforms, count, power, of_squares)  # leaves the powers in place of transforms
+    if _of_pairs(value, variance, squares, cubes) < near * PERHAPS:
+        return True
+    squared = transforms[1, 0].real
+    return bool(_of_lags(largest(fft.irfft(transforms[:2], m, overwrite_x=True), _lags(m), squared), m) < near * ALARM)
 
 
 class Harm(NamedTuple):
@@ -87,7 +96,8 @@ class Harm(NamedTuple):
 
     inflation: float  # v; 1 where independent rows are not unlikely to look like this
     chance: float  # probability of as correlated errors where rows are independent
-    correlation: float  # of the errors: of neighbours, or within a group
+    correlation: float  # of the errors: of rows that are so far apart, or within a group
+    lag: int = 1
 
 
 def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
@@ -124,11 +134,31 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), count, m)
     variance = float(of_squares @ power[:, 1]) / square**2
     chance = _of_pairs(float(near @ own) / (m - 1) - 1, variance, squares, cubes)
-    correlation = float(errors[1:] @ errors[:-1]) / square
-    if chance > PERHAPS:
-        return Harm(1.0, chance, correlation)
+    lags = fft.irfft(np.column_stack([own, power[:, 1]]), m, axis=0).T
+    far = _of_lags(np.abs(z := _at_lags(lags, square)).max(), m)
+    lag = 1 + int(np.argmax(_of_lags(np.abs(z), m) < ALARM))  # the first of those beyond chance; 1 where none is
+    correlation = float(lags[0, lag] / lags[0, 0])
+    if chance > PERHAPS and far > ALARM:
+        return Harm(1.0, min(chance, far), correlation, lag)
     power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count, m).mean(axis=1)
-    return Harm(float(count @ (power * own)) / (m - 1), chance, correlation)
+    return Harm(float(count @ (power * own)) / (m - 1), min(chance, far), correlation, lag)
+
+
+def _lags(m: int) -> int:
+    """Return how many lags of m rows are looked at."""
+    return int(m * LONGEST_LAG)
+
+
+def _at_lags(lags: Array, square: float) -> Array:
+    """Return z of the correlation at lag 1, 2, …, from sums of products of errors, and of their squares, by lag."""
+    (own, variance), number = lags, _lags(lags.shape[1])
+    own = own[1 : 1 + number] / own[0] + 1 / (lags.shape[1] - 1)  # errors of mean zero are correlated by −1/(m − 1)
+    return own * square / np.sqrt(np.maximum(variance[1 : 1 + number], EPS * variance[0]))
+
+
+def _of_lags(z: Any, m: int) -> Any:
+    """Return the chance of a larger |z| at some lag."""
+    return 2 * _lags(m) * special.ndtr(-z)
 
 
 class Near(NamedTuple):

@@ -18,7 +18,8 @@ NAMED_ROWS, NAMED_COLUMNS = 5, 3
 
 def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effective: float) -> str:
     """Return a warning with what to do."""
-    where = "rows of one group" if of == "groups" else "neighbouring rows"
+    apart = "neighbouring rows" if harm.lag == 1 else f"rows {harm.lag} apart (a season of {harm.lag} rows)"
+    where = "rows of one group" if of == "groups" else apart
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
     do: dict[RowKind, str] = {
         "independent": "Use rows='groups'."
