@@ -36,6 +36,8 @@ ALARM = 1e-3
 PERHAPS = 0.05
 # Lags are looked at up to this share of the rows (a convention): a season must have been seen three times.
 LONGEST_LAG = 1 / 3
+# A season is the first lag with so much of the largest z (a convention): its multiples are correlated, too.
+AS_LARGE = 0.7
 # Rows k apart count 0.3ᵏ in the test (measured: of 0.1, 0.3, 0.5, 0.7 and the columns' own correlations it finds most
 # series of 100 rows, since false terms imitate slow errors).
 NEIGHBOURS = 0.3
@@ -135,8 +137,9 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     variance = float(of_squares @ power[:, 1]) / square**2
     chance = _of_pairs(float(near @ own) / (m - 1) - 1, variance, squares, cubes)
     lags = fft.irfft(np.column_stack([own, power[:, 1]]), m, axis=0).T
-    far = _of_lags(np.abs(z := _at_lags(lags, square)).max(), m)
-    lag = 1 + int(np.argmax(_of_lags(np.abs(z), m) < ALARM))  # the first of those beyond chance; 1 where none is
+    z = np.abs(_at_lags(lags, square))
+    far = float(_of_lags(z.max(), m))
+    lag = 1 + int(np.argmax(z > AS_LARGE * z.max())) if far < ALARM else 1
     correlation = float(lags[0, lag] / lags[0, 0])
     if chance > PERHAPS and far > ALARM:
         return Harm(1.0, min(chance, far), correlation, lag)
