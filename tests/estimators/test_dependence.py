@@ -432,6 +432,32 @@ def test_the_chance_of_a_correlation_at_some_lag_is_what_it_says(size):
         assert (chances < 0.01).sum() <= stats.binom(500, 0.02).ppf(0.9999)  # of two tests
 
 
+def test_a_season_as_long_as_an_eighth_of_the_rows_is_learned():
+    """Lag 12 of 100 rows: the errors held ten rows at most, and two false terms were kept in every fit."""
+    false = held = found = 0
+    for seed in range(12):
+        X, y = seasonal(seed, 12, m=100)
+        model = SparseARD(rows="series")
+        told(model, X, y)
+        found += model.error_correlation_.size >= 12 and model.error_correlation_[11] > 0.4
+        low, high = model.credible_interval(kind="refit")[:2].T
+        held += int(((low <= [1, -1]) & (high >= [1, -1])).sum())
+        false += int(model.support_[2:].sum())
+    assert found >= 11
+    assert false <= 12
+    assert held >= 17
+
+
+def test_independent_rows_have_no_season():
+    """One lag of many is bought at the price of the choice."""
+    sizes = [
+        SparseARD(rows="series").fit(X, X[:, 0] + rng.normal(size=100)).error_correlation_.size
+        for rng in map(np.random.default_rng, range(30))
+        for X in [rng.normal(size=(100, 4))]
+    ]
+    assert sum(size > 10 for size in sizes) <= 4
+
+
 def test_a_model_of_changes_that_misses_the_levels_says_so():
     """A curve that no column follows: with its square among the columns nothing is left to say."""
     for seed in range(4):

@@ -42,7 +42,6 @@ from ardea.estimators.errors import (
     Errors,
     GroupErrors,
     SeriesErrors,
-    UnequalErrors,
     agreeing_groups,
     one_of_each_group,
 )
@@ -60,6 +59,7 @@ from ardea.estimators.residuals import (
 )
 from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
 from ardea.estimators.told import told_of_copies, told_of_dependence, told_of_sizes, told_of_two
+from ardea.estimators.unequal import UnequalErrors
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
@@ -125,7 +125,7 @@ def _settled(
             break
         errors = errors.learned(*_beside(rows, [*keep, *terms], intercept))
     scale = coordinates.log_volume + 2 * task.problem.n_rows * np.log(coordinates.targets[0])
-    return _cost(task, fit) + scale + 2 * errors.correlation.size, errors, terms
+    return _cost(task, fit) + scale + 2 * errors.n_learned, errors, terms
 
 
 def _cost(task: Task, fit: Fit) -> float:

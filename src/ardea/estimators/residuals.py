@@ -90,7 +90,9 @@ def unusual(look: Any, rate: float, neighbours: Any, largest: Any) -> bool:
     if _of_pairs(value, variance, squares, cubes) < near * PERHAPS:
         return True
     squared = transforms[1, 0].real
-    return bool(_of_lags(largest(fft.irfft(transforms[:2], m, overwrite_x=True), _lags(m), squared), m) < near * ALARM)
+    return bool(
+        _of_lags(largest(fft.irfft(transforms[:2], m, overwrite_x=True), lags_of(m), squared), m) < near * ALARM
+    )
 
 
 class Harm(NamedTuple):
@@ -147,21 +149,21 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     return Harm(float(count @ (power * own)) / (m - 1), min(chance, far), correlation, lag)
 
 
-def _lags(m: int) -> int:
+def lags_of(m: int) -> int:
     """Return how many lags of m rows are looked at."""
     return int(m * LONGEST_LAG)
 
 
 def _at_lags(lags: Array, square: float) -> Array:
     """Return z of the correlation at lag 1, 2, …, from sums of products of errors, and of their squares, by lag."""
-    (own, variance), number = lags, _lags(lags.shape[1])
+    (own, variance), number = lags, lags_of(lags.shape[1])
     own = own[1 : 1 + number] / own[0] + 1 / (lags.shape[1] - 1)  # errors of mean zero are correlated by −1/(m − 1)
     return own * square / np.sqrt(np.maximum(variance[1 : 1 + number], EPS * variance[0]))
 
 
 def _of_lags(z: Any, m: int) -> Any:
     """Return the chance of a larger |z| at some lag."""
-    return 2 * _lags(m) * special.ndtr(-z)
+    return 2 * lags_of(m) * special.ndtr(-z)
 
 
 class Near(NamedTuple):
