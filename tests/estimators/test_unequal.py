@@ -288,6 +288,18 @@ def test_false_terms_told_of_a_rare_value_are_those_that_are_kept(kind, rare):
     assert (expected > 20) == (kind != "normal")
 
 
+def test_indicators_of_rows_that_are_fitted_exactly_are_no_trouble():
+    """Nothing is divided by the variance of a column that shows no errors."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X = (rng.random((40, 20)) < 0.05).astype(float)
+        effects = np.where(np.arange(20) < 3, 10 / np.sqrt(40) / np.maximum(X.std(axis=0), 0.1), 0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            SparseARD().fit(X, X @ effects + rng.normal(size=40))
+        assert not [one for one in caught if one.category is RuntimeWarning]
+
+
 def test_a_slipped_decimal_point_is_told_and_drawn_in():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(45, 6))

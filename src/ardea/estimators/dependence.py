@@ -34,6 +34,7 @@ from ardea.estimators.advice import (
     Advice,
     DependentRowsWarning,
     FewRowsWarning,
+    PiledUpWarning,
     SuspectDataWarning,
     TwoValuesWarning,
     UnequalErrorsWarning,
@@ -53,12 +54,14 @@ from ardea.estimators.residuals import (
     WORTH_A_WORD,
     Harm,
     copied_rows,
+    equal_pairs,
     harm_by_groups,
     harm_in_order,
+    piled_up,
     unusual,
 )
 from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
-from ardea.estimators.told import told_of_copies, told_of_dependence, told_of_sizes, told_of_two
+from ardea.estimators.told import told_of_copies, told_of_dependence, told_of_piles, told_of_sizes, told_of_two
 from ardea.estimators.unequal import UnequalErrors
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
@@ -211,7 +214,10 @@ def rows_advice(
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
-    copies, inflation = copied_rows(given.X, given.Y[:, target])
+    equal = equal_pairs(y := given.Y[:, target])
+    if any(piles := piled_up(equal[0])):
+        told = [(told_of_piles(piles, y), PiledUpWarning), *told]
+    copies, inflation = copied_rows(given.X, y, equal)
     if not copies:
         return number, told
     total = float(given.Y.shape[0] if given.weight is None else given.weight.sum())

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ardea.estimators.advice import as_numbers, listed
+from ardea.estimators.advice import as_numbers
+
+# Columns named in one message: a convention.
+MOST_NAMED = 5
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of some names for a message."""
+    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def not_numbers(what: str, data: Any) -> str | None:

@@ -15,7 +15,8 @@ most, times the number of k.
 *Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
 equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
 that agree in y nearly always agree in all columns; if pairs that agree in all columns nearly always agree in y,
-although y differs in other pairs; or if every row is there twice, or thrice, or a multiple of that.
+although y differs in other pairs, and chance would not make them agree; or if every row is there twice, or thrice, or a
+multiple of that.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 from scipy import fft, sparse, special
 
 from ardea.core.compression import BLOCK_BYTES, digests, odd_numbers
-from ardea.core.problem import EPS, Array, Index
+from ardea.core.problem import EPS, TINY, Array, Index
 
 # Probability of an alarm where rows are independent and of equal size: a convention.
 ALARM = 1e-3
@@ -68,6 +69,9 @@ FIRST_COLUMNS = 4
 # Pairs of equal rows for every pair that is equal in part from which on rows are copies, and the fewest: a convention.
 # If both kinds of pairs were equally likely, as many of the one and none of the other would come by chance of 2⁻¹⁰.
 MOSTLY = 10
+# Share of the rows at one end of y from which a pile is worth a word, and the fewest values between both ends, so that
+# a scale of few steps has no piles: conventions.
+PILED_SHARE, FEWEST_BETWEEN = 0.05, 10
 # A skewness below which a distribution is symmetric: its tail differs from a normal one by less than 1e-3 of itself.
 SYMMETRIC = 1e-4
 
@@ -142,7 +146,7 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     z = np.abs(_at_lags(lags, square))
     far = float(_of_lags(z.max(), m))
     lag = 1 + int(np.argmax(z > AS_LARGE * z.max())) if far < ALARM else 1
-    correlation = float(lags[0, lag] / lags[0, 0])
+    correlation = float(errors[lag:] @ errors[:-lag]) / square
     if chance > PERHAPS and far > ALARM:
         return Harm(1.0, min(chance, far), correlation, lag)
     power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count, m).mean(axis=1)
@@ -264,19 +268,21 @@ def _kurtosis(m: int) -> tuple[float, float, float]:
     return 3 * (m - 1) / (m + 1), float(np.sqrt(variance)), degrees
 
 
-def copied_rows(X: Any, y: Array) -> tuple[int, float]:
+def copied_rows(X: Any, y: Array, equal: tuple[Index, float]) -> tuple[int, float]:
     """Return how many rows are copies of others, and v; none, and 1, where chance or a few may explain equal rows.
+
+    `equal` is what `equal_pairs` says of y.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
-    >>> copied_rows(X, y), copied_rows(np.tile(X, (5, 1)), np.tile(y, 5))
+    >>> copied_rows(X, y, equal_pairs(y)), copied_rows(np.tile(X, (5, 1)), np.tile(y, 5), equal_pairs(np.tile(y, 5)))
     ((0, 1.0), (200, 5.0))
-    >>> copied_rows(X > 0, np.round(y))
+    >>> copied_rows(X > 0, np.round(y), equal_pairs(np.round(y)))
     (0, 1.0)
     """
-    (m, d), in_y = X.shape, _equal_pairs(y)[1]
+    (m, d), (counts_in_y, in_y) = X.shape, equal
     factors, height = odd_numbers(d + 1), max(1, BLOCK_BYTES // (8 * d))
     few, alike = (m / WORTH_A_WORD - m) / 2, in_y
     for width in (min(FIRST_COLUMNS, d), d):  # which mostly show that rows differ
@@ -284,17 +290,49 @@ def copied_rows(X: Any, y: Array) -> tuple[int, float]:
             return 0, 1.0
         blocks = [X[start : start + height, :width] for start in range(0, m, height)]
         cells = np.concatenate([digests(block, factors[:width]) for block in blocks])
-        counts, alike = _equal_pairs(cells + digests(y[:, None], factors[d:]))
+        counts, alike = equal_pairs(cells + digests(y[:, None], factors[d:]))
     if alike <= few:
         return 0, 1.0
-    in_columns = _equal_pairs(cells)[1]
+    together, in_columns = equal_pairs(cells)
     differ = 1 - (in_y - alike) / max(m * (m - 1) / 2 - in_columns, 1.0)
-    mostly = max(alike / max(in_y - alike, 1.0), differ * alike / max(in_columns - alike, 1.0)) >= MOSTLY
+    often = max(alike / max(in_y - alike, 1.0), differ * alike / max(in_columns - alike, 1.0)) >= MOSTLY
+    mostly = often and _chance_of_agreeing(together, counts_in_y / m) < 2.0**-MOSTLY
     every = counts.size >= MOSTLY and np.gcd.reduce(counts) > 1
     return (m - counts.size, 1 + 2 * alike / m) if mostly or every else (0, 1.0)
 
 
-def _equal_pairs(values: Any) -> tuple[Index, float]:
+def _chance_of_agreeing(sizes: Index, shares: Array) -> float:
+    """Return the chance that rows in groups of some sizes agree within every group, given the shares of all values.
+
+    Pairs within a group are not independent: if y is mostly zero, even a large group may agree.
+    """
+    number, often = np.unique(sizes, return_counts=True)
+    values, same = np.unique(shares, return_counts=True)
+    return float(np.exp(often @ np.log(np.maximum((values ** number[:, None]) @ same, TINY))))
+
+
+def piled_up(counts: Index) -> tuple[int, int]:
+    """Return how many values are equal to the smallest, and to the largest; 0 where no more than chance would bring.
+
+    `counts` says how often every value is there, in their order. Numbers that are counts or rounded repeat at other
+    values, too.
+
+    Examples
+    --------
+    >>> piled_up(equal_pairs(np.maximum(np.random.default_rng(0).normal(size=100), -0.5))[0])
+    (33, 0)
+    >>> piled_up(equal_pairs(np.random.default_rng(0).poisson(0.5, size=100))[0])
+    (0, 0)
+    """
+    if counts.size < 2 + FEWEST_BETWEEN:
+        return 0, 0
+    between = int(counts[1:-1].max())
+    enough = max(MOSTLY * between, PILED_SHARE * counts.sum())
+    low, high = (int(end) if end >= enough else 0 for end in counts[[0, -1]])
+    return low, high
+
+
+def equal_pairs(values: Any) -> tuple[Index, float]:
     """Return how often every value is there, and how many pairs of values are equal."""
     ordered = np.sort(values)
     steps = ordered[1:] != ordered[:-1]

@@ -249,8 +249,9 @@ def _grows(columns: Array, errors: Array, fitted: Array) -> float:
         return 1.0
     leverage = (fitted**2).sum(axis=1)
     beyond = columns - errors**2 @ columns / square
-    mean = (1 - leverage) @ beyond
-    j = int(np.argmin(mean / np.sqrt((1 - leverage) ** 2 @ beyond**2)))
+    mean, variance = (1 - leverage) @ beyond, (1 - leverage) ** 2 @ beyond**2
+    shown = variance > EPS * (beyond**2).sum(axis=0)  # not where a column differs only in rows that are fitted exactly
+    j = int(np.argmin(np.where(shown, mean, 0.0) / np.sqrt(np.where(shown, variance, 1.0))))
     a = beyond[:, j]
     chance = columns.shape[1] * _tail_of_growth(a, leverage, fitted)
     if chance > ALARM:

@@ -67,6 +67,21 @@ def told_of_two(low: float, high: float, excess: float, asked: float) -> str:
     )
 
 
+def told_of_piles(piles: tuple[int, int], y: Array) -> str:
+    """Return a warning of many equal values at an end of y, with what to do."""
+    ends = zip(piles, (y.min(), y.max()), ("smallest", "largest"), strict=True)
+    said = [
+        f"{number} of {y.size} values of y are equal to the {end}, {value:g}" for number, value, end in ends if number
+    ]
+    return (
+        f"{' and '.join(said)}, while others hardly repeat: y looks cut off, as at a limit of detection or a cap. A "
+        "straight line cannot bend there: coefficients come out too small, and intervals do not hold the truth. If "
+        "values beyond were written as the limit, use a model for censored data (Tobit), or leave these rows out and "
+        "read the rest with care (coefficients stay too small); if y is really zero there, model apart whether "
+        "it is, and how large it is otherwise (python -m ardea.explain piled_up)."
+    )
+
+
 def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str:
     """Return a warning with what to do."""
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
