@@ -103,7 +103,7 @@ def test_few_rows_are_told_with_the_terms_that_were_kept():
 
 
 @pytest.mark.parametrize(
-    ("shape", "given"), [((150, 20), 0.01), ((150, 20), 0.1), ((150, 20), 100.0), ((60, 100), 100.0), ((60, 40), 0.01)]
+    ("shape", "given"), [((150, 20), 0.01), ((150, 20), 0.1), ((150, 20), 100.0), ((60, 100), 100.0), ((100, 40), 0.01)]
 )
 def test_a_known_noise_that_the_residuals_contradict_is_told(shape, given):
     for seed in range(5):
@@ -284,6 +284,14 @@ def framed(**columns):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["Temp (°C)", "pH", "flow"])
     return frame.assign(**columns), frame["pH"] + 0.1 * rng.normal(size=30)
+
+
+def test_categories_are_no_amounts_even_if_they_are_numbers():
+    X, y = framed(site=pd.Categorical([1, 2] * 15))
+    with pytest.raises(ValueError, match=r"column 'site' of X.*pandas.get_dummies"):
+        SparseARD().fit(X, y)
+    with pytest.raises(ValueError, match="y holds categories"):
+        SparseARD().fit(X.drop(columns="site"), pd.Series(pd.Categorical([1, 2] * 15)))
 
 
 @pytest.mark.parametrize("strange", ["Anna", pd.Timestamp("2024-01-01")])

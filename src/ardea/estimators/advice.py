@@ -240,29 +240,29 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
         return []
     terms = counted(fit.posterior.active.size + coordinates.flat.kept.size, "term")
     terms += " and the intercept" * coordinates.flat.intercept
+    left = counted(degrees, "degree of freedom is", "degrees of freedom are")
     text = (
-        f"After {terms} {counted(degrees, 'degree of freedom is', 'degrees of freedom are')} left for the noise variance: "
-        "intervals and the number of false terms are guesses. Add rows, or give noise_variance "
-        "(python -m ardea.explain few_rows)."
+        f"After {terms} {left} left for the noise variance: intervals and the number of false terms are guesses. "
+        "Add rows, or give noise_variance (python -m ardea.explain few_rows)."
     )
     return [(text, FewRowsWarning)]
 
 
 def _on_known_noise(problem: Problem, fit: Fit) -> list[Advice]:
-    """Tell of residuals that contradict σ²: RSS/σ² of all columns is χ² where it is right, whatever was kept.
+    """Tell of σ² that RSS/σ² of the kept and of all columns contradict: χ², but for 2 ln d by chance for a kept one.
 
-    Where columns are many it is that of the kept ones, to each of which chance may have given 2 ln d; a large one then
-    only says that terms were dropped.
+    Where columns are too many to know the latter, a large one of the kept only says that terms were dropped.
     """
     active, m, d = fit.posterior.active, problem.n_rows, problem.n_columns
-    whole = m - d >= FEW_DEGREES and not problem.too_many(d)
-    degrees, gift = (m - d, 0.0) if whole else (m - active.size, 2 * active.size * np.log(d))
-    squares = problem.least_squares(np.arange(d) if whole else active)[1] / fit.noise
-    ratio = squares / max(degrees, 1)
-    harm = "Terms that explain noise are kept, and intervals are too narrow: it is too small, or terms are missing"
-    if ratio < 1 / WORTH_NOISE and special.chdtr(m if gift else degrees, squares + gift) < NOISE_ALARM:
+    found = [(m - active.size, 2 * active.size * np.log(d), problem.least_squares(active)[1] / fit.noise)]
+    if whole := m - d >= FEW_DEGREES:
+        found.append((m - d, 0.0, problem.least_squares(np.arange(d))[1] / fit.noise))
+    ratio = found[0][2] / max(found[0][0], 1)
+    if all(r * WORTH_NOISE < n and special.chdtr(n, r + gift) < NOISE_ALARM for n, gift, r in found):
         harm = "True terms may be missed, and intervals are too wide: the number is too large"
-    elif not whole or ratio < WORTH_NOISE or special.chdtrc(degrees, squares) > NOISE_ALARM:
+    elif whole and all(r > WORTH_NOISE * n and special.chdtrc(n, r) < NOISE_ALARM for n, _, r in found):
+        harm = "Terms that explain noise are kept, and intervals are too narrow: it is too small, or terms are missing"
+    else:
         return []
     text = (
         f"The residuals contradict noise_variance: they have {ratio:.2g} times the variance given. {harm}. "

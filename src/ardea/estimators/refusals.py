@@ -19,7 +19,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def not_numbers(what: str, data: Any) -> str | None:
-    """Name the columns of a data frame that hold text or dates."""
+    """Name the columns of a data frame that hold text, dates or categories, whatever these are called."""
+    if _is_category(getattr(data, "dtype", None)):
+        return f"{what} holds categories, which are no amounts: use {what}.astype(float) if they are."
     if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
         return None
     kinds = enumerate(zip(data.columns, data.dtypes, strict=True))
@@ -27,10 +29,17 @@ def not_numbers(what: str, data: Any) -> str | None:
     if not strange:
         return None
     columns = "columns=" * hasattr(data, "iloc")
+    coded = any(map(_is_category, data.dtypes))
     return (
         f"Not numbers: column{'s' * (len(strange) > 1)} {listed(strange)} of {what}. Turn text and dates into numbers "
-        f"first, or drop them ({what}.drop({columns}[…]))."
+        f"first, {'categories into columns of 0 and 1 (pandas.get_dummies), ' * coded}or drop them "
+        f"({what}.drop({columns}[…]))."
     )
+
+
+def _is_category(kind: Any) -> bool:
+    """Whether a type is that of categories in pandas: numbers there are codes."""
+    return str(kind) == "category"
 
 
 def _column(data: Any, j: int) -> Any:
@@ -43,7 +52,7 @@ def _is_numeric(column: Any, kind: Any) -> bool:
         return bool(kind.is_numeric() or str(kind) == "Boolean")
     if getattr(kind, "kind", "O") in "biuf":
         return True
-    return as_numbers(column) is not None and getattr(kind, "kind", "O") == "O"
+    return not _is_category(kind) and as_numbers(column) is not None and getattr(kind, "kind", "O") == "O"
 
 
 def words(what: str, data: Any) -> str | None:
