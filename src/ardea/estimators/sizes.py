@@ -14,7 +14,7 @@ they, too, are told, where they double the noise of all other rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import ceil, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +36,9 @@ from ardea.estimators.residuals import (
     tail_of_kurtosis,
 )
 
-# Shuffles of errors over the rows in which false terms are counted: of 0.3 promised in each, 30 ± 18 %.
-SHUFFLES = 100
+# Errors are shuffled over rows until so many false terms are expected: 13 % are then one deviation, and an excess of
+# 1.6 four (derived). Of few among many columns, fewer shuffles would bring that excess by chance.
+EXPECTED_HITS = 60
 # How many rows (or which share of them) must have half of the squares to be a few gross errors, and from how many
 # deviations on a row is one of them: conventions.
 GROSS_ROWS, GROSS_SHARE, GROSS = 5, 0.02, 5.0
@@ -131,7 +132,8 @@ def false_terms_if_dealt(columns: Array, errors: Array, leverage: Array, rate: f
     m, cut = errors.size, -float(special.ndtri(rate / 2))
     restored = errors / np.sqrt(np.maximum(1 - leverage, 1 - MOST_TAKEN))
     restored *= sqrt(m / float(restored @ restored))
-    dealt = np.random.default_rng(0).permuted(np.tile(restored, (SHUFFLES, 1)), axis=1)
+    shuffles = ceil(EXPECTED_HITS / (rate * columns.shape[1]))
+    dealt = np.random.default_rng(0).permuted(np.tile(restored, (shuffles, 1)), axis=1)
     apart = columns - columns.mean(axis=0)
     return float((np.abs(dealt @ apart) > cut * np.linalg.norm(apart, axis=0)).mean() / rate)
 
@@ -241,7 +243,8 @@ def _grows(columns: Array, errors: Array, fitted: Array) -> float:
         tr A = Σ a(1 − h),   tr A² = Σ a²(1 − 2h) + ‖G₁‖²,   tr A³ = Σ a³(1 − 3h) + 3 tr G₁G₂ − tr G₁³.
 
     That is computed for the column that looks largest with (1 − h)² in the place of M's squares. One large error, as
-    heavy tails have them, would pass for growth: it must show without the row that adds most.
+    heavy tails have them, would pass for growth: it must show without the row that adds most. Several would beside many
+    columns: squares must follow the column more than if they were dealt to the rows at random.
     """
     columns = columns[:, np.ptp(columns, axis=0) > np.sqrt(EPS)]  # not as where halves of the rows are 0 and 1
     square = float(errors @ errors)
@@ -259,7 +262,10 @@ def _grows(columns: Array, errors: Array, fitted: Array) -> float:
     rest = np.delete(np.arange(errors.size), np.argmax(a * errors**2))
     z, left = columns[rest, j], errors[rest]
     without = _tail_of_growth(z - left**2 @ z / (left @ left), leverage[rest], fitted[rest])
-    return min(1.0, max(chance, HEAVY * without))
+    apart, squares = columns[:, j] - columns[:, j].mean(), errors**2 - square / errors.size
+    along = float(apart @ squares) / float(np.linalg.norm(apart) * np.linalg.norm(squares))
+    dealt = columns.shape[1] * float(special.ndtr(-along * sqrt(errors.size - 1)))
+    return min(1.0, max(chance, HEAVY * without, HEAVY * dealt))
 
 
 def _tail_of_growth(a: Array, leverage: Array, fitted: Array) -> float:
