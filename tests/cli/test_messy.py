@@ -400,3 +400,13 @@ def test_a_report_knows_the_inputs_of_its_model(heater, tmp_path, capsys):
     model = str(next(folder.glob("*.ardea")))
     main(["report", model, "--data", data, "--time", "t", "--out", str(tmp_path / "report.html")])
     assert "wrote" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["day", "date"])
+def test_gaps_are_noticed_in_any_column_of_dates(tmp_path, capsys, name):
+    rng, days = np.random.default_rng(0), np.arange(60) + 30 * (np.arange(60) >= 40)
+    rows = pd.DataFrame({name: pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D"), "a": rng.normal(size=60)})
+    rows["y"] = rows["a"] + rng.normal(size=60)
+    path = written(rows, tmp_path / "daily.csv")
+    found = record(capsys, "fit", path, "--target", "y", "--drop", name, "--rows", "series")
+    assert f"'{name}' has 1 gap: what comes after a gap is taken as another series" in found["remarks"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -26,6 +27,7 @@ from ardea.estimators.advice import (
     DuplicateColumnsWarning,
     ExtrapolationWarning,
     FewRowsWarning,
+    KnownNoiseWarning,
     TinyNoiseWarning,
     WeakEvidenceWarning,
     alternatives,
@@ -90,6 +92,38 @@ def test_few_rows_are_told_of_unless_the_noise_is_known():
     with pytest.warns(FewRowsWarning, match="degrees of freedom"):
         assert SparseARD(false_terms=0.1).fit(X, y).support_.sum() == 3
     SparseARD(false_terms=0.1, noise_variance=0.01).fit(X, y)
+
+
+def test_few_rows_are_told_with_the_terms_that_were_kept():
+    """The intercept is no term."""
+    rng = np.random.default_rng(0)
+    with pytest.warns(FewRowsWarning, match="After 0 terms and the intercept 2 degrees of freedom are left"):
+        model = SparseARD().fit(rng.normal(size=(3, 2)), np.array([1.0, -1.0, 0.5]))
+    assert not model.support_.any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "given"), [((150, 20), 0.01), ((150, 20), 0.1), ((150, 20), 100.0), ((60, 100), 100.0), ((100, 40), 0.01)]
+)
+def test_a_known_noise_that_the_residuals_contradict_is_told(shape, given):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=shape)
+        with pytest.warns(KnownNoiseWarning, match="too small" if given < 1 else "too large"):
+            SparseARD(noise_variance=given).fit(X, X[:, 0] + rng.normal(size=shape[0]))
+
+
+@pytest.mark.parametrize("estimator", [SparseARD, ARD, ARDvi])
+@pytest.mark.parametrize("shape", [(20, 5), (150, 20), (60, 100)])
+def test_a_known_noise_that_is_right_is_not_told(estimator, shape):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=shape)
+        model = estimator(noise_variance=1.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, 3 * X[:, 0] + rng.normal(size=shape[0]))
+        assert not any("contradict noise_variance" in text for text in model.warnings_)
 
 
 def one_term(t, *, columns=40, rows=60):
@@ -250,6 +284,14 @@ def framed(**columns):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["Temp (°C)", "pH", "flow"])
     return frame.assign(**columns), frame["pH"] + 0.1 * rng.normal(size=30)
+
+
+def test_categories_are_no_amounts_even_if_they_are_numbers():
+    X, y = framed(site=pd.Categorical([1, 2] * 15))
+    with pytest.raises(ValueError, match=r"column 'site' of X.*pandas.get_dummies"):
+        SparseARD().fit(X, y)
+    with pytest.raises(ValueError, match="y holds categories"):
+        SparseARD().fit(X.drop(columns="site"), pd.Series(pd.Categorical([1, 2] * 15)))
 
 
 @pytest.mark.parametrize("strange", ["Anna", pd.Timestamp("2024-01-01")])

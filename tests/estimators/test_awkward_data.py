@@ -336,6 +336,7 @@ def test_huge_offsets(estimator, columns, target):
     assert np.all(np.abs(model.predict(X) - plain.predict(X - columns) - target) <= 4 * rounding)
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.KnownNoiseWarning")
 @pytest.mark.parametrize(("noise_variance", "kept"), [(1e-20, 60), (1e20, 0)])
 def test_wrong_known_noise(estimator, noise_variance, kept):
     """Far too small: everything is signal. Far too large: nothing is."""

@@ -404,6 +404,60 @@ def test_errors_that_return_after_a_week_are_found():
     assert model.support_[:2].all()
 
 
+def seasonal(seed, lag, m=300, d=12):
+    """Return rows whose columns and errors remember only the row of one season before; two columns are true."""
+    rng = np.random.default_rng(seed)
+    both = rng.normal(size=(m + 5 * lag, d + 1))
+    for t in range(lag, len(both)):
+        both[t] += 0.8 * both[t - lag]
+    X, errors = both[-m:, :d], both[-m:, d]
+    return X, X[:, 0] - X[:, 1] + errors
+
+
+@pytest.mark.parametrize("lag", [2, 4, 7, 12, 24])
+def test_errors_of_a_season_are_told_with_its_length(lag):
+    for seed in range(3):
+        with pytest.warns(DependentRowsWarning, match=f"Errors of rows {lag} apart \\(a season of {lag} rows\\)"):
+            model = SparseARD().fit(*seasonal(seed, lag))
+        assert model.effective_rows_ < 200
+
+
+@pytest.mark.parametrize("size", [40, 41, 400])
+def test_the_chance_of_a_correlation_at_some_lag_is_what_it_says(size):
+    """Of independent errors, however heavy their tails, 1 in 100 has a chance below 0.01, or fewer."""
+    rng = np.random.default_rng(0)
+    columns, nothing = np.cumsum(rng.normal(size=(size, 3)), axis=0), np.empty((size, 0))
+    for errors in (rng.normal(size=(500, size)), rng.standard_t(3, size=(500, size))):
+        chances = np.array([harm_in_order(columns, one, nothing).chance for one in errors])
+        assert (chances < 0.01).sum() <= stats.binom(500, 0.02).ppf(0.9999)  # of two tests
+
+
+def test_a_season_as_long_as_an_eighth_of_the_rows_is_learned():
+    """Lag 12 of 100 rows: the errors held ten rows at most, and two false terms were kept in every fit."""
+    false = held = found = 0
+    for seed in range(12):
+        X, y = seasonal(seed, 12, m=100)
+        model = SparseARD(rows="series")
+        told(model, X, y)
+        found += model.error_correlation_.size >= 12 and model.error_correlation_[11] > 0.4
+        low, high = model.credible_interval(kind="refit")[:2].T
+        held += int(((low <= [1, -1]) & (high >= [1, -1])).sum())
+        false += int(model.support_[2:].sum())
+    assert found >= 11
+    assert false <= 12
+    assert held >= 17
+
+
+def test_independent_rows_have_no_season():
+    """One lag of many is bought at the price of the choice."""
+    sizes = [
+        SparseARD(rows="series").fit(X, X[:, 0] + rng.normal(size=100)).error_correlation_.size
+        for rng in map(np.random.default_rng, range(30))
+        for X in [rng.normal(size=(100, 4))]
+    ]
+    assert sum(size > 10 for size in sizes) <= 4
+
+
 def test_a_model_of_changes_that_misses_the_levels_says_so():
     """A curve that no column follows: with its square among the columns nothing is left to say."""
     for seed in range(4):

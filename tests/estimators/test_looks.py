@@ -10,6 +10,7 @@ from scipy import fft, special
 
 from ardea import ARD, SparseARD
 from ardea.estimators import dependence, residuals
+from ardea.estimators import sizes as sizes_of
 
 pytestmark = pytest.mark.skipif(dependence.compiled is None, reason="installed without a compiler")
 KINDS = (
@@ -102,7 +103,7 @@ def test_statistics_are_those_of_the_tests(m, k):
     np.testing.assert_allclose(look.rows[0], errors - errors.mean(), atol=1e-12)
     np.testing.assert_allclose(look.rows[2:].T @ look.rows[2:], fitted @ fitted.T, atol=1e-10)
     # Sizes
-    sizes = residuals.unequal_sizes(X[:n], errors, fitted, rate, kept)
+    sizes = sizes_of.unequal_sizes(X[:n], errors, fitted, rate, kept)
     leverage = (fitted**2).sum(axis=1)
     squares = errors**2 / np.maximum(1 - leverage, 1 - residuals.MOST_TAKEN)
     shares = (X[:n] - X[:n].mean(axis=0)) ** 2
@@ -110,7 +111,7 @@ def test_statistics_are_those_of_the_tests(m, k):
     np.testing.assert_allclose(look.false_terms, (2 * special.ndtr(-cut / np.sqrt(v))).mean(), rtol=1e-10)
     np.testing.assert_allclose(look.of_kept, v[kept].max(initial=0.0), rtol=1e-10)
     np.testing.assert_allclose(look.noise, sizes.noise, rtol=1e-10)
-    np.testing.assert_allclose(residuals._tail_of_kurtosis(look.kurtosis, n), residuals._heavy_tails(errors), rtol=1e-8)
+    np.testing.assert_allclose(residuals.tail_of_kurtosis(look.kurtosis, n), sizes_of._heavy_tails(errors), rtol=1e-8)
     # Rows far out: squares that the fit leaves without them
     far = np.argsort(-leverage)[: look.theirs.size]
     hat, left = fitted @ fitted.T, errors - fitted @ (fitted.T @ errors)
@@ -122,8 +123,11 @@ def test_statistics_are_those_of_the_tests(m, k):
     assert (k == 0) == (look.theirs.size == 0)
     # Neighbours
     near = residuals._near(n)
-    value, variance = dependence.compiled.neighbours(fft.rfft(look.rows), near.number, near.power, near.of_squares)
+    transforms = fft.rfft(look.rows)
+    value, variance = dependence.compiled.neighbours(transforms, near.number, near.power, near.of_squares)
     chance = residuals._of_pairs(value, variance, near.squares, near.cubes)
+    largest = dependence.compiled.largest(fft.irfft(transforms[:2], n), n // 3, transforms[1, 0].real)
+    chance = min(chance, residuals._of_lags(largest, n))
     np.testing.assert_allclose(chance, residuals.harm_in_order(X[:n], errors, fitted).chance, rtol=1e-7)
 
 

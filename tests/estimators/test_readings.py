@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from ardea import SparseARD
-from ardea.estimators.advice import AdviceWarning, SuspectDataWarning, codes_of
+from ardea.estimators.advice import AdviceWarning, PiledUpWarning, SuspectDataWarning, codes_of
 
 
 def table(seed=0, rows=60, columns=4):
@@ -19,11 +20,11 @@ def table(seed=0, rows=60, columns=4):
     return X, 3 * X[:, 0] - X[:, 1] + rng.normal(size=rows)
 
 
-def told(X, y):
+def told(X, y, kind=SuspectDataWarning):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AdviceWarning)
         SparseARD().fit(X, y)
-    return [str(one.message) for one in caught if issubclass(one.category, SuspectDataWarning)]
+    return [str(one.message) for one in caught if issubclass(one.category, kind)]
 
 
 @pytest.mark.parametrize("code", [-999, -1e30, 9999, 99999, -32768])
@@ -160,6 +161,47 @@ def test_repeats_that_chance_brings_are_not_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SparseARD().fit(X, y, sample_weight=np.full(60, 5))
+
+
+@pytest.mark.parametrize(("shape", "rare"), [((100, 20), 0.05), ((100, 40), 0.03), ((60, 15), 0.05)])
+def test_rare_indicators_beside_a_rare_event_are_no_copies(shape, rare):
+    """Most rows are all zero, and so is y: one large group that agrees is no evidence."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, y = (rng.random(shape) < rare).astype(float), (rng.random(shape[0]) < 0.05).astype(float)
+        if np.ptp(y) > 0:
+            assert told(X, y) == []
+
+
+# Values that pile up at an end of y
+
+
+@pytest.mark.parametrize("end", ["smallest", "largest"])
+@pytest.mark.parametrize("share", [0.07, 0.2, 0.5])
+def test_a_target_that_is_cut_off_is_told(end, share):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 5))
+        y = np.maximum(free := X[:, 0] + rng.normal(size=300), np.quantile(free, share))
+        said = told(X, y if end == "smallest" else -y, PiledUpWarning)
+        assert re.match(rf"\d+ of 300 values of y are equal to the {end}.*\(Tobit\)", said[0])
+        assert abs(int(said[0].split()[0]) - 300 * share) <= 1
+
+
+def test_counts_ratings_and_rounded_numbers_do_not_pile_up():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 3))
+        for y in (
+            rng.poisson(0.5, size=200),
+            rng.poisson(20, size=200),
+            rng.integers(1, 6, size=200),
+            np.clip(np.round(7 + 2 * rng.normal(size=200)), 0, 10),
+            np.round(X[:, 0] + rng.normal(size=200), 1),
+            np.round(rng.exponential(size=200), 2),
+            rng.geometric(0.7, size=200),
+        ):
+            assert told(X, y.astype(float), PiledUpWarning) == []
 
 
 def test_groups_may_hold_copies():

@@ -261,6 +261,7 @@ def test_priors_are_chosen_between(data):
     assert alone.best_params_ == {"prior": alone.best_estimator_.prior}
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.KnownNoiseWarning")
 def test_a_collapse_ends_the_path_of_its_own_parameters_only():
     """The weak prior keeps more than half as many terms as rows; the strong one after it is fitted all the same."""
     rng = np.random.default_rng(1)

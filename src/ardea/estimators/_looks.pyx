@@ -288,12 +288,15 @@ def look(
 
 
 def neighbours(
-    const double complex[:, ::1] transforms,
+    double complex[:, ::1] transforms,
     const double[::1] count,
     const double[::1] near,
     const double[::1] of_squares,
 ):
-    """Return the sum over pairs of rows that are near each other, and its variance, from the transforms of a look."""
+    """Return the sum over pairs of rows that are near each other, and its variance, from the transforms of a look.
+
+    The powers of errors, what was fitted given back, and of their squares are left in place of the first two.
+    """
     cdef Py_ssize_t f, l
     cdef double m = 0.0, own, taken, value = 0.0, norm = 0.0, variance = 0.0, square = transforms[1, 0].real
     with nogil:
@@ -302,7 +305,9 @@ def neighbours(
         for f in range(count.shape[0]):
             own = transforms[1, f].real ** 2 + transforms[1, f].imag ** 2
             variance += of_squares[f] * own
+            transforms[1, f] = own
             if f == 0:
+                transforms[0, f] = 0.0
                 continue
             taken = 0.0
             for l in range(2, transforms.shape[0]):
@@ -311,4 +316,16 @@ def neighbours(
             own /= 1 - min(taken / m, MOST_TAKEN)
             value += near[f] * own
             norm += count[f] * own
+            transforms[0, f] = own
     return value / norm - 1, variance / square**2
+
+
+def largest(const double[:, ::1] lags, int number, double squared):
+    """Return the largest |z| of the correlations at so many lags (`_at_lags`), given the squared sum of squares."""
+    cdef Py_ssize_t k, m = lags.shape[1]
+    cdef double z, most = 0.0, least = EPS * lags[1, 0]
+    with nogil:
+        for k in range(1, 1 + number):
+            z = lags[0, k] / lags[0, 0] + 1.0 / (m - 1)
+            most = max(most, z * z / max(lags[1, k], least))
+    return sqrt(most * squared)

@@ -4,6 +4,7 @@ A fit is looked at once it has ended, on what it computed anyway. With ρ the sq
 projected out) and r_ij their correlations:
 
 - few rows: fewer than five degrees of freedom are left for σ², whose relative error √(2/ν) is then above 63 %;
+- known noise: RSS/σ² is hardly ever as far from its degrees of freedom, and RSS 1.6 times larger or smaller;
 - tiny noise: σ² is at its floor, 1e-16 of the mean square of y, below which rounding error decides;
 - redundant: a column in `always_keep` that is a sum of those before it;
 - near duplicates: |r_ij| > .999 between two columns that were both kept;
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from ardea.core.compression import ranges_of
@@ -39,13 +41,16 @@ if TYPE_CHECKING:
 
 # The relative error of σ², √(2/ν), is above 63 % with fewer degrees of freedom than these.
 FEW_DEGREES = 5
+# Variance of residuals relative to the one given, or its inverse, from which that is worth a word, and the probability
+# of an alarm where the number is right: conventions.
+WORTH_NOISE, NOISE_ALARM = 1.6, 1e-4
 # Correlations from which columns count as nearly the same, and as alternatives: conventions (of columns chosen in place
 # of true ones that are correlated with them by .98 or more, nine of ten are named: docs/promises_table.md).
 NEAR_DUPLICATE, ALTERNATIVE = 0.999, 0.95
 # Beyond this many terms no one asks which of them could be exchanged, and the answer would cost as much as the fit.
 MOST_TERMS = 100
 # Pairs and columns named in one message: a convention.
-NAMED, MOST_NAMED = 3, 5
+NAMED = 3
 # A value is far out that is this many times the range of all others away from them (a convention), if it is repeated or
 # the usual code of a program: data that grow by any factor do not do that.
 FAR_OUT = 5.0
@@ -98,6 +103,14 @@ class UnequalErrorsWarning(AdviceWarning):
 
 class TwoValuesWarning(AdviceWarning):
     """The target has only two values, and is fitted as a probability (docs/warnings/two_values)."""
+
+
+class PiledUpWarning(AdviceWarning):
+    """Many values of y are equal to the smallest or the largest, as at a limit (docs/warnings/piled_up)."""
+
+
+class KnownNoiseWarning(AdviceWarning):
+    """The residuals contradict the noise variance that was given (docs/warnings/known_noise)."""
 
 
 class DuplicateColumnsWarning(AdviceWarning):
@@ -212,7 +225,10 @@ def fit_advice(
     if problem.total == 0:
         text = "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
         return [(text, ConstantTargetWarning)]
-    told = [] if known_noise else _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
+    if known_noise:
+        told = _on_known_noise(problem, fit)
+    else:
+        told = _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
     told += _on_weak_evidence(problem, k) if fit.status is Status.WEAK else []
     told += _on_redundant_columns(coordinates, names)
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
@@ -222,13 +238,38 @@ def _on_few_rows(problem: Problem, fit: Fit, coordinates: Coordinates) -> list[A
     degrees = problem.n_rows - fit.posterior.active.size
     if degrees >= FEW_DEGREES:
         return []
-    n_terms = fit.posterior.active.size + coordinates.flat_rank
+    terms = counted(fit.posterior.active.size + coordinates.flat.kept.size, "term")
+    terms += " and the intercept" * coordinates.flat.intercept
+    left = counted(degrees, "degree of freedom is", "degrees of freedom are")
     text = (
-        f"{counted(n_terms, 'term leaves', 'terms leave')} {counted(degrees, 'degree')} of freedom for the noise "
-        "variance: intervals and the number of false terms are guesses. Add rows, or give noise_variance "
-        "(python -m ardea.explain few_rows)."
+        f"After {terms} {left} left for the noise variance: intervals and the number of false terms are guesses. "
+        "Add rows, or give noise_variance (python -m ardea.explain few_rows)."
     )
     return [(text, FewRowsWarning)]
+
+
+def _on_known_noise(problem: Problem, fit: Fit) -> list[Advice]:
+    """Tell of σ² that RSS/σ² of the kept and of all columns contradict: χ², but for 2 ln d by chance for a kept one.
+
+    Where columns are too many to know the latter, a large one of the kept only says that terms were dropped.
+    """
+    active, m, d = fit.posterior.active, problem.n_rows, problem.n_columns
+    found = [(m - active.size, 2 * active.size * np.log(d), problem.least_squares(active)[1] / fit.noise)]
+    if whole := m - d >= FEW_DEGREES:
+        found.append((m - d, 0.0, problem.least_squares(np.arange(d))[1] / fit.noise))
+    ratio = found[0][2] / max(found[0][0], 1)
+    if all(r * WORTH_NOISE < n and special.chdtr(n, r + gift) < NOISE_ALARM for n, gift, r in found):
+        harm = "True terms may be missed, and intervals are too wide: the number is too large"
+    elif whole and all(r > WORTH_NOISE * n and special.chdtrc(n, r) < NOISE_ALARM for n, _, r in found):
+        harm = "Terms that explain noise are kept, and intervals are too narrow: it is too small, or terms are missing"
+    else:
+        return []
+    text = (
+        f"The residuals contradict noise_variance: they have {ratio:.2g} times the variance given. {harm}. "
+        "Is it the variance, not the standard deviation, and in units of y? Correct it, or leave it out to have it "
+        "learned (on the command line --noise is the standard deviation; python -m ardea.explain known_noise)."
+    )
+    return [(text, KnownNoiseWarning)]
 
 
 def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
@@ -307,34 +348,6 @@ def _on_similar_columns(problem: Problem, fit: Fit, known_noise: float | None, n
 def _listed(pairs: Sequence[Pair], names: Sequence[str]) -> str:
     said = [f"{names[pair.kept]} and {names[pair.other]} (correlation {pair.correlation:.4f})" for pair in pairs]
     return "; ".join(said[:NAMED]) + (f"; and {len(said) - NAMED} more" if len(said) > NAMED else "")
-
-
-def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str | None:
-    """Return what to say of ranges met in prediction that lie far outside those fitted; None where none does.
-
-    Examples
-    --------
-    >>> fitted = np.array([[0.0], [1.0]])
-    >>> extrapolation_advice(fitted, np.array([[0.0], [1.9]]), ["height"])
-    >>> extrapolation_advice(fitted, np.array([[0.5], [180.0]]), ["height"])[:68]
-    'Prediction far outside the rows fitted: height reaches 180, fitted i'
-    """
-    (low, high), (lowest, highest) = fitted, met
-    width = high - low
-    beyond = np.maximum(low - lowest, highest - high)
-    far = np.flatnonzero((beyond > width) & (width > 0))
-    if far.size == 0:
-        return None
-    said = [
-        f"{names[i]} reaches {lowest[i] if low[i] - lowest[i] > highest[i] - high[i] else highest[i]:.4g}, "
-        f"fitted in [{low[i]:.4g}, {high[i]:.4g}]"
-        for i in far[np.argsort(-beyond[far] / width[far])]
-    ]
-    more = f"; and {far.size - NAMED} more" if far.size > NAMED else ""
-    return (
-        f"Prediction far outside the rows fitted: {'; '.join(said[:NAMED])}{more}. The standard deviation says nothing "
-        "of whether the model holds there (python -m ardea.explain extrapolation)."
-    )
 
 
 # Values and rows that look like no readings
@@ -472,14 +485,6 @@ def _beyond(table: Array, row: int, total: Array) -> str:
 
 def _told_of_row(row: int, m: int, what: str) -> str:
     return f"Row {row}, the {'first' if row == 0 else 'last'} of {m}, holds {what}. Leave it out of X and y"
-
-
-# Words
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the first of some names for a message."""
-    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def as_numbers(data: Any) -> Array | None:

@@ -26,17 +26,12 @@ from ardea.core.lazy import cached_property
 from ardea.core.loop import Fit, Progress, Trace
 from ardea.core.problem import Array, Coordinates, Index, Problem
 from ardea.equation import Equation, kept_terms
-from ardea.estimators.advice import (
-    Advice,
-    ExtrapolationWarning,
-    extrapolation_advice,
-    fit_advice,
-    readings_advice,
-    warn_caller,
-)
-from ardea.estimators.dependence import ROW_KINDS, RowKind, independent_rows, rows_advice
+from ardea.estimators.advice import Advice, ExtrapolationWarning, fit_advice, readings_advice, warn_caller
+from ardea.estimators.dependence import independent_rows, rows_advice
 from ardea.estimators.inputs import (
+    ROW_KINDS,
     CheckedRows,
+    RowKind,
     checked_keep,
     checked_new_rows,
     checked_positive,
@@ -47,6 +42,7 @@ from ardea.estimators.inputs import (
     is_single,
     meet_columns,
 )
+from ardea.estimators.told import extrapolation_advice
 from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, Left, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for

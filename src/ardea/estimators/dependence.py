@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, special
@@ -34,6 +34,7 @@ from ardea.estimators.advice import (
     Advice,
     DependentRowsWarning,
     FewRowsWarning,
+    PiledUpWarning,
     SuspectDataWarning,
     TwoValuesWarning,
     UnequalErrorsWarning,
@@ -42,34 +43,32 @@ from ardea.estimators.errors import (
     Errors,
     GroupErrors,
     SeriesErrors,
-    UnequalErrors,
     agreeing_groups,
     one_of_each_group,
 )
-from ardea.estimators.inputs import CheckedRows, Whitened, dense
+from ardea.estimators.inputs import CheckedRows, RowKind, Whitened, dense
 from ardea.estimators.residuals import (
     ALARM,
     MODEST,
     WELL_CONDITIONED,
     WORTH_A_WORD,
-    WORTH_SIZES,
     Harm,
-    Sizes,
     copied_rows,
+    equal_pairs,
     harm_by_groups,
     harm_in_order,
-    unequal_sizes,
+    piled_up,
     unusual,
 )
+from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
+from ardea.estimators.told import told_of_copies, told_of_dependence, told_of_piles, told_of_sizes, told_of_two
+from ardea.estimators.unequal import UnequalErrors
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
-from ardea.names import counted, printable
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
 
 compiled = compiled_module("estimators._looks")
 
-RowKind = Literal["independent", "series", "groups", "unequal"]
-ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
 # The fewest rows tested: a convention.
 FEWEST_TESTED = 20
 # Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
@@ -77,8 +76,6 @@ FEWEST_TESTED = 20
 FEW_GROUPS = 40
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
-# Rows named in a message: a convention.
-NAMED_ROWS = 5
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
 MOST_ROUNDS = 10
 ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupErrors, "unequal": UnequalErrors}
@@ -131,7 +128,7 @@ def _settled(
             break
         errors = errors.learned(*_beside(rows, [*keep, *terms], intercept))
     scale = coordinates.log_volume + 2 * task.problem.n_rows * np.log(coordinates.targets[0])
-    return _cost(task, fit) + scale + 2 * errors.correlation.size, errors, terms
+    return _cost(task, fit) + scale + 2 * errors.n_learned, errors, terms
 
 
 def _cost(task: Task, fit: Fit) -> float:
@@ -217,11 +214,14 @@ def rows_advice(
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
-    copies, inflation = copied_rows(given.X, given.Y[:, target])
+    equal = equal_pairs(y := given.Y[:, target])
+    if any(piles := piled_up(equal[0])):
+        told = [(told_of_piles(piles, y), PiledUpWarning), *told]
+    copies, inflation = copied_rows(given.X, y, equal)
     if not copies:
         return number, told
     total = float(given.Y.shape[0] if given.weight is None else given.weight.sum())
-    return np.fmin(number, total / inflation), [(_told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
+    return np.fmin(number, total / inflation), [(told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
 
 
 def _residuals_advice(
@@ -246,9 +246,9 @@ def _residuals_advice(
     for of, harm in (harms if rows is given else _harms(after)).items():
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
             left = effective if rows is given else total / harm.inflation
-            return effective, [*few, (_told(of, harm, kind, total, left), DependentRowsWarning)]
+            return effective, [*few, (told_of_dependence(of, harm, kind, total, left), DependentRowsWarning)]
     if (values := _two_values(given.Y[:, target])) is not None:
-        return effective, [*few, (_told_of_two(*values), TwoValuesWarning)]
+        return effective, [*few, (_on_two_values(values, problem, after, equation), TwoValuesWarning)]
     return effective, few + _sizes_advice(rows, kind, after, equation, target)
 
 
@@ -262,7 +262,16 @@ def _nothing_to_tell(rows: CheckedRows, equation: Equation, target: int) -> bool
     ranges, places = (rows.ranges[:, index], np.searchsorted(index, support)) if some else (rows.ranges, support)
     kept = places, equation.coefficients, equation.intercept or 0.0, y.size / rows.Y.shape[0]
     look = compiled.look(np.ascontiguousarray(columns), y, ranges, *kept, -float(special.ndtri(rate / 2)))
-    return look is not None and not unusual(look, rate, compiled.neighbours)
+    return look is not None and not unusual(look, rate, compiled.neighbours, compiled.largest)
+
+
+def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> str:
+    """Return what to tell of a target of two values: its errors are skewed, and only signs of normal ones random."""
+    rate = equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
+    leverage = np.einsum("ij,ij->i", sample.fitted, sample.fitted)
+    return told_of_two(
+        *values, false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * problem.n_candidates
+    )
 
 
 def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Equation, target: int) -> list[Advice]:
@@ -280,7 +289,7 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
         return []
     numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
     name = equation.vocabulary.names[sample.places[sizes.column]]
-    return [(_told_of_sizes(sizes, name, kind, numbers[sample.numbers[once]]), UnequalErrorsWarning)]
+    return [(told_of_sizes(sizes, name, kind, numbers[sample.numbers[once]]), UnequalErrorsWarning)]
 
 
 def _mostly_one(y: Array) -> bool:
@@ -374,38 +383,6 @@ def _looked_at(rows: CheckedRows, support: Index) -> tuple[Index, Array]:
     return index, np.asarray(part, dtype=float) if isinstance(part, np.ndarray) else dense(part)
 
 
-def _told(of: str, harm: Harm, kind: RowKind, total: float, effective: float) -> str:
-    """Return a warning with what to do."""
-    where = "rows of one group" if of == "groups" else "neighbouring rows"
-    left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
-    do: dict[RowKind, str] = {
-        "independent": "Use rows='groups'."
-        if of == "groups"
-        else "If the rows are in the order of time, use rows='series'; if they come in blocks, say which with groups= "
-        "and use rows='groups'.",
-        "series": "Add columns for a trend or a season, if there may be one, or take fewer rows per unit of time.",
-        "groups": "If the rows are in the order of time, use rows='series'.",
-        "unequal": "Errors that depend on each other harm more: use rows='series' or rows='groups' instead.",
-    }
-    curved = "A term that is missing, the square of a slow column for example, looks the same (plot_residuals())."
-    return (
-        f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
-        f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
-        f"are too narrow. {do[kind]} {curved} (python -m ardea.explain dependent_rows)"
-    )
-
-
-def _told_of_copies(copies: int, m: int) -> str:
-    """Return a warning with what to do."""
-    return (
-        f"{copies} of {m} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
-        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
-        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
-        "with axis=0). If they are separate readings that happen to agree, ignore this "
-        "(python -m ardea.explain suspect_data)."
-    )
-
-
 def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
     """Return what to tell of terms that explain changes, while the levels of y are further off than their mean.
 
@@ -443,52 +420,3 @@ def _few_groups(sample: Sample) -> list[Advice]:
         "(python -m ardea.explain few_rows)"
     )
     return [(text, FewRowsWarning)]
-
-
-def _told_of_two(low: float, high: float) -> str:
-    """Return what is fitted to a target of two values."""
-    return (
-        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
-        "columns. The number of false terms is as promised; predictions may lie beyond both values, and intervals are "
-        "rough where the probability comes near 0 or 1. If you need probabilities, fit a logistic regression to the "
-        "terms kept. (python -m ardea.explain two_values)"
-    )
-
-
-def _told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str:
-    """Return a warning with what to do."""
-    left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
-    look = "Look at them for slips, and mend or drop rows that are wrong"
-    if sizes.gross.size:
-        which = "largest error makes" if sizes.gross.size == 1 else f"{sizes.gross.size} largest errors make"
-        do = ", or use rows='unequal', which draws such errors in" if kind == "independent" else ""
-        return (
-            f"The {which} the standard deviation of the noise{left} {sizes.noise:.2g} times that of most rows "
-            f"({_listed_rows(numbers[sizes.gross])}): true terms may be missed, and false ones kept if such a row "
-            f"decides over a column. {look}{do}. (python -m ardea.explain unequal_errors)"
-        )
-    far = f"Rows far out contradict all others{left} ({_listed_rows(numbers[sizes.far])})" if sizes.far.size else ""
-    if far and max(sizes.excess, sizes.of_kept) < WORTH_SIZES:
-        do = ", or use rows='unequal', in which far rows count less" if kind == "independent" else ""
-        return (
-            f"{far}: without them estimates move by up to {sizes.moved:.2g} of their standard deviations. Such rows "
-            "alone may keep false terms. "
-            f"{look}{do}. A term that is missing, the square of a column for example, looks the same. "
-            "(python -m ardea.explain unequal_errors)"
-        )
-    do = "Use rows='unequal', or take" if kind == "independent" else "Take"
-    more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
-    harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."
-    carrying = counted(round(max(sizes.carried, 1.0)), "row carries", "rows carry")
-    return (
-        f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
-        f"{sizes.inflation:.2g} times the mean, and about {carrying} it. {harm} "
-        f"{far}{'. ' * bool(far)}{do} logarithms of what varies over orders of magnitude; look at the largest "
-        "residuals (plot_residuals()), and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
-    )
-
-
-def _listed_rows(numbers: Index) -> str:
-    """Return the numbers of some rows for a message."""
-    first = ", ".join(str(number) for number in sorted(numbers[:NAMED_ROWS].tolist()))
-    return f"row{'s' * (numbers.size > 1)} {first}{', …' * (numbers.size > NAMED_ROWS)}, counted from 0"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,8 @@ from ardea.core.compression import (
 )
 from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
-from ardea.estimators.advice import as_numbers, listed
-from ardea.estimators.refusals import not_finite, not_numbers, words
+from ardea.estimators.advice import as_numbers
+from ardea.estimators.refusals import listed, not_finite, not_numbers, words
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
 from ardea.names import counted, default_names
@@ -38,6 +38,8 @@ from ardea.priors import Convex, Prior
 
 # Squares of smaller numbers lose digits, and vanish below 1e-162; y is held to the same bound.
 SMALLEST_COLUMN = 1e-150
+RowKind = Literal["independent", "series", "groups", "unequal"]
+ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ardea.estimators.advice import as_numbers, listed
+from ardea.estimators.advice import as_numbers
+
+# Columns named in one message: a convention.
+MOST_NAMED = 5
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of some names for a message."""
+    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def not_numbers(what: str, data: Any) -> str | None:
-    """Name the columns of a data frame that hold text or dates."""
+    """Name the columns of a data frame that hold text, dates or categories, whatever these are called."""
+    if _is_category(getattr(data, "dtype", None)):
+        return f"{what} holds categories, which are no amounts: use {what}.astype(float) if they are."
     if not hasattr(data, "columns") or not hasattr(data, "dtypes"):
         return None
     kinds = enumerate(zip(data.columns, data.dtypes, strict=True))
@@ -18,10 +29,17 @@ def not_numbers(what: str, data: Any) -> str | None:
     if not strange:
         return None
     columns = "columns=" * hasattr(data, "iloc")
+    coded = any(map(_is_category, data.dtypes))
     return (
         f"Not numbers: column{'s' * (len(strange) > 1)} {listed(strange)} of {what}. Turn text and dates into numbers "
-        f"first, or drop them ({what}.drop({columns}[…]))."
+        f"first, {'categories into columns of 0 and 1 (pandas.get_dummies), ' * coded}or drop them "
+        f"({what}.drop({columns}[…]))."
     )
+
+
+def _is_category(kind: Any) -> bool:
+    """Whether a type is that of categories in pandas: numbers there are codes."""
+    return str(kind) == "category"
 
 
 def _column(data: Any, j: int) -> Any:
@@ -34,7 +52,7 @@ def _is_numeric(column: Any, kind: Any) -> bool:
         return bool(kind.is_numeric() or str(kind) == "Boolean")
     if getattr(kind, "kind", "O") in "biuf":
         return True
-    return as_numbers(column) is not None and getattr(kind, "kind", "O") == "O"
+    return not _is_category(kind) and as_numbers(column) is not None and getattr(kind, "kind", "O") == "O"
 
 
 def words(what: str, data: Any) -> str | None:

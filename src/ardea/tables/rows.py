@@ -283,10 +283,9 @@ class Rows:
         return np.array(found, dtype=object)[~left_out]
 
     def _jumps(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return the rows before which time jumps, by the first column with a name for times; say what was found."""
+        """Return the rows before which time jumps, by a column of times; say what was found."""
         jump = np.zeros(labels.size, dtype=bool)
-        name = next(filter(names_time, self.table.names), None)
-        times = None if name is None or self.table.once else self._times(name)
+        name, times = self._time_column()
         if times is None or times.size != labels.size:
             return jump
         groups = [np.flatnonzero(labels == one) for one in dict.fromkeys(labels.tolist())]
@@ -304,6 +303,18 @@ class Rows:
             gaps = counted(int(large.sum()), "gap")
             self._noticed.append(f"{name!r} has {gaps}: what comes after a gap is taken as another series")
         return jump
+
+    def _time_column(self) -> tuple[str, Array | None]:
+        """Return the first column with a name for times; else the first that is left out of the fit and holds dates."""
+        if self.table.once:
+            return "", None
+        if (named := next(filter(names_time, self.table.names), None)) is not None:
+            return named, self._times(named)
+        others = [name for name in self.table.names if name not in self._columns.used]
+        read = ((name, self._times(name)) for name in others)
+        return next(
+            ((name, times) for name, times in read if times is not None and times.dtype.kind == "M"), ("", None)
+        )
 
     def _times(self, name: str) -> Array | None:
         """Return a column as times, None where some cell is none."""

@@ -1,0 +1,149 @@
+"""Texts of warnings about rows: what was seen in them, what it does to the fit, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ardea.core.problem import Array, Index
+from ardea.estimators.inputs import RowKind
+from ardea.estimators.residuals import WORTH_SIZES, Harm
+from ardea.estimators.sizes import Sizes
+from ardea.names import counted, printable
+
+# Rows named in a message, and columns: conventions.
+NAMED_ROWS, NAMED_COLUMNS = 5, 3
+
+
+def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effective: float) -> str:
+    """Return a warning with what to do."""
+    apart = "neighbouring rows" if harm.lag == 1 else f"rows {harm.lag} apart (a season of {harm.lag} rows)"
+    where = "rows of one group" if of == "groups" else apart
+    left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
+    do: dict[RowKind, str] = {
+        "independent": "Use rows='groups'."
+        if of == "groups"
+        else "If the rows are in the order of time, use rows='series'; if they come in blocks, say which with groups= "
+        "and use rows='groups'.",
+        "series": "Add columns for a trend or a season, if there may be one, or take fewer rows per unit of time.",
+        "groups": "If the rows are in the order of time, use rows='series'.",
+        "unequal": "Errors that depend on each other harm more: use rows='series' or rows='groups' instead.",
+    }
+    curved = "A term that is missing, the square of a slow column for example, looks the same (plot_residuals())."
+    return (
+        f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
+        f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
+        f"are too narrow. {do[kind]} {curved} (python -m ardea.explain dependent_rows)"
+    )
+
+
+def told_of_copies(copies: int, m: int) -> str:
+    """Return a warning with what to do."""
+    return (
+        f"{copies} of {m} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
+        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
+        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
+        "with axis=0). If they are separate readings that happen to agree, ignore this "
+        "(python -m ardea.explain suspect_data)."
+    )
+
+
+def told_of_two(low: float, high: float, excess: float, asked: float) -> str:
+    """Return what is fitted to a target of two values, and how many times as many false terms it lets in."""
+    false = (
+        f"About {excess * asked:.2g} false terms are to be expected where {asked:.2g} {'is' if asked == 1 else 'are'} "
+        "asked for: one of the values is rare, and so are rows that decide over some columns (indicators of few rows, "
+        "long tails), so that a few rows in which both meet keep a term. Check every term by an exact test "
+        "(scipy.stats.fisher_exact for an indicator, else permutation_test), and put rare indicators together"
+        if excess > WORTH_SIZES
+        else "Columns of noise are kept about as often as asked for"
+    )
+    return (
+        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
+        f"columns. {false}. Predictions may lie beyond both values, and intervals are rough where the probability "
+        "comes near 0 or 1. If you need probabilities, fit a logistic regression to the terms kept. "
+        "(python -m ardea.explain two_values)"
+    )
+
+
+def told_of_piles(piles: tuple[int, int], y: Array) -> str:
+    """Return a warning of many equal values at an end of y, with what to do."""
+    ends = zip(piles, (y.min(), y.max()), ("smallest", "largest"), strict=True)
+    said = [
+        f"{number} of {y.size} values of y are equal to the {end}, {value:g}" for number, value, end in ends if number
+    ]
+    return (
+        f"{' and '.join(said)}, while others hardly repeat: y looks cut off, as at a limit of detection or a cap. A "
+        "straight line cannot bend there: coefficients come out too small, and intervals do not hold the truth. If "
+        "values beyond were written as the limit, use a model for censored data (Tobit), or leave these rows out and "
+        "read the rest with care (coefficients stay too small); if y is really zero there, model apart whether "
+        "it is, and how large it is otherwise (python -m ardea.explain piled_up)."
+    )
+
+
+def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str:
+    """Return a warning with what to do."""
+    left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
+    look = "Look at them for slips, and mend or drop rows that are wrong"
+    if sizes.gross.size:
+        which = "largest error makes" if sizes.gross.size == 1 else f"{sizes.gross.size} largest errors make"
+        do = ", or use rows='unequal', which draws such errors in" if kind == "independent" else ""
+        return (
+            f"The {which} the standard deviation of the noise{left} {sizes.noise:.2g} times that of most rows "
+            f"({_listed_rows(numbers[sizes.gross])}): true terms may be missed, and false ones kept if such a row "
+            f"decides over a column. {look}{do}. (python -m ardea.explain unequal_errors)"
+        )
+    far = f"Rows far out contradict all others{left} ({_listed_rows(numbers[sizes.far])})" if sizes.far.size else ""
+    if far and max(sizes.excess, sizes.of_kept) < WORTH_SIZES:
+        do = ", or use rows='unequal', in which far rows count less" if kind == "independent" else ""
+        return (
+            f"{far}: without them estimates move by up to {sizes.moved:.2g} of their standard deviations. Such rows "
+            "alone may keep false terms. "
+            f"{look}{do}. A term that is missing, the square of a column for example, looks the same. "
+            "(python -m ardea.explain unequal_errors)"
+        )
+    do = "Use rows='unequal', or take" if kind == "independent" else "Take"
+    more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
+    harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."
+    carrying = counted(round(max(sizes.carried, 1.0)), "row carries", "rows carry")
+    return (
+        f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
+        f"{sizes.inflation:.2g} times the mean, and about {carrying} it. {harm} "
+        f"{far}{'. ' * bool(far)}{do} logarithms of what varies over orders of magnitude; look at the largest "
+        "residuals (plot_residuals()), and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
+    )
+
+
+def _listed_rows(numbers: Index) -> str:
+    """Return the numbers of some rows for a message."""
+    first = ", ".join(str(number) for number in sorted(numbers[:NAMED_ROWS].tolist()))
+    return f"row{'s' * (numbers.size > 1)} {first}{', …' * (numbers.size > NAMED_ROWS)}, counted from 0"
+
+
+def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str | None:
+    """Return what to say of ranges met in prediction that lie far outside those fitted; None where none does.
+
+    Examples
+    --------
+    >>> fitted = np.array([[0.0], [1.0]])
+    >>> extrapolation_advice(fitted, np.array([[0.0], [1.9]]), ["height"])
+    >>> extrapolation_advice(fitted, np.array([[0.5], [180.0]]), ["height"])[:68]
+    'Prediction far outside the rows fitted: height reaches 180, fitted i'
+    """
+    (low, high), (lowest, highest) = fitted, met
+    width = high - low
+    beyond = np.maximum(low - lowest, highest - high)
+    far = np.flatnonzero((beyond > width) & (width > 0))
+    if far.size == 0:
+        return None
+    said = [
+        f"{names[i]} reaches {lowest[i] if low[i] - lowest[i] > highest[i] - high[i] else highest[i]:.4g}, "
+        f"fitted in [{low[i]:.4g}, {high[i]:.4g}]"
+        for i in far[np.argsort(-beyond[far] / width[far])]
+    ]
+    more = f"; and {far.size - NAMED_COLUMNS} more" if far.size > NAMED_COLUMNS else ""
+    return (
+        f"Prediction far outside the rows fitted: {'; '.join(said[:NAMED_COLUMNS])}{more}. The standard deviation says "
+        "nothing of whether the model holds there (python -m ardea.explain extrapolation)."
+    )
