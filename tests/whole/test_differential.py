@@ -568,6 +568,7 @@ def test_a_converged_fit_is_stationary_in_exact_arithmetic(name, loop, monkeypat
     assert_within(model.coef_std_[truth.active], deviation, allowed.diagonal() / deviation, "coef_std_")
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.KnownNoiseWarning")  # stationary at any noise
 @pytest.mark.filterwarnings("ignore:The data hardly tell")
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("learned", [True, False])
@@ -589,6 +590,7 @@ def test_inflated_fits_are_stationary_at_the_inflated_noise(learned, loop, monke
         )
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.KnownNoiseWarning")  # stationary at any noise
 @pytest.mark.filterwarnings("ignore:The data hardly tell")
 @pytest.mark.parametrize("loop", LOOPS)
 def test_regularised_fits_are_stationary_with_their_prior(loop, monkeypatch):
