@@ -120,6 +120,23 @@ def test_states_that_add_up_to_the_same_are_told():
     assert said_of_states([plain(t, total)], ["x", "y", "z"]) == []
 
 
+def test_readings_that_were_filled_in_here_and_there_are_told():
+    for seed in range(20):
+        t, x = swings(seed=seed)
+        x = x[: np.random.default_rng(seed).integers(60, 120)]
+        filled = 1 + np.random.default_rng(seed).choice(len(x) - 2, size=len(x) // 10, replace=False)
+        x[np.sort(filled), 1] = x[np.sort(filled) - 1, 1]
+        (text,) = said_of_states([plain(t[: len(x)], x)], ["x", "y"])
+        assert text.startswith("y repeats the reading before it in ")
+
+
+def test_an_input_that_follows_the_states_is_told():
+    t, x = swings()
+    follows = -3 * x[:, 0] - 0.4 * x[:, 1]
+    (text,) = said_of_states([Series(t, x, follows[:, None])], ["x", "y", "u"])
+    assert text.startswith("x + 0.133333 y + 0.333333 u is 0 in every row: an input follows the states")
+
+
 def test_inputs_that_are_copies_are_told():
     t, x = swings()
     pump = np.sin(t / 3)
@@ -464,7 +481,8 @@ def test_a_noisier_series_has_no_outliers():
         runs.append(x)
         times.append(t)
     _, texts = quietly(Discovery(Polynomials(1)), runs, times, feature_names=["x", "v"])
-    assert not any("off its curve" in one or "The noise of" in one for one in texts)
+    assert not any("off its curve" in one or "from about" in one for one in texts)
+    assert sum(" in series 2 is " in one and " times that in series 1" in one for one in texts) == 2
     runs[0][40, 0] += 1.0
     _, texts = quietly(Discovery(Polynomials(1)), runs, times, feature_names=["x", "v"])
     assert any("off its curve at t = 8 of series 1 (" in one for one in texts)

@@ -275,7 +275,15 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
         every = np.flatnonzero(nodes.seen[:, state])
         parts = [every[nodes.series[every] == number] for number in np.unique(nodes.series[every])]
         parts = parts if min(map(len, parts), default=0) >= FEWEST_ALONE else [every]
-        found = [_far(nodes, errors, sizes, state, seen) for seen in parts if seen.size >= FEWEST_JUDGED]
+        parts = [seen for seen in parts if seen.size >= FEWEST_JUDGED]
+        if (louder := _noisier_series(nodes, errors, state, parts)) is not None:
+            noisy, quiet, ratio = louder
+            out.append(
+                f"The noise of {printable(name)} in series {noisy + 1} is {ratio:.1f} times that in series {quiet + 1},"
+                " and is taken to be the same in all: intervals and terms may be wrong. See whether the quieter series "
+                "alone give the same equations (python -m ardea.explain ambiguity)."
+            )
+        found = [_far(nodes, errors, sizes, state, seen) for seen in parts]
         if changed := next((own for _, own in found if own), None):
             row, ratio = changed
             times = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
@@ -294,6 +302,21 @@ def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> 
                 "terms (python -m ardea.explain ambiguity)."
             )
     return out
+
+
+def _noisier_series(nodes: Nodes, errors: Array, state: int, parts: Sequence[Index]) -> tuple[int, int, float] | None:
+    """Return which of several series is the noisiest, which the quietest and by how much, where noise clearly differs.
+
+    Both by what the states miss and by what cubics through neighbours miss: a model may fit one series alone.
+    """
+    if len(parts) < 2:
+        return None
+    left = [float(np.median(np.abs(errors[seen, state]))) for seen in parts]
+    cubics = [float(np.median(_missed(nodes.t[seen], nodes.y[seen, state], MIDDLE))) for seen in parts]
+    quiet, noisy = int(np.argmin(left)), int(np.argmax(left))
+    ratio = min(sizes[noisy] / max(sizes[quiet], TINY) for sizes in (left, cubics))
+    numbers = (int(nodes.series[parts[noisy][0]]), int(nodes.series[parts[quiet][0]]))
+    return (*numbers, ratio) if ratio > CHANGED else None
 
 
 def _far(

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ardea.core.problem import Array, Index
-from ardea.core.subsets import Mask
 from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.series import HELD, Series
@@ -28,9 +27,9 @@ COARSE = 0.5
 # more than at any other, or stuck where they are the same in so many rows in a row (conventions).
 FEWEST_CUT, TIMES_CUT, FEWEST_STUCK = 4, 3, 6
 # Readings were held that repeat the one before, while what comes before and after differs by more than so many units of
-# the last digit, in so many runs and in this share of all, unless many have one value, as between pulses (conventions;
-# noise of three units makes such runs of 2 %).
-MANY_UNITS, FEWEST_HELD, SHARE_HELD, MOST_USUAL = 5.0, 4, 0.2, 0.2
+# the last digit, in so many runs and so many times more than rounding makes, unless many have one value, as between
+# pulses (conventions).
+MANY_UNITS, FEWEST_HELD, TIMES_CHANCE, MOST_USUAL = 5.0, 4, 3.0, 0.2
 # Series are the same where so many rows with the next, that move, and this share of the shorter one are in both, one
 # after another (conventions).
 FEWEST_SHARED, SHARE_SHARED = 6, 0.5
@@ -87,11 +86,10 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
 
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> list[str]:
     """Return what is to be warned of readings that are held, rounded coarsely, cut off, stuck, or come twice."""
-    names = names[: series[0].x.shape[1]]
-    every = [[one.x[np.isfinite(one.x[:, state]), state] for one in series] for state in range(len(names))]
-    held = {name: rows for name, columns in zip(names, every, strict=True) if (rows := _held(columns))}
+    every = [[one.x[np.isfinite(one.x[:, state]), state] for one in series] for state in range(series[0].x.shape[1])]
+    held = {name: rows for name, columns in zip(names, every, strict=False) if (rows := _held(columns))}
     out = _given_twice(series) + _sums(series, names) + (_repeated(series) or _filled_in(held))
-    for state, (name, columns) in enumerate(zip(names, every, strict=True)):
+    for state, (name, columns) in enumerate(zip(names, every, strict=False)):
         values = np.unique(np.concatenate(columns))
         if name in held:
             continue
@@ -131,33 +129,38 @@ def _given_twice(series: Sequence[Series]) -> list[str]:
 
 
 def _sums(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be said of states whose sum, with some factors, is the same in every row."""
-    every = np.concatenate([one.x for one in series])
+    """Return what is to be said of states and inputs whose sum, with some factors, is the same in every row."""
+    every = np.concatenate([np.hstack([one.x, one.inputs]) for one in series])
     every = every[np.all(np.isfinite(every), axis=1)]
     sizes = np.ptp(every, axis=0) if len(every) else np.zeros(len(names))
     if len(names) < 3 or len(every) <= len(names) + 2 or np.any(sizes == 0):
         return []
     _, values, directions = np.linalg.svd((every - every.mean(axis=0)) / sizes, full_matrices=False)
-    factors = directions[-1] / sizes
-    factors = np.where(np.abs(directions[-1]) > np.sqrt(COPIED), factors, 0.0)
-    factors /= factors[np.flatnonzero(factors)[0]]
-    if values[-1] > COPIED * values[0] or np.count_nonzero(factors) < 3:
+    factors = np.where(np.abs(directions[-1]) > np.sqrt(COPIED), directions[-1] / sizes, 0.0)
+    used = np.flatnonzero(factors)
+    if values[-1] > COPIED * values[0] or used.size < 3:
         return []
-    parts = [(number, name) for number, name in zip(factors, names, strict=True) if number]
-    text = "".join(
-        f"{' - ' if number < 0 else ' + '}{'' if abs(abs(number) - 1) < COPIED**0.5 else f'{abs(number):.6g} '}{name}"
-        for number, name in parts
-    )
+    factors /= factors[used[0]]
+    parts = [(" - " if factors[j] < 0 else " + ") + _factor(abs(factors[j])) + names[j] for j in used.tolist()]
     value = float(np.mean(every @ factors))
-    return [
-        f"{text.removeprefix(' + ')} is {value:.6g} in every row: equations can be written in several ways that fit "
-        "alike, of which a short one is shown. Leave one of these states out for a single way "
-        "(python -m ardea.explain ambiguity)."
-    ]
+    value = 0.0 if abs(value) < COPIED * np.abs(every * factors).max() else value
+    why = (
+        "equations can be written in several ways that fit alike, of which a short one is shown. Leave one of these "
+        "states out for a single way"
+        if used[-1] < series[0].x.shape[1]
+        else "an input follows the states, as in a closed loop, and no data tell what it does from what they do. Add "
+        "runs in which it moves on its own, or take the equations for those of the closed loop"
+    )
+    text = "".join(parts).removeprefix(" + ")
+    return [f"{text} is {value:.6g} in every row: {why} (python -m ardea.explain ambiguity)."]
 
 
-def _runs(columns: Sequence[Array]) -> list[tuple[Index, Index, Mask]]:
-    """Return where runs of equal readings end, how long they are, and whether what is around them is far from them.
+def _factor(size: float) -> str:
+    return "" if abs(size - 1) < np.sqrt(COPIED) else f"{size:.6g} "
+
+
+def _runs(columns: Sequence[Array]) -> list[tuple[Index, Index, Array]]:
+    """Return where runs of equal readings end, how long they are, and how far what is around them is, in last digits.
 
     Rounded readings come again where a state turns or rests: then what is around them is near.
     """
@@ -167,19 +170,24 @@ def _runs(columns: Sequence[Array]) -> list[tuple[Index, Index, Mask]]:
         ends = np.append(np.flatnonzero(np.diff(column) != 0), column.size - 1)
         steps = np.abs(np.diff(column[ends]))
         around = np.minimum(np.append(np.inf, steps), np.append(steps, np.inf))
-        out.append((ends, np.diff(np.append(-1, ends)), around > MANY_UNITS * unit))
+        out.append((ends, np.diff(np.append(-1, ends)), around / unit if steps.size else np.zeros(1)))
     return out
 
 
 def _held(columns: Sequence[Array]) -> int:
-    """Return in how many rows a state repeats the reading before, as what is filled in does; 0 if it was measured."""
+    """Return in how many rows a state repeats the reading before, as what is filled in does; 0 if it was measured.
+
+    A reading is rounded to the one before with a chance of at most 1 in the units to what is around it.
+    """
     if min(map(len, columns)) == 0:
         return 0
     runs = _runs(columns)
-    every = [column[ends[(lengths > 1) & far]] for column, (ends, lengths, far) in zip(columns, runs, strict=True)]
+    far = [around > MANY_UNITS for *_, around in runs]
+    chance = sum(float(np.sum(1 / around[own])) for (*_, around), own in zip(runs, far, strict=True))
+    every = [x[ends[own & (size > 1)]] for x, (ends, size, _), own in zip(columns, runs, far, strict=True)]
     number, usual = sum(map(len, every)), np.unique(np.concatenate(every), return_counts=True)[1].max(initial=0)
-    few = number < max(FEWEST_HELD, SHARE_HELD * sum(len(ends) for ends, *_ in runs))
-    return 0 if few or usual > max(1, MOST_USUAL * number) else sum(int(np.sum(one[1] - 1)) for one in runs)
+    few = number < max(FEWEST_HELD, TIMES_CHANCE * chance)
+    return 0 if few or usual > max(1, MOST_USUAL * number) else sum(int(np.sum(size - 1)) for _, size, _ in runs)
 
 
 def _filled_in(held: Mapping[str, int]) -> list[str]:
@@ -230,7 +238,7 @@ def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
         if counts[end] >= max(FEWEST_CUT, TIMES_CUT * usual)
     ]
     for one, own, column, (ends, lengths, far) in zip(series, rows, columns, _runs(columns), strict=True):
-        lengths = np.where(far, lengths, 0)
+        lengths = np.where(far > MANY_UNITS, lengths, 0)
         if not out and lengths.max(initial=0) >= FEWEST_STUCK:
             last = int(ends[lengths.argmax()])
             out.append(
