@@ -543,6 +543,46 @@ def test_a_single_wave_has_rivals():
     assert ["u u_x", "u_xxx"] in [[names[j] for j in rival.support] for rival in equivalents(tournament, best)]
 
 
+X, T = np.meshgrid(np.linspace(-15, 25, 160), np.linspace(0, 8, 80), indexing="ij")
+SINGLE_WAVES = {
+    "front of u_t = u_xx + u - u^2": (1 + np.exp((X - 5 / np.sqrt(6) * T) / np.sqrt(6))) ** -2.0,
+    "soliton of u_t = -6 u u_x - u_xxx": 0.5 / np.cosh(0.5 * (X - T)) ** 2,
+    "soliton of u_t = -6 u^2 u_x - u_xxx": 1 / np.cosh(X - T),
+    "shock of u_t = -u u_x + u_xx": 1 - np.tanh((X - T) / 2),
+    "any shape": np.exp(-((X - T) ** 2)) + 0.5 * np.exp(-((X - T + 4) ** 2) / 3) + 0.3 * np.sin(X - T),
+}
+
+
+@pytest.mark.parametrize("noise", [0, 0.01, 0.1])
+@pytest.mark.parametrize("name", SINGLE_WAVES)
+def test_a_shape_that_only_moves_is_told(name, noise):
+    """Without noise too, and where the law has two terms more than u_t = −c u_x."""
+    u = SINGLE_WAVES[name]
+    u = u + noise * u.std() * np.random.default_rng(0).normal(size=u.shape)
+    with pytest.warns(AmbiguityWarning, match="u is one shape that only moves") as told:
+        Discovery().fit(u, T[0], space=(X[:, 0],))
+    assert len(told) == 1
+
+
+def test_waves_of_two_speeds_do_not_only_move():
+    """The same solitons, a slow and a fast one, as two runs."""
+    runs = [speed / 2 / np.cosh(np.sqrt(speed) / 2 * (X - speed * T)) ** 2 for speed in (1.0, 1.6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Discovery().fit(runs, T[0], space=(X[:, 0],))
+    assert model.equations_[0].terms == ("u u_x", "u_xxx")
+
+
+@pytest.mark.parametrize("kink", [True, False])
+def test_a_kink_only_moves_and_two_waves_do_not(kink):
+    """u_tt = c² u_xx holds for waves that run both ways as well."""
+    u = np.arctan(np.exp(1.25 * (X - 0.6 * T))) if kink else np.exp(-((X - T) ** 2)) + np.exp(-((X - 8 + T) ** 2) / 2)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        Discovery(FieldTerms(3, 2) + Custom([np.sin]), derivative_order=2).fit(4 * u, T[0], space=(X[:, 0],))
+    assert any("only moves" in str(one.message) for one in raised) == kink
+
+
 def test_many_waves_have_no_rivals():
     assert equivalents(*found_in("korteweg_de_vries", 0.25)) == []
 

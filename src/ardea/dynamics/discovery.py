@@ -31,22 +31,19 @@ from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
-from ardea.dynamics.search import (
-    EquationRows,
-    FoundRows,
-    found_rows,
-    no_candidate_fits,
-    regressor_supports,
-)
+from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
 from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series, far_from_zero
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import Joint, ends_off
 from ardea.dynamics.told import (
     LEAST_EXCITATION,
     doubts_about,
+    no_candidate_fits,
     said_of_inputs,
+    said_of_misfit,
     said_of_spoiled,
     said_of_states,
+    said_of_waves,
 )
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import WEAK, Equation
@@ -436,8 +433,11 @@ class Discovery(Answers, BaseEstimator):
         ]
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)
-            open_still = [*doubts_about(equations, found.excitation), *unknown, *found.unfinished(equations)]
-            return open_still, [*found.misfitting(equations), *dense]
+            still = [i for i, moves in enumerate(found.moves) if not moves]
+            others = doubts_about([equations[i] for i in still], [found.excitation[i] for i in still])
+            open_still = [*said_of_waves(equations, found.moves), *others, *unknown, *found.unfinished(equations)]
+            misfits = [] if self.misfit_ is None else said_of_misfit(equations, self.misfit_, found.results)
+            return open_still, [*misfits, *dense]
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.process_growth_, self.rows_used_, self.noise_kind_ = found.process_growth, found.n_rows, found.noise_kind
         large = found.remaining > found.largest_misfit

@@ -32,6 +32,7 @@ from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
 from ardea.dynamics.differences import TensorSplines, outer
+from ardea.dynamics.field_samples import swapped_axis
 from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, Jets
 from ardea.dynamics.models import FieldModel
@@ -57,9 +58,6 @@ BELOW_NOISE = 0.25
 TIMES_PER_RADIUS = 5
 # Measured on a field of 32³ × 50: with so many numbers of patches at once, 8 MB, sums are fastest.
 MOST_NUMBERS = 2**20
-# Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
-# periodic along an axis, and at least where it is not.
-PERIODIC, NOT_PERIODIC = 2.0, 6.0
 # Derived: some thousand roundings of 1e-16, of splines and sums.
 ROUNDING = 1e-12
 # What is not a candidate with derivative_order=2.
@@ -364,6 +362,7 @@ class FieldEquation(EquationRows):
         left_out, self.told = self._left_out(runs[0])
         kept = [None if i in left_out else term for i, term in enumerate(self._terms)]
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
+        self.field, self.order = field, order
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation = float(max(data.excitation[field] for data in runs))
@@ -384,6 +383,19 @@ class FieldEquation(EquationRows):
             if terms
         ]
         return {i for terms, _ in reasons for i in terms}, tuple(told)
+
+    def only_moves(self, fit: RowsFit) -> bool:
+        """Whether u_t = −c·∇u fits as well, and clearly better than u_t = 0; more terms next to ∇u are not equal to it.
+
+        With m = 2 too the fields decide, not u_tt = c² u_xx, which all waves of one speed obey.
+        """
+        data = [run.data for run in self.runs]
+        slopes = [FieldTerm.of(Jet(self.field, tuple(map(int, orders)))) for orders in np.eye(len(data[0].space))]
+        if self.order == 1 and {self._terms[j] for j in fit.support} > set(slopes):
+            return False
+        plainly = FieldEquation(data, FieldTerms(0, 1), self.field)
+        moved, still = (plainly.fitted(tuple(map(plainly._terms.index, one))) for one in (slopes, []))
+        return self.fits_as_well(moved, fit) and not self.fits_as_well(still, moved)
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
@@ -461,7 +473,9 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
         f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch them "
         "and were left out (python -m ardea.explain ambiguity)."
     )
-    first, swapped = runs[0], _swapped_axis(runs[0])
+    first = runs[0]
+    jets, plain = first.jets(), (0,) * len(first.space)
+    swapped = swapped_axis([jets(Jet(i, plain)) / first.spread[i] for i in range(first.n_measured)], first.axes)
     swap = (
         f"Along the last axis, which is taken for time, the fields return to their beginning, and along {swapped}, "
         "which has as many points, they do not: see that the last axis is time (python -m ardea.explain ambiguity)."
@@ -469,24 +483,6 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
     moving = [True] * first.n_measured
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
     return [gaps] * (used < every) + [swap] * bool(swapped), far
-
-
-def _swapped_axis(data: Fields) -> str:
-    """Return a space axis that looks like time, where the time axis looks like one of a periodic field; else nothing.
-
-    Compared are the steps of û across the seam, from the last point to the first, with those between neighbours.
-    """
-    *space, times = data.windows.grid
-    jets = data.jets()
-    values = np.stack([jets(Jet(i, (0,) * len(space))) / data.spread[i] for i in range(data.n_measured)])
-
-    def seam(axis: int) -> float:
-        inner = float(np.sqrt(np.mean(np.diff(values, axis=axis) ** 2)))
-        return float(np.sqrt(np.mean((values.take(0, axis) - values.take(-1, axis)) ** 2))) / max(inner, JITTER)
-
-    if times not in space or seam(values.ndim - 1) > PERIODIC:
-        return ""
-    return next((name for i, name in enumerate(data.axes) if space[i] == times and seam(i + 1) > NOT_PERIODIC), "")
 
 
 def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ardea.core.problem import Array
 from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
+from ardea.dynamics.search import LARGEST_MISFIT, SearchResult
 from ardea.dynamics.series import HELD, Series
 from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of, is_usual
@@ -276,7 +277,8 @@ def open_questions(equation: Equation) -> list[str]:
 
 def _longer(terms: Sequence[str], equation: Equation) -> str:
     """Return the terms of a model that fits as well, and that it has more of them than another."""
-    return f"[{listed(terms)}]" + ", with a term more" * (len(terms) > len(equation.terms))
+    more = len(terms) - len(equation.terms)
+    return f"[{listed(terms)}]" + (f", with {'a term' if more == 1 else f'{more} terms'} more" if more > 0 else "")
 
 
 def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hint: str = "") -> list[str]:
@@ -325,6 +327,45 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
                 "(python -m ardea.explain ambiguity)"
             )
     return doubts
+
+
+def said_of_waves(equations: Sequence[Equation], moves: Sequence[bool]) -> list[str]:
+    """Return what is to be warned of fields that only move: whatever the law, they obey u_t = −c u_x."""
+    told = []
+    for equation, name in [(one, printable(one.name)) for one, moved in zip(equations, moves, strict=True) if moved]:
+        models = [equation.terms, *equation.equivalents] if equation.equivalents else []
+        known = f" Here {in_a_row([f'[{listed(terms)}]' for terms in models])} fit about equally well." * bool(models)
+        told.append(
+            f"In these data {name} is one shape that only moves. Such data follow plain advection with one velocity, "
+            f"and every other law that has this wave as a solution just as well: they cannot tell which holds.{known} "
+            "Add runs from other starts (a list of fields), or with waves of several heights: all keep their shape and "
+            "velocity if the law is advection (python -m ardea.explain ambiguity)."
+        )
+    return told
+
+
+def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: str) -> str:
+    """Return what is said of an equation that leaves so many times the noise of the samples."""
+    return (
+        f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
+        f"candidate fits. Try other or more terms, or a {unmeasured} that was not measured "
+        f"(python -m ardea.explain misfit).{hint}"
+    )
+
+
+def said_of_misfit(equations: Sequence[Equation], ratios: Array, results: Sequence[SearchResult]) -> list[str]:
+    """Return what is to be warned of: equations of fields that do not fit, or fit too well."""
+    told = []
+    for equation, ratio, result in zip(equations, ratios, results, strict=True):
+        if ratio > LARGEST_MISFIT:
+            told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
+        elif ratio < 1 / LARGEST_MISFIT:
+            told.append(
+                f"The equation of {equation.left.text} leaves only {ratio:.2f} times the noise of the samples: its "
+                "terms amplify noise, the noise of neighbouring samples is not independent, or what a coarse grid does "
+                "not show was taken for noise. Do not trust its intervals (python -m ardea.explain misfit)."
+            )
+    return told
 
 
 def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
