@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 import warnings
 from dataclasses import replace
@@ -26,6 +27,7 @@ from ardea.dynamics import (
 )
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance, told_of
+from ardea.dynamics.field_samples import mistakes_in
 from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, Jets, filled, read_fields
 from ardea.dynamics.search import Tournament, equivalents, searched
@@ -985,6 +987,73 @@ def test_near_a_shock_no_derivatives_are_candidates():
     assert "such as u u_xx: each has derivatives of u, which jumps" in told[0]
     assert model.equations_[0].terms == ("u u_x",)
     assert not Fields(systems.burgers().noisy(0.01, seed=0)[1], systems.burgers().space, systems.burgers().t).rough
+
+
+# What samples show
+
+
+def told_at_once(u, t=None, x=None):
+    """Return what is said of the samples of a field before an equation is sought."""
+    points = [np.linspace(0, 20, u.shape[0]) if x is None else x, np.linspace(0, 2, u.shape[1]) if t is None else t]
+    return Fields(u, points[:1], points[1]).told
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.001, 0.1, 1.0])
+@pytest.mark.parametrize("name", systems.ALL_PDES)
+def test_white_noise_is_taken_for_noise(name, noise):
+    """On the grids of the noise tables nothing is said of the samples, whatever the noise."""
+    system = systems.ALL_PDES[name]()
+    t, u = system.noisy(noise, seed=41)
+    assert told_at_once(u, t, system.space[0]) == []
+
+
+@pytest.mark.parametrize(("every", "axes"), [((12, 1), "x"), ((1, 12), "t"), ((8, 12), "x and t")])
+def test_a_grid_that_is_too_coarse_is_told_by_axis(every, axes):
+    """Waves of 2.2 points along an axis, with noise of 1 %: the size of what is taken for noise stands in the text."""
+    x, t = np.arange(480) / 24, np.arange(480) / 240
+    fast = np.sin(5.5 * x[:, None] - 2 * t) * (every[0] > 1) + np.sin(60 * t - 0.3 * x[:, None]) * (every[1] > 1)
+    u = np.sin(0.5 * x[:, None] - t) + 0.3 * fast
+    u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
+    assert told_at_once(u, t, x) == []
+    (told,) = told_at_once(u[:: every[0], :: every[1]], t[:: every[1]], x[:: every[0]])
+    assert f"changes faster along {axes} than its grid shows" in told
+    taken = float(re.search(r"noise of u, (\S+) % of its standard deviation", told)[1])
+    assert taken == pytest.approx(30 * fast.std() / u.std(), rel=0.3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize("name", [*systems.ALL_PDES, "inviscid_burgers", "cahn_hilliard"])
+def test_single_mistakes_are_found_and_named(name, noise):
+    """All of five samples eight deviations off, next to a shock too, and no other; nothing is said of jumps."""
+    system = {**systems.ALL_PDES, **systems.ALL_FIELDS}[name]()
+    t, u = system.noisy(noise, seed=42)
+    places = np.random.default_rng(43).choice(u.size, 5, replace=False)
+    u.ravel()[places] -= 8 * u.std()
+    (told,) = told_at_once(u, t, system.space[0])
+    assert told.startswith("Single samples of u are far beyond all samples near them, 5 in all: at x = ")
+    first = np.unravel_index(places.min(), u.shape)
+    assert f"x = {system.space[0][first[0]]:.6g}, t = {t[first[1]]:.6g}" in told
+
+
+def test_mistakes_set_to_nan_leave_the_equation():
+    system = systems.korteweg_de_vries()
+    t, u = system.noisy(0.01, seed=44)
+    u.ravel()[np.random.default_rng(45).choice(u.size, 5, replace=False)] += 8 * u.std()
+    u[tuple(mistakes_in(u).T)] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Discovery().fit(u, t, space=system.space)
+    assert set(model.equations_[0].terms) == set(system.true_terms[0])
+
+
+@pytest.mark.parametrize("name", ["burgers", "swift_hohenberg", "advection_diffusion"])
+def test_noise_that_grows_with_the_field_is_no_jump(name):
+    """Noise of 10 % of u itself has a large kurtosis, as a shock has; no candidate is left out for it."""
+    system = systems.ALL_PDES[name]()
+    t, u = system.noisy(0, seed=46)
+    fields = Fields(u * (1 + 0.1 * np.random.default_rng(47).normal(size=u.shape)), system.space, t)
+    assert not fields.rough
+    assert [text.split(",")[0] for text in fields.told] == ["The noise of u grows with |u|"]
 
 
 def test_powers_of_samples_have_the_mean_of_powers_of_the_field():

@@ -366,6 +366,7 @@ class FieldEquation(EquationRows):
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation = float(max(data.excitation[field] for data in runs))
+        self.noise_known = all(field not in data.structured for data in runs)
         waves = " Waves that run both ways need derivative_order=2." if order == 1 else DAMPED
         self.hint = runs[0].hint + waves
 
@@ -384,18 +385,17 @@ class FieldEquation(EquationRows):
         ]
         return {i for terms, _ in reasons for i in terms}, tuple(told)
 
-    def only_moves(self, fit: RowsFit) -> bool:
-        """Whether u_t = −c·∇u fits as well, and clearly better than u_t = 0; more terms next to ∇u are not equal to it.
+    def of_motion(self, support: Support) -> tuple[FieldEquation, Support] | None:
+        """Return u_t = −c·∇u; None for no support, and for one with more than ∇u, which is not equal to it.
 
         With m = 2 too the fields decide, not u_tt = c² u_xx, which all waves of one speed obey.
         """
         data = [run.data for run in self.runs]
         slopes = [FieldTerm.of(Jet(self.field, tuple(map(int, orders)))) for orders in np.eye(len(data[0].space))]
-        if self.order == 1 and {self._terms[j] for j in fit.support} > set(slopes):
-            return False
-        plainly = FieldEquation(data, FieldTerms(0, 1), self.field)
-        moved, still = (plainly.fitted(tuple(map(plainly._terms.index, one))) for one in (slopes, []))
-        return self.fits_as_well(moved, fit) and not self.fits_as_well(still, moved)
+        if not support or (self.order == 1 and {self._terms[j] for j in support} > set(slopes)):
+            return None
+        motion = FieldEquation(data, FieldTerms(0, 1), self.field)
+        return motion, tuple(map(motion._terms.index, slopes))
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
@@ -482,7 +482,8 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
     )
     moving = [True] * first.n_measured
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
-    return [gaps] * (used < every) + [swap] * bool(swapped), far
+    samples = [f"Run {k}: {text}" if len(runs) > 1 else text for k, one in enumerate(runs, 1) for text in one.told]
+    return [*samples, *[gaps] * (used < every), *[swap] * bool(swapped)], far
 
 
 def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:

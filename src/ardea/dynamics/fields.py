@@ -25,6 +25,18 @@ from scipy import ndimage
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, SplineSmoother, TensorSplines, on_axes
+from ardea.dynamics.field_samples import (
+    LARGEST_KURTOSIS,
+    LEAST_ROUGH,
+    evened,
+    kurtosis,
+    may_jump,
+    mistakes_in,
+    said_of_growth,
+    said_of_mistakes,
+    said_of_structure,
+    unresolved_axes,
+)
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.series import Clock, as_numbers
 from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet
@@ -40,13 +52,6 @@ DIGITS = 6
 BLOCKS, LARGEST_THINNING = 10, 4.0
 # Derived from rounding, 2e-16 summed over a field: what varies by less is constant, and less noise is rounding error.
 LEAST_NOISE = 1e-12
-# What splines leave is noise, with a kurtosis of 3; near a shock it is ringing, and far more. Measured on all fields of
-# `systems`: 3.1 at most where there is noise and no shock, 15 to 99 with a shock and noise of up to 10 %. Without noise
-# they leave less than this share of the field, unless there is a shock.
-LARGEST_KURTOSIS, LEAST_ROUGH = 6.0, 1e-3
-# Derived: what six neighbours say of a sample misses it near a jump by half of that, and by an eighth if the jump takes
-# two steps, 1/4 of the largest of these; by (2 sin(π/n))⁵/20 of a step where there are n samples in a wave, 1/9 at 5.
-LEAST_JUMP = 0.2
 # A convention: with fewer rows, hardly any model can be told from another.
 FEWEST_FUNCTIONS = 20
 # Times that missing samples are filled in by splines fitted to the others; a third time changes nothing (measured).
@@ -149,13 +154,8 @@ class Fields:
         self.noise = np.maximum([one.noise for one in found], LEAST_NOISE * self.spread)
         self.noise[self.n_measured :] = 0.0
         self.left = self.noise / np.sqrt([one.density for one in found])
-        even = all(grid is None for grid in self._even)
-        self.rough = {
-            i: u
-            for i, (u, one) in enumerate(zip(fields[: self.n_measured], smooth, strict=False))
-            if even and self.noise[i] > LEAST_ROUGH * self.spread[i] and _kurtosis(u - one) > LARGEST_KURTOSIS
-            if _may_jump(u)
-        }
+        self.rough, self.structured = dict[int, Array](), set[int]()
+        self.told = [told for i in range(self.n_measured) for told in self._seen(i, fields[i], points)]
         measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
         numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
@@ -164,6 +164,23 @@ class Fields:
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
         self._leave_out([one.known for one in found if one.known is not None])
+
+    def _seen(self, field: int, u: Array, points: Sequence[Array]) -> list[str]:
+        """Set whether a field jumps or has structure that splines leave; return what is to be said of its samples."""
+        name, splines, axes = self.names[field], self.splines[field], [*self.axes, "t"]
+        if len(mistakes := mistakes_in(u)):
+            return [said_of_mistakes(name, mistakes, points, axes)]
+        smooth = on_axes([one.basis for one in splines.smoothers], self._coefficients[field])
+        left = np.where(np.isnan(u), 0.0, u - smooth)
+        share, coarse = float(self.noise[field] / self.spread[field]), unresolved_axes(smooth + left, splines)
+        if share > LEAST_ROUGH and kurtosis(left) > LARGEST_KURTOSIS and may_jump(u):
+            if not coarse and kurtosis(evened(left, smooth)) < LARGEST_KURTOSIS:
+                return [said_of_growth(name)]
+            if not np.any(np.isnan(u)) and all(grid is None for grid in self._even):
+                self.rough[field] = u
+                return []
+        self.structured |= {field} if coarse else set()
+        return [said_of_structure(name, [axes[i] for i in coarse], share)] if coarse and share > LEAST_ROUGH else []
 
     def _leave_out(self, known: Sequence[NDArray[np.bool_]]) -> None:
         """Leave out test functions that weigh places where a field is not known."""
@@ -382,18 +399,6 @@ def _check_values(fields: Sequence[Array], names: Sequence[str]) -> None:
             raise ValueError(f"The field {name} has no number on the whole grid: leave it out.")
         if np.ptp(seen) <= LEAST_NOISE * np.abs(seen).max():
             raise ValueError(f"The field {name} is constant, so it has no equation to find: leave it out.")
-
-
-def _may_jump(values: Array) -> bool:
-    """Return whether some sample is far from a curve through three neighbours on both sides along an axis of space."""
-    along = [axis for axis in range(values.ndim - 1) if values.shape[axis] > 6]
-    sizes = [[float(np.nanmax(np.abs(np.diff(values, n, axis=axis)))) for n in (1, 6)] for axis in along]
-    return any(sixth / 20 > LEAST_JUMP * first for first, sixth in sizes)
-
-
-def _kurtosis(values: Array) -> float:
-    square = values**2
-    return float(np.mean(square**2) / np.mean(square) ** 2)
 
 
 def _different(names: Sequence[Any], n: int, what: str) -> list[str]:

@@ -94,6 +94,7 @@ class EquationRows(ABC):
     # units of its noise.
     noise_unit: float = 1.0
     excitation: float = np.inf
+    noise_known: bool = True  # whether that is noise, and not structure that the samples do not resolve
     hint: str = ""  # what else may be wrong where nothing fits
     told: tuple[str, ...] = ()  # what is to be said of the candidates
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
@@ -114,18 +115,9 @@ class EquationRows(ABC):
     def passed(self, fit: RowsFit) -> RowsFit:
         """Return the fit after one more pass."""
 
-    def fits_as_well(self, fit: RowsFit, other: RowsFit) -> bool:
-        """Whether a fit with a whitening of its own cannot be told from another by what it leaves.
-
-        Compared is N ln((RSS + floor)/(N + floor)): one may be of an equation of another order.
-        """
-        n = self.n_rows
-        own, others = (misfit(one.rss, n, one.floor) - misfit(float(n), n, one.floor) for one in (fit, other))
-        return bool(own - others < EQUALLY_GOOD * np.sqrt(n))
-
-    def only_moves(self, fit: RowsFit) -> bool:
-        """Whether the data of a fit are one shape that moves, which solves many equations."""
-        return False
+    def of_motion(self, support: Support) -> tuple[EquationRows, Support] | None:
+        """Return the equation of a field that only moves, and its terms, where they may stand in for a support."""
+        return None
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another, whatever the data."""
@@ -335,14 +327,13 @@ def searched(rows: EquationRows, propose: Propose, thorough: bool = True) -> Sea
         first, *others = tournament.run()
         best = tournament.met[first.support] if first.support in fresh else tournament.afresh(first.support)
         fresh.add(best.support)
-        moves = bool(best.support) and rows.only_moves(best.fit)
-        as_good = equivalents(tournament, best, MORE_TERMS + moves) if rows.LISTS_EQUIVALENTS else []
+        moves = only_moves(rows, best.fit)
+        equal = equivalents(tournament, best, MORE_TERMS + moves) if rows.LISTS_EQUIVALENTS else []
         rivals = close_rivals(tournament, best) if thorough else []
         if tournament.ranking[0].support == best.support or tournament.n_fits >= MOST_FITS:
             break
-    met = tuple(one.support for one in others[:RUNNERS_UP])
-    equal = tuple(one.support for one in as_good)
-    return SearchResult(rows, best.support, best.fit, equal, met, tuple(rivals), tournament.unfinished, moves)
+    alike, met = (tuple(one.support for one in some) for some in (equal, others[:RUNNERS_UP]))
+    return SearchResult(rows, best.support, best.fit, alike, met, tuple(rivals), tournament.unfinished, moves)
 
 
 def equivalents(tournament: Tournament, best: Scored, more: int = MORE_TERMS) -> list[Scored]:
@@ -378,7 +369,22 @@ def equivalents(tournament: Tournament, best: Scored, more: int = MORE_TERMS) ->
             if equation.same(best.support, support):
                 continue
             found[support] = tournament.settled(support, tournament.looked_at(support).fit)
-    return sorted((one for one in found.values() if equation.fits_as_well(one.fit, best.fit)), key=attrgetter("score"))
+    return sorted((one for one in found.values() if as_good(one.fit, best.fit, equation)), key=attrgetter("score"))
+
+
+def as_good(fit: RowsFit, other: RowsFit, rows: EquationRows) -> bool:
+    """Whether a fit is as good as another, maybe of another order, by N ln((RSS + floor)/(N + floor))."""
+    n = rows.n_rows
+    own, others = (misfit(one.rss, n, one.floor) - misfit(float(n), n, one.floor) for one in (fit, other))
+    return bool(own - others < EQUALLY_GOOD * np.sqrt(n))
+
+
+def only_moves(rows: EquationRows, fit: RowsFit) -> bool:
+    """Whether a field that only moves explains the data as well as a fit does, and clearly better than one at rest."""
+    if (motion := rows.of_motion(fit.support)) is None:
+        return False
+    moved, still = (motion[0].fitted(support) for support in (motion[1], ()))
+    return as_good(moved, fit, rows) and not as_good(still, moved, rows)
 
 
 def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, float]]:

@@ -359,11 +359,11 @@ def said_of_misfit(equations: Sequence[Equation], ratios: Array, results: Sequen
     for equation, ratio, result in zip(equations, ratios, results, strict=True):
         if ratio > LARGEST_MISFIT:
             told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
-        elif ratio < 1 / LARGEST_MISFIT:
+        elif ratio < 1 / LARGEST_MISFIT and result.rows.noise_known:
             told.append(
                 f"The equation of {equation.left.text} leaves only {ratio:.2f} times the noise of the samples: its "
-                "terms amplify noise, the noise of neighbouring samples is not independent, or what a coarse grid does "
-                "not show was taken for noise. Do not trust its intervals (python -m ardea.explain misfit)."
+                "terms amplify noise, or the noise of neighbouring samples is not independent. Do not trust its "
+                "intervals (python -m ardea.explain misfit)."
             )
     return told
 
