@@ -844,6 +844,22 @@ def test_a_library_that_lacks_the_truth_is_told(name, library):
     assert "times the noise of the samples: most likely no candidate fits" in told[0]
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_power_series_in_place_of_the_law_is_told(seed):
+    """u_t = 0.2 u_xx − 0.3 exp(0.8 u) is followed by 1, u, …, u⁴ to the noise; these terms are no law."""
+    n, length, rng = 128, 20.0, np.random.default_rng(seed)
+    x, t, waves = length * np.arange(n) / n, np.linspace(0, 4, 100), 2 * np.pi / length * np.arange(n // 2 + 1)
+    start = sum(rng.normal() * np.cos(k * waves[1] * x) + rng.normal() * np.sin(k * waves[1] * x) for k in (1, 2, 3, 4))
+
+    def slope(_, u):
+        return 0.2 * np.fft.irfft(-(waves**2) * np.fft.rfft(u), n) - 0.3 * np.exp(0.8 * u)
+
+    u = solve_ivp(slope, (0, 4), start / start.std(), t_eval=t, method="LSODA", rtol=1e-8, atol=1e-9).y
+    u = u + 0.001 * u.std() * rng.normal(size=u.shape)
+    with pytest.warns(MisfitWarning, match=r"has \d+ of 25 candidates, all of 1, u, u\^2, u\^3, u\^4 among them"):
+        Discovery().fit(u, t, space=(x,))
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_right_equations_leave_the_noise_of_the_samples(noise):
     system = systems.burgers()

@@ -39,6 +39,7 @@ from ardea.dynamics.told import (
     LEAST_EXCITATION,
     doubts_about,
     no_candidate_fits,
+    said_of_expansions,
     said_of_inputs,
     said_of_misfit,
     said_of_spoiled,
@@ -59,9 +60,6 @@ Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may com
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
-# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
-# expands something else (conventions).
-FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 
 
 class Discovery(Answers, BaseEstimator):
@@ -416,15 +414,9 @@ class Discovery(Answers, BaseEstimator):
         """Set what is known of rows, noise and misfit; return what is to be warned of: what is open, what misfits."""
         self.misfit_ = self.process_noise_ = self.process_growth_ = self.rows_used_ = self.noise_kind_ = None
         curved = isinstance(found, FoundStates) and max(found.likelihood.degrees, default=0) > 1
-        dense = [
-            f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
-            "stand in for something else: a term that is not among them, such as a fraction or a sine, a state that "
-            "was not measured, a coefficient that changes, or times that are wrong (python -m ardea.explain misfit)."
-            for one in equations
-            if (found_terms := len(set(one.terms).difference((self.known or {}).get(one.name, ()))))
-            > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
-            or (curved and found_terms == one.n_candidates >= FEWEST_DENSE - 1)
-        ]
+        every = [tuple(range(equations[0].n_candidates))] * curved
+        ladders = found.results[0].rows.ladders if isinstance(found, FoundRows) else every
+        dense = said_of_expansions(equations, ladders, self.known or {})
         unknown = [
             f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms can "
             "hardly be told apart, or it moves faster than the samples show (python -m ardea.explain ambiguity)."
@@ -433,9 +425,10 @@ class Discovery(Answers, BaseEstimator):
         ]
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)
-            still = [i for i, moves in enumerate(found.moves) if not moves]
+            moves = [result.moves for result in found.results]
+            still = [i for i, one in enumerate(moves) if not one]
             others = doubts_about([equations[i] for i in still], [found.excitation[i] for i in still])
-            open_still = [*said_of_waves(equations, found.moves), *others, *unknown, *found.unfinished(equations)]
+            open_still = [*said_of_waves(equations, moves), *others, *unknown, *found.unfinished(equations)]
             misfits = [] if self.misfit_ is None else said_of_misfit(equations, self.misfit_, found.results)
             return open_still, [*misfits, *dense]
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise

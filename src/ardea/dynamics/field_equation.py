@@ -33,7 +33,7 @@ from ardea.core.problem import Array
 from ardea.core.subsets import Support
 from ardea.dynamics.differences import TensorSplines, outer
 from ardea.dynamics.field_samples import swapped_axis
-from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
+from ardea.dynamics.field_terms import FieldTerms, WeakSum, ladders, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, Jets
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
@@ -361,6 +361,7 @@ class FieldEquation(EquationRows):
         self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
         left_out, self.told = self._left_out(runs[0])
         kept = [None if i in left_out else term for i, term in enumerate(self._terms)]
+        self.ladders = ladders(kept)
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
         self.field, self.order = field, order
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)

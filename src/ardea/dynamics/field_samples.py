@@ -118,7 +118,7 @@ def mistakes_in(values: Array) -> NDArray[np.intp]:
     --------
     >>> x, t = np.linspace(0, 6, 80), np.linspace(0, 1, 60)
     >>> u = np.sin(2 * x[:, None] - t) + 0.01 * np.random.default_rng(0).normal(size=(80, 60))
-    >>> u[30, 20] += 0.5
+    >>> u[30, 20] += 3.0
     >>> mistakes_in(u).tolist()
     [[30, 20]]
     """

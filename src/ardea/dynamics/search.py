@@ -97,6 +97,7 @@ class EquationRows(ABC):
     noise_known: bool = True  # whether that is noise, and not structure that the samples do not resolve
     hint: str = ""  # what else may be wrong where nothing fits
     told: tuple[str, ...] = ()  # what is to be said of the candidates
+    ladders: Sequence[Support] = ()  # candidates that are all powers of one thing, times the same
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
     # same 54 supports.
     MOST_PASSES: ClassVar[int] = 12
@@ -439,11 +440,6 @@ class FoundRows:
                 for result, equation in pairs
             ]
         )
-
-    @property
-    def moves(self) -> list[bool]:
-        """Whether a field only moves, so that its law is left open."""
-        return [result.moves for result in self.results]
 
     def unfinished(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: candidates that were left out, and searches that were stopped."""

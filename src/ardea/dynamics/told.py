@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ardea.core.problem import Array
+from ardea.core.subsets import Support
 from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.search import LARGEST_MISFIT, SearchResult
@@ -42,6 +44,9 @@ SHOWN_RIVALS = 3
 BEATEN = SLIGHT_GAIN + 0.1
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
+# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
+# expands something else (conventions).
+FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 # Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
 # 1): a term more or less has its price.
 INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
@@ -327,6 +332,29 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
                 "(python -m ardea.explain ambiguity)"
             )
     return doubts
+
+
+def said_of_expansions(
+    equations: Sequence[Equation], ladders: Sequence[Support], known: Mapping[str, Any]
+) -> list[str]:
+    """Return what is to be warned of: equations with most of their candidates, or with all powers up a ladder of them.
+
+    `ladders` are four or more candidates that are all powers of one thing, times the same. `known` terms do not count.
+    """
+    told = []
+    for equation in equations:
+        own = set(equation.terms).difference(known.get(equation.name, ()))
+        powers = [[equation.vocabulary.names[j] for j in ladder] for ladder in ladders]
+        whole = next((names for names in powers if len(names) >= FEWEST_DENSE - 1 and own.issuperset(names)), [])
+        if whole or len(own) > max(LARGEST_SHARE * equation.n_candidates, FEWEST_DENSE):
+            all_of = f", all of {listed(whole)} among them" * (0 < len(whole) < len(equation.terms))
+            told.append(
+                f"The equation of {equation.left.text} has {len(equation.terms)} of {equation.n_candidates} candidates"
+                f"{all_of}: most likely they stand in for something else: a term that is not among them, such as a "
+                "fraction or a sine, a state that was not measured, a coefficient that changes, or times that are "
+                "wrong (python -m ardea.explain misfit)."
+            )
+    return told
 
 
 def said_of_waves(equations: Sequence[Equation], moves: Sequence[bool]) -> list[str]:
