@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import tracemalloc
 import warnings
@@ -729,6 +730,74 @@ def test_known_fields_and_equations_wanted():
     assert again.equations_[0].coefficients == pytest.approx(equation.coefficients, rel=1e-9)
 
 
+def test_known_fields_of_several_runs():
+    """u_t = −u_x + 0.5 f with a pushing f of its own in every run; a list of another length is refused."""
+    x, t, L = np.arange(64) * 2 * np.pi / 64, np.linspace(0, 2, 60), FieldTerms(1, 2)
+    runs, pushes = [], []
+    for shift, n in ((0.0, 40), (0.7, 60)):
+        moving, times = x[:, None] - t[:n], t[:n]
+        f = np.cos(2 * moving + shift) * np.cos(3 * times)
+        u = np.sin(moving + shift) + 0.4 * np.cos(3 * moving) + np.cos(2 * moving + shift) * np.sin(3 * times) / 6
+        runs.append(u + 0.002 * np.random.default_rng(n).normal(size=u.shape))
+        pushes.append(f)
+    model = Discovery(L).fit(runs, [t[:40], t], space=(x,), known_fields={"f": pushes})
+    assert set(model.equations_[0].terms) == {"u_x", "f"}
+    assert np.abs(model.equations_[0].coefficients) == pytest.approx([0.5, 1.0], abs=0.01)
+    with pytest.raises(ValueError, match="f is a list of 3 arrays, and there are 2 runs"):
+        Discovery(L).fit(runs, [t[:40], t], space=(x,), known_fields={"f": [*pushes, pushes[0]]})
+
+
+def test_fields_that_are_the_same_are_told():
+    t, u = systems.burgers().noisy(0.01, seed=0)
+    x = systems.burgers().space[0]
+    assert (
+        "u and v are the same but for a factor of 2 at every point" in Fields(np.stack([u, 2 * u], -1), (x,), t).told[0]
+    )
+    assert "V is 1 + u at every point" in Fields(u, (x,), t, known={"V": u + 1}).told[0]
+    with pytest.raises(ValueError, match="g is constant, so every term with it repeats one without it"):
+        Fields(u, (x,), t, known={"g": np.full(x.size, 9.81)})
+
+
+@pytest.mark.parametrize(
+    "asked", [{"noise_std": 0.1}, {"noise": "counts"}, {"false_terms": 0.1}, {"known": {"u": {"u": 1}}}]
+)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_what_fields_do_not_have_is_refused(asked, labelled):
+    system = systems.burgers()
+    t, u = system.noisy(0.01, seed=0)
+    coordinates = {"x": system.space[0], "t": t}
+    given = (xr.DataArray(u, coordinates, ("x", "t")), None, None) if labelled else (u, t, system.space)
+    with pytest.raises(ValueError, match="noise and noise_std are for states"):
+        Discovery(**asked).fit(given[0], given[1], space=given[2])
+
+
+def test_models_of_fields_can_be_pickled():
+    system = systems.burgers()
+    t, u = system.noisy(0.01, seed=0)
+    model = Discovery().fit(u, t, space=system.space)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.equations() == model.equations()
+    assert np.array_equal(copy.simulate(t=t), model.simulate(t=t))
+    assert np.array_equal(copy.residuals()[0], model.residuals()[0])
+
+
+def test_data_without_noise_are_not_said_to_misfit():
+    """What splines leave of every fourth point is no noise that an equation could leave."""
+    system = systems.advection_diffusion()
+    t, u = system.noisy(0, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Discovery().fit(u[::4, ::4], t[::4], space=(system.space[0][::4],))
+    assert model.misfit_[0] < 0.5
+    assert set(model.equations_[0].terms) == set(system.true_terms[0])
+
+
+@pytest.mark.parametrize("every", [(1, 4), (2, 6), (4, 1), (6, 6)])
+def test_a_shock_on_any_grid_is_no_mistake(every):
+    _, u = systems.inviscid_burgers().noisy(0.01, seed=1)
+    assert not len(mistakes_in(u[:: every[0], :: every[1]]))
+
+
 def test_what_is_said_of_fields_is_checked():
     x, t = np.linspace(0, 1, 60), np.linspace(0, 1, 50)
     u = np.sin(9 * x[:, None] + 5 * t)
@@ -1000,7 +1069,9 @@ def test_near_a_shock_no_derivatives_are_candidates():
     """What is left of u u_xx after integration by parts is u_x², which does not exist at a jump."""
     _, model, told = fitted("inviscid_burgers", 0.01, seed=22)
     assert len(told) == 1
-    assert "such as u u_xx: each has derivatives of u, which jumps" in told[0]
+    assert (
+        "such as u u_xx: each has derivatives of u, which jumps or changes faster than its grid shows, and" in told[0]
+    )
     assert model.equations_[0].terms == ("u u_x",)
     assert not Fields(systems.burgers().noisy(0.01, seed=0)[1], systems.burgers().space, systems.burgers().t).rough
 

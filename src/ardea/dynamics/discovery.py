@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
@@ -203,7 +202,7 @@ class Discovery(Answers, BaseEstimator):
         space: Any = None,
         time_unit: str | None = None,
         split: bool = False,
-        known_fields: Mapping[str, ArrayLike] | None = None,
+        known_fields: Mapping[str, Any] | None = None,
         equations: Sequence[str] | None = None,
     ) -> Discovery:
         """Find the equations.
@@ -232,7 +231,8 @@ class Discovery(Answers, BaseEstimator):
             A complex field becomes two real ones, its real and its imaginary part (u and v, or `feature_names`).
         known_fields : dict of arrays, optional
             Fields that act on those measured and are known without error, such as a potential {"V": V}, of the same
-            grid, with or without the time axis. They have no equation, and no derivatives among the candidates.
+            grid, with or without the time axis; of several runs a list, if they differ. They have no equation, and no
+            derivatives among the candidates.
         equations : list of str, optional
             The fields whose equations are wanted; all that were measured by default.
 
@@ -307,8 +307,6 @@ class Discovery(Answers, BaseEstimator):
                 )
         if space is not None and isinstance(given, Library | Mapping):
             raise TypeError("Fields (space=...) need a library of FieldTerms.")
-        if fields and (self.known or self.constraints or self.shared or self.false_terms is not None):
-            raise ValueError("known, constraints, shared and false_terms are for states: fields have none yet.")
         if self.regressor is not None and not isinstance(self.regressor, BaseARD):
             raise TypeError(f"regressor must be one of ardea's estimators, got {type(self.regressor).__name__}.")
         if self.regressor is not None and self.regressor.fit_intercept:
@@ -457,6 +455,12 @@ class Discovery(Answers, BaseEstimator):
     ) -> tuple[Found, FieldModel, Clock, Told]:
         if self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, and not in discrete time.")
+        asked = self.known or self.constraints or self.shared or self.noise not in ("additive", "auto")
+        if asked or self.false_terms is not None or self.noise_std is not None:
+            raise ValueError(
+                "known, constraints, shared, false_terms, noise and noise_std are for states, and fields have none of "
+                "them yet: leave them out. The noise of fields is read off the samples, and has one size everywhere."
+            )
         runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)

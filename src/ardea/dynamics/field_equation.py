@@ -376,7 +376,8 @@ class FieldEquation(EquationRows):
         forms = [weak_form(term, len(data.space)) for term in self._terms]
         broken = [i for i, form in enumerate(forms) if any(_has_slopes_of(data.rough, m) for _, m in form)]
         lost, zero = empty_terms(data.windows, forms, data.jets())
-        shocks = f"has derivatives of {', '.join(data.names[i] for i in data.rough)}, which jumps,"
+        rough = ", ".join(data.names[i] for i in data.rough)
+        shocks = f"has derivatives of {rough}, which jumps or changes faster than its grid shows,"
         reasons = ((broken, shocks), (lost, "is not finite on the whole grid"), (zero, "is zero up to rounding"))
         told = [
             f"{len(terms)} of the candidates, such as {self._terms[terms[0]].name(data.names, data.axes)}: each {why} "

@@ -133,7 +133,9 @@ def mistakes_in(values: Array) -> NDArray[np.intp]:
         near = sign * around[tuple(places.T)].reshape(len(places), -1)
         own = near[:, near.shape[1] // 2].copy()
         near[:, near.shape[1] // 2] = np.nan
-        known = np.sum(np.isfinite(near), axis=1) > width
+        # A shock may just have come in at a corner, which has no neighbours on both sides.
+        known = np.any((places > 0) & (places < np.array(values.shape) - 1), axis=1)
+        known &= np.sum(np.isfinite(near), axis=1) > width
         near, own, places = near[known], own[known], places[known]
         beyond = own - np.nanmax(near, axis=1)
         range_of_others = np.nanmax(near, axis=1) - np.nanmin(near, axis=1)

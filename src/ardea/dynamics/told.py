@@ -59,9 +59,9 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
     """
     every = np.concatenate([one.x for one in series])
     out = [
-        f"{copied} in every row: no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
+        f"{alike} in every row: no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
         for i, j in combinations(range(every.shape[1]), 2)
-        if (copied := _copied(every[:, i], every[:, j], names[i], names[j]))
+        if (alike := copied(every[:, i], every[:, j], names[i], names[j]))
     ]
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
@@ -148,7 +148,7 @@ def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
     return out
 
 
-def _copied(x: Array, y: Array, one: str, other: str) -> str:
+def copied(x: Array, y: Array, one: str, other: str) -> str:
     """Return what is said of two columns of which one is a + b times the other in every row."""
     both = np.isfinite(x) & np.isfinite(y)
     if not np.array_equal(np.isfinite(x), np.isfinite(y)) or np.count_nonzero(both) <= 2:
