@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ardea.dynamics import Custom, Discovery, FieldTerms, systems
+from ardea.dynamics.field_runs import ends_twice
 from ardea.dynamics.field_simulation import SpectralEquation
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.simulation import SimulationWarning
@@ -260,3 +261,50 @@ def test_fields_are_scored():
     assert model.score(u[..., 0] + 1j * u[..., 1], t, u=known) == model.score(u, t, u=known)
     with pytest.raises(ValueError, match="known fields, V"):
         model.score(u, t)
+
+
+def of_high_order(equation, x):
+    return model_with(FieldTerms(1, 4), ["u"], ["x"], [equation], (x,))
+
+
+def waves(equation):
+    """Return x, t and u of a periodic equation from three waves."""
+    x, t = np.arange(200) / 10, np.linspace(0, 2, 60)
+    start = sum(a * np.cos(2 * np.pi * k * x / 20 + a) for k, a in ((1, 1.0), (2, 0.5), (3, 0.3)))
+    return x, t, of_high_order(equation, x).simulate(start, t, None)
+
+
+HIGH_ORDERS = {
+    "Korteweg–de Vries": {"u u_x": -1.0, "u_xxx": -0.5},
+    "Kuramoto–Sivashinsky": {"u u_x": -1.0, "u_xx": -1.0, "u_xxxx": -1.0},
+}
+
+
+@pytest.mark.parametrize("name", HIGH_ORDERS)
+def test_walls_of_third_and_fourth_order_take_two_points(name):
+    """A window of a periodic run, with the values at its outer two points given, is that run; one is refused."""
+    x, t, u = waves(HIGH_ORDERS[name])
+    window = slice(20, 110)
+    model, own = of_high_order(HIGH_ORDERS[name], x[window]), u[window]
+    run = model.simulate(own[:, 0], t, None, boundary=(own[:2], own[-2:]))
+    assert np.max(np.abs(run - own)) < 2e-3 * np.ptp(own)
+    for one in ((own[0], own[-1]), (0.0, 0.0), (own[:2], own[-1])):
+        with pytest.raises(ValueError, match=r"outer 2 points.*boundary=\(u\[:2\], u\[-2:\]\)"):
+            model.simulate(own[:, 0], t, None, boundary=one)
+
+
+@pytest.mark.parametrize("name", HIGH_ORDERS)
+def test_an_end_that_is_given_twice_counts_once(name):
+    x, t, u = waves(HIGH_ORDERS[name])
+    run = of_high_order(HIGH_ORDERS[name], np.append(x, 20.0)).simulate(np.append(u[:, 0], u[0, 0]), t, None)
+    assert np.allclose(run, np.vstack([u, u[:1]]), atol=1e-6)
+
+
+def test_symmetric_starts_have_two_equal_ends():
+    """Cell centres of a symmetric start are all different points, and so are points with a zero at both ends."""
+    ends, centres = np.linspace(-1, 1, 33), (np.arange(32) + 0.5) / 16 - 1
+    assert ends_twice(np.cos(np.pi * ends)[None]) == [True]
+    assert ends_twice(np.cos(np.pi * centres)[None]) == [False]
+    assert ends_twice(np.maximum(0.5 - np.abs(ends), 0)[None]) == [False]
+    both = np.cos(np.pi * ends)[:, None] + np.sin(np.pi * ends[:-1])
+    assert ends_twice(both[None]) == [True, False]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import tracemalloc
 import warnings
 from dataclasses import replace
@@ -26,6 +28,7 @@ from ardea.dynamics import (
 )
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance, told_of
+from ardea.dynamics.field_samples import mistakes_in
 from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, Jets, filled, read_fields
 from ardea.dynamics.search import Tournament, equivalents, searched
@@ -543,6 +546,46 @@ def test_a_single_wave_has_rivals():
     assert ["u u_x", "u_xxx"] in [[names[j] for j in rival.support] for rival in equivalents(tournament, best)]
 
 
+X, T = np.meshgrid(np.linspace(-15, 25, 160), np.linspace(0, 8, 80), indexing="ij")
+SINGLE_WAVES = {
+    "front of u_t = u_xx + u - u^2": (1 + np.exp((X - 5 / np.sqrt(6) * T) / np.sqrt(6))) ** -2.0,
+    "soliton of u_t = -6 u u_x - u_xxx": 0.5 / np.cosh(0.5 * (X - T)) ** 2,
+    "soliton of u_t = -6 u^2 u_x - u_xxx": 1 / np.cosh(X - T),
+    "shock of u_t = -u u_x + u_xx": 1 - np.tanh((X - T) / 2),
+    "any shape": np.exp(-((X - T) ** 2)) + 0.5 * np.exp(-((X - T + 4) ** 2) / 3) + 0.3 * np.sin(X - T),
+}
+
+
+@pytest.mark.parametrize("noise", [0, 0.01, 0.1])
+@pytest.mark.parametrize("name", SINGLE_WAVES)
+def test_a_shape_that_only_moves_is_told(name, noise):
+    """Without noise too, and where the law has two terms more than u_t = −c u_x."""
+    u = SINGLE_WAVES[name]
+    u = u + noise * u.std() * np.random.default_rng(0).normal(size=u.shape)
+    with pytest.warns(AmbiguityWarning, match="u is one shape that only moves") as told:
+        Discovery().fit(u, T[0], space=(X[:, 0],))
+    assert len(told) == 1
+
+
+def test_waves_of_two_speeds_do_not_only_move():
+    """The same solitons, a slow and a fast one, as two runs."""
+    runs = [speed / 2 / np.cosh(np.sqrt(speed) / 2 * (X - speed * T)) ** 2 for speed in (1.0, 1.6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Discovery().fit(runs, T[0], space=(X[:, 0],))
+    assert model.equations_[0].terms == ("u u_x", "u_xxx")
+
+
+@pytest.mark.parametrize("kink", [True, False])
+def test_a_kink_only_moves_and_two_waves_do_not(kink):
+    """u_tt = c² u_xx holds for waves that run both ways as well."""
+    u = np.arctan(np.exp(1.25 * (X - 0.6 * T))) if kink else np.exp(-((X - T) ** 2)) + np.exp(-((X - 8 + T) ** 2) / 2)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        Discovery(FieldTerms(3, 2) + Custom([np.sin]), derivative_order=2).fit(4 * u, T[0], space=(X[:, 0],))
+    assert any("only moves" in str(one.message) for one in raised) == kink
+
+
 def test_many_waves_have_no_rivals():
     assert equivalents(*found_in("korteweg_de_vries", 0.25)) == []
 
@@ -687,6 +730,74 @@ def test_known_fields_and_equations_wanted():
     assert again.equations_[0].coefficients == pytest.approx(equation.coefficients, rel=1e-9)
 
 
+def test_known_fields_of_several_runs():
+    """u_t = −u_x + 0.5 f with a pushing f of its own in every run; a list of another length is refused."""
+    x, t, L = np.arange(64) * 2 * np.pi / 64, np.linspace(0, 2, 60), FieldTerms(1, 2)
+    runs, pushes = [], []
+    for shift, n in ((0.0, 40), (0.7, 60)):
+        moving, times = x[:, None] - t[:n], t[:n]
+        f = np.cos(2 * moving + shift) * np.cos(3 * times)
+        u = np.sin(moving + shift) + 0.4 * np.cos(3 * moving) + np.cos(2 * moving + shift) * np.sin(3 * times) / 6
+        runs.append(u + 0.002 * np.random.default_rng(n).normal(size=u.shape))
+        pushes.append(f)
+    model = Discovery(L).fit(runs, [t[:40], t], space=(x,), known_fields={"f": pushes})
+    assert set(model.equations_[0].terms) == {"u_x", "f"}
+    assert np.abs(model.equations_[0].coefficients) == pytest.approx([0.5, 1.0], abs=0.01)
+    with pytest.raises(ValueError, match="f is a list of 3 arrays, and there are 2 runs"):
+        Discovery(L).fit(runs, [t[:40], t], space=(x,), known_fields={"f": [*pushes, pushes[0]]})
+
+
+def test_fields_that_are_the_same_are_told():
+    t, u = systems.burgers().noisy(0.01, seed=0)
+    x = systems.burgers().space[0]
+    assert (
+        "u and v are the same but for a factor of 2 at every point" in Fields(np.stack([u, 2 * u], -1), (x,), t).told[0]
+    )
+    assert "V is 1 + u at every point" in Fields(u, (x,), t, known={"V": u + 1}).told[0]
+    with pytest.raises(ValueError, match="g is constant, so every term with it repeats one without it"):
+        Fields(u, (x,), t, known={"g": np.full(x.size, 9.81)})
+
+
+@pytest.mark.parametrize(
+    "asked", [{"noise_std": 0.1}, {"noise": "counts"}, {"false_terms": 0.1}, {"known": {"u": {"u": 1}}}]
+)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_what_fields_do_not_have_is_refused(asked, labelled):
+    system = systems.burgers()
+    t, u = system.noisy(0.01, seed=0)
+    coordinates = {"x": system.space[0], "t": t}
+    given = (xr.DataArray(u, coordinates, ("x", "t")), None, None) if labelled else (u, t, system.space)
+    with pytest.raises(ValueError, match="noise and noise_std are for states"):
+        Discovery(**asked).fit(given[0], given[1], space=given[2])
+
+
+def test_models_of_fields_can_be_pickled():
+    system = systems.burgers()
+    t, u = system.noisy(0.01, seed=0)
+    model = Discovery().fit(u, t, space=system.space)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.equations() == model.equations()
+    assert np.array_equal(copy.simulate(t=t), model.simulate(t=t))
+    assert np.array_equal(copy.residuals()[0], model.residuals()[0])
+
+
+def test_data_without_noise_are_not_said_to_misfit():
+    """What splines leave of every fourth point is no noise that an equation could leave."""
+    system = systems.advection_diffusion()
+    t, u = system.noisy(0, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Discovery().fit(u[::4, ::4], t[::4], space=(system.space[0][::4],))
+    assert model.misfit_[0] < 0.5
+    assert set(model.equations_[0].terms) == set(system.true_terms[0])
+
+
+@pytest.mark.parametrize("every", [(1, 4), (2, 6), (4, 1), (6, 6)])
+def test_a_shock_on_any_grid_is_no_mistake(every):
+    _, u = systems.inviscid_burgers().noisy(0.01, seed=1)
+    assert not len(mistakes_in(u[:: every[0], :: every[1]]))
+
+
 def test_what_is_said_of_fields_is_checked():
     x, t = np.linspace(0, 1, 60), np.linspace(0, 1, 50)
     u = np.sin(9 * x[:, None] + 5 * t)
@@ -800,6 +911,22 @@ def test_a_library_that_lacks_the_truth_is_told(name, library):
     model, told = warned_of(MisfitWarning, FieldTerms(*library), x=u, t=t, space=system.space)
     assert model.misfit_[0] > 1.5
     assert "times the noise of the samples: most likely no candidate fits" in told[0]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_power_series_in_place_of_the_law_is_told(seed):
+    """u_t = 0.2 u_xx − 0.3 exp(0.8 u) is followed by 1, u, …, u⁴ to the noise; these terms are no law."""
+    n, length, rng = 128, 20.0, np.random.default_rng(seed)
+    x, t, waves = length * np.arange(n) / n, np.linspace(0, 4, 100), 2 * np.pi / length * np.arange(n // 2 + 1)
+    start = sum(rng.normal() * np.cos(k * waves[1] * x) + rng.normal() * np.sin(k * waves[1] * x) for k in (1, 2, 3, 4))
+
+    def slope(_, u):
+        return 0.2 * np.fft.irfft(-(waves**2) * np.fft.rfft(u), n) - 0.3 * np.exp(0.8 * u)
+
+    u = solve_ivp(slope, (0, 4), start / start.std(), t_eval=t, method="LSODA", rtol=1e-8, atol=1e-9).y
+    u = u + 0.001 * u.std() * rng.normal(size=u.shape)
+    with pytest.warns(MisfitWarning, match=r"has \d+ of 25 candidates, all of 1, u, u\^2, u\^3, u\^4 among them"):
+        Discovery().fit(u, t, space=(x,))
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
@@ -942,9 +1069,78 @@ def test_near_a_shock_no_derivatives_are_candidates():
     """What is left of u u_xx after integration by parts is u_x², which does not exist at a jump."""
     _, model, told = fitted("inviscid_burgers", 0.01, seed=22)
     assert len(told) == 1
-    assert "such as u u_xx: each has derivatives of u, which jumps" in told[0]
+    assert (
+        "such as u u_xx: each has derivatives of u, which jumps or changes faster than its grid shows, and" in told[0]
+    )
     assert model.equations_[0].terms == ("u u_x",)
     assert not Fields(systems.burgers().noisy(0.01, seed=0)[1], systems.burgers().space, systems.burgers().t).rough
+
+
+# What samples show
+
+
+def told_at_once(u, t=None, x=None):
+    """Return what is said of the samples of a field before an equation is sought."""
+    points = [np.linspace(0, 20, u.shape[0]) if x is None else x, np.linspace(0, 2, u.shape[1]) if t is None else t]
+    return Fields(u, points[:1], points[1]).told
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.001, 0.1, 1.0])
+@pytest.mark.parametrize("name", systems.ALL_PDES)
+def test_white_noise_is_taken_for_noise(name, noise):
+    """On the grids of the noise tables nothing is said of the samples, whatever the noise."""
+    system = systems.ALL_PDES[name]()
+    t, u = system.noisy(noise, seed=41)
+    assert told_at_once(u, t, system.space[0]) == []
+
+
+@pytest.mark.parametrize(("every", "axes"), [((12, 1), "x"), ((1, 12), "t"), ((8, 12), "x and t")])
+def test_a_grid_that_is_too_coarse_is_told_by_axis(every, axes):
+    """Waves of 2.2 points along an axis, with noise of 1 %: the size of what is taken for noise stands in the text."""
+    x, t = np.arange(480) / 24, np.arange(480) / 240
+    fast = np.sin(5.5 * x[:, None] - 2 * t) * (every[0] > 1) + np.sin(60 * t - 0.3 * x[:, None]) * (every[1] > 1)
+    u = np.sin(0.5 * x[:, None] - t) + 0.3 * fast
+    u = u + 0.01 * np.random.default_rng(0).normal(size=u.shape)
+    assert told_at_once(u, t, x) == []
+    (told,) = told_at_once(u[:: every[0], :: every[1]], t[:: every[1]], x[:: every[0]])
+    assert f"changes faster along {axes} than its grid shows" in told
+    taken = float(re.search(r"noise of u, (\S+) % of its standard deviation", told)[1])
+    assert taken == pytest.approx(30 * fast.std() / u.std(), rel=0.3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize("name", [*systems.ALL_PDES, "inviscid_burgers", "cahn_hilliard"])
+def test_single_mistakes_are_found_and_named(name, noise):
+    """All of five samples eight deviations off, next to a shock too, and no other; nothing is said of jumps."""
+    system = {**systems.ALL_PDES, **systems.ALL_FIELDS}[name]()
+    t, u = system.noisy(noise, seed=42)
+    places = np.random.default_rng(43).choice(u.size, 5, replace=False)
+    u.ravel()[places] -= 8 * u.std()
+    (told,) = told_at_once(u, t, system.space[0])
+    assert told.startswith("Single samples of u are far beyond all samples near them, 5 in all: at x = ")
+    first = np.unravel_index(places.min(), u.shape)
+    assert f"x = {system.space[0][first[0]]:.6g}, t = {t[first[1]]:.6g}" in told
+
+
+def test_mistakes_set_to_nan_leave_the_equation():
+    system = systems.korteweg_de_vries()
+    t, u = system.noisy(0.01, seed=44)
+    u.ravel()[np.random.default_rng(45).choice(u.size, 5, replace=False)] += 8 * u.std()
+    u[tuple(mistakes_in(u).T)] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Discovery().fit(u, t, space=system.space)
+    assert set(model.equations_[0].terms) == set(system.true_terms[0])
+
+
+@pytest.mark.parametrize("name", ["burgers", "swift_hohenberg", "advection_diffusion"])
+def test_noise_that_grows_with_the_field_is_no_jump(name):
+    """Noise of 10 % of u itself has a large kurtosis, as a shock has; no candidate is left out for it."""
+    system = systems.ALL_PDES[name]()
+    t, u = system.noisy(0, seed=46)
+    fields = Fields(u * (1 + 0.1 * np.random.default_rng(47).normal(size=u.shape)), system.space, t)
+    assert not fields.rough
+    assert [text.split(",")[0] for text in fields.told] == ["The noise of u grows with |u|"]
 
 
 def test_powers_of_samples_have_the_mean_of_powers_of_the_field():

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
@@ -31,22 +30,20 @@ from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
-from ardea.dynamics.search import (
-    EquationRows,
-    FoundRows,
-    found_rows,
-    no_candidate_fits,
-    regressor_supports,
-)
+from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
 from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series, far_from_zero
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import Joint, ends_off
 from ardea.dynamics.told import (
     LEAST_EXCITATION,
     doubts_about,
+    no_candidate_fits,
+    said_of_expansions,
     said_of_inputs,
+    said_of_misfit,
     said_of_spoiled,
     said_of_states,
+    said_of_waves,
 )
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import WEAK, Equation
@@ -62,9 +59,6 @@ Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may com
 # for, unless the derivatives of all steps by the first are more numbers than this: then a search would take longer than
 # about a minute. Measured on chains of 12 to 16 oscillators: as exact as with all of them, and five times as fast.
 MOST_CANDIDATES, LARGEST_BORDER = 1000, 10_000_000
-# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
-# expands something else (conventions).
-FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 
 
 class Discovery(Answers, BaseEstimator):
@@ -208,7 +202,7 @@ class Discovery(Answers, BaseEstimator):
         space: Any = None,
         time_unit: str | None = None,
         split: bool = False,
-        known_fields: Mapping[str, ArrayLike] | None = None,
+        known_fields: Mapping[str, Any] | None = None,
         equations: Sequence[str] | None = None,
     ) -> Discovery:
         """Find the equations.
@@ -237,7 +231,8 @@ class Discovery(Answers, BaseEstimator):
             A complex field becomes two real ones, its real and its imaginary part (u and v, or `feature_names`).
         known_fields : dict of arrays, optional
             Fields that act on those measured and are known without error, such as a potential {"V": V}, of the same
-            grid, with or without the time axis. They have no equation, and no derivatives among the candidates.
+            grid, with or without the time axis; of several runs a list, if they differ. They have no equation, and no
+            derivatives among the candidates.
         equations : list of str, optional
             The fields whose equations are wanted; all that were measured by default.
 
@@ -312,8 +307,6 @@ class Discovery(Answers, BaseEstimator):
                 )
         if space is not None and isinstance(given, Library | Mapping):
             raise TypeError("Fields (space=...) need a library of FieldTerms.")
-        if fields and (self.known or self.constraints or self.shared or self.false_terms is not None):
-            raise ValueError("known, constraints, shared and false_terms are for states: fields have none yet.")
         if self.regressor is not None and not isinstance(self.regressor, BaseARD):
             raise TypeError(f"regressor must be one of ardea's estimators, got {type(self.regressor).__name__}.")
         if self.regressor is not None and self.regressor.fit_intercept:
@@ -419,15 +412,9 @@ class Discovery(Answers, BaseEstimator):
         """Set what is known of rows, noise and misfit; return what is to be warned of: what is open, what misfits."""
         self.misfit_ = self.process_noise_ = self.process_growth_ = self.rows_used_ = self.noise_kind_ = None
         curved = isinstance(found, FoundStates) and max(found.likelihood.degrees, default=0) > 1
-        dense = [
-            f"The equation of {one.left.text} has {len(one.terms)} of {one.n_candidates} candidates: most likely they "
-            "stand in for something else: a term that is not among them, such as a fraction or a sine, a state that "
-            "was not measured, a coefficient that changes, or times that are wrong (python -m ardea.explain misfit)."
-            for one in equations
-            if (found_terms := len(set(one.terms).difference((self.known or {}).get(one.name, ()))))
-            > max(LARGEST_SHARE * one.n_candidates, FEWEST_DENSE)
-            or (curved and found_terms == one.n_candidates >= FEWEST_DENSE - 1)
-        ]
+        every = [tuple(range(equations[0].n_candidates))] * curved
+        ladders = found.results[0].rows.ladders if isinstance(found, FoundRows) else every
+        dense = said_of_expansions(equations, ladders, self.known or {})
         unknown = [
             f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms can "
             "hardly be told apart, or it moves faster than the samples show (python -m ardea.explain ambiguity)."
@@ -436,8 +423,12 @@ class Discovery(Answers, BaseEstimator):
         ]
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)
-            open_still = [*doubts_about(equations, found.excitation), *unknown, *found.unfinished(equations)]
-            return open_still, [*found.misfitting(equations), *dense]
+            moves = [result.moves for result in found.results]
+            still = [i for i, one in enumerate(moves) if not one]
+            others = doubts_about([equations[i] for i in still], [found.excitation[i] for i in still])
+            open_still = [*said_of_waves(equations, moves), *others, *unknown, *found.unfinished(equations)]
+            misfits = [] if self.misfit_ is None else said_of_misfit(equations, self.misfit_, found.results)
+            return open_still, [*misfits, *dense]
         self.misfit_, self.process_noise_ = None if self.discrete_time else found.misfit, found.process_noise
         self.process_growth_, self.rows_used_, self.noise_kind_ = found.process_growth, found.n_rows, found.noise_kind
         large = found.remaining > found.largest_misfit
@@ -464,6 +455,12 @@ class Discovery(Answers, BaseEstimator):
     ) -> tuple[Found, FieldModel, Clock, Told]:
         if self.discrete_time or self.form not in (None, "weak"):
             raise ValueError("Fields are found in weak form, and not in discrete time.")
+        asked = self.known or self.constraints or self.shared or self.noise not in ("additive", "auto")
+        if asked or self.false_terms is not None or self.noise_std is not None:
+            raise ValueError(
+                "known, constraints, shared, false_terms, noise and noise_std are for states, and fields have none of "
+                "them yet: leave them out. The noise of fields is read off the samples, and has one size everywhere."
+            )
         runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)

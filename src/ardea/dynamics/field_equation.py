@@ -32,7 +32,8 @@ from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
 from ardea.dynamics.differences import TensorSplines, outer
-from ardea.dynamics.field_terms import FieldTerms, WeakSum, noise_weights, plain, weak_form
+from ardea.dynamics.field_samples import swapped_axis
+from ardea.dynamics.field_terms import FieldTerms, WeakSum, ladders, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, Jets
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
@@ -57,9 +58,6 @@ BELOW_NOISE = 0.25
 TIMES_PER_RADIUS = 5
 # Measured on a field of 32³ × 50: with so many numbers of patches at once, 8 MB, sums are fastest.
 MOST_NUMBERS = 2**20
-# Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
-# periodic along an axis, and at least where it is not.
-PERIODIC, NOT_PERIODIC = 2.0, 6.0
 # Derived: some thousand roundings of 1e-16, of splines and sums.
 ROUNDING = 1e-12
 # What is not a candidate with derivative_order=2.
@@ -363,10 +361,13 @@ class FieldEquation(EquationRows):
         self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
         left_out, self.told = self._left_out(runs[0])
         kept = [None if i in left_out else term for i, term in enumerate(self._terms)]
+        self.ladders = ladders(kept)
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
+        self.field, self.order = field, order
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation = float(max(data.excitation[field] for data in runs))
+        self.noise_known = all(field not in data.structured for data in runs)
         waves = " Waves that run both ways need derivative_order=2." if order == 1 else DAMPED
         self.hint = runs[0].hint + waves
 
@@ -375,7 +376,8 @@ class FieldEquation(EquationRows):
         forms = [weak_form(term, len(data.space)) for term in self._terms]
         broken = [i for i, form in enumerate(forms) if any(_has_slopes_of(data.rough, m) for _, m in form)]
         lost, zero = empty_terms(data.windows, forms, data.jets())
-        shocks = f"has derivatives of {', '.join(data.names[i] for i in data.rough)}, which jumps,"
+        rough = ", ".join(data.names[i] for i in data.rough)
+        shocks = f"has derivatives of {rough}, which jumps or changes faster than its grid shows,"
         reasons = ((broken, shocks), (lost, "is not finite on the whole grid"), (zero, "is zero up to rounding"))
         told = [
             f"{len(terms)} of the candidates, such as {self._terms[terms[0]].name(data.names, data.axes)}: each {why} "
@@ -384,6 +386,18 @@ class FieldEquation(EquationRows):
             if terms
         ]
         return {i for terms, _ in reasons for i in terms}, tuple(told)
+
+    def of_motion(self, support: Support) -> tuple[FieldEquation, Support] | None:
+        """Return u_t = −c·∇u; None for no support, and for one with more than ∇u, which is not equal to it.
+
+        With m = 2 too the fields decide, not u_tt = c² u_xx, which all waves of one speed obey.
+        """
+        data = [run.data for run in self.runs]
+        slopes = [FieldTerm.of(Jet(self.field, tuple(map(int, orders)))) for orders in np.eye(len(data[0].space))]
+        if not support or (self.order == 1 and {self._terms[j] for j in support} > set(slopes)):
+            return None
+        motion = FieldEquation(data, FieldTerms(0, 1), self.field)
+        return motion, tuple(map(motion._terms.index, slopes))
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
@@ -461,32 +475,17 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
         f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch them "
         "and were left out (python -m ardea.explain ambiguity)."
     )
-    first, swapped = runs[0], _swapped_axis(runs[0])
+    first = runs[0]
+    jets, plain = first.jets(), (0,) * len(first.space)
+    swapped = swapped_axis([jets(Jet(i, plain)) / first.spread[i] for i in range(first.n_measured)], first.axes)
     swap = (
         f"Along the last axis, which is taken for time, the fields return to their beginning, and along {swapped}, "
         "which has as many points, they do not: see that the last axis is time (python -m ardea.explain ambiguity)."
     )
     moving = [True] * first.n_measured
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
-    return [gaps] * (used < every) + [swap] * bool(swapped), far
-
-
-def _swapped_axis(data: Fields) -> str:
-    """Return a space axis that looks like time, where the time axis looks like one of a periodic field; else nothing.
-
-    Compared are the steps of û across the seam, from the last point to the first, with those between neighbours.
-    """
-    *space, times = data.windows.grid
-    jets = data.jets()
-    values = np.stack([jets(Jet(i, (0,) * len(space))) / data.spread[i] for i in range(data.n_measured)])
-
-    def seam(axis: int) -> float:
-        inner = float(np.sqrt(np.mean(np.diff(values, axis=axis) ** 2)))
-        return float(np.sqrt(np.mean((values.take(0, axis) - values.take(-1, axis)) ** 2))) / max(inner, JITTER)
-
-    if times not in space or seam(values.ndim - 1) > PERIODIC:
-        return ""
-    return next((name for i, name in enumerate(data.axes) if space[i] == times and seam(i + 1) > NOT_PERIODIC), "")
+    samples = [f"Run {k}: {text}" if len(runs) > 1 else text for k, one in enumerate(runs, 1) for text in one.told]
+    return [*samples, *[gaps] * (used < every), *[swap] * bool(swapped)], far
 
 
 def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:

@@ -21,6 +21,10 @@ from ardea.dynamics.terms import FieldTerm
 if TYPE_CHECKING:
     from ardea.dynamics.models import FieldModel
 
+# Conventions: what differs by less than this share is equal, and how a field goes on across the seam is seen in
+# differences of this order.
+SAME, SEAM = 1e-9, 6
+
 
 def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u: Any, boundary: Any) -> Array:
     """Return fields of a model with some coefficients, shape (*grid, times), with a last axis if several."""
@@ -40,8 +44,7 @@ def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u:
         "order": model.order,
     }
     if boundary is None:
-        lengths = checked_periods(model.space, start, model.axes)
-        run = simulate_fields(SpectralEquation(terms, coefficients, grid, lengths, **asked), start, times, limit=limit)
+        run = _periodic(model, terms, coefficients, start, times, limit, asked)
     elif len(grid) > 1:
         raise NotImplementedError("simulate() knows walls in one space dimension only: leave boundary out.")
     else:
@@ -50,6 +53,50 @@ def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u:
         run = equation.simulate(start, times, walls, limit=limit)
     run = np.moveaxis(run, (0, 1), (-2, -1))
     return run[..., 0] if n == 1 else run
+
+
+def _periodic(
+    model: FieldModel,
+    terms: Sequence[FieldTerm],
+    coefficients: Array,
+    start: Array,
+    times: Array,
+    limit: Array,
+    asked: dict[str, Any],
+) -> Array:
+    """Return a run of periodic fields; where the last point of an axis repeats the first, it counts once."""
+    twice = ends_twice(start)
+    once = tuple(slice(n - again) for n, again in zip(start.shape[1:], twice, strict=True))
+    space = [points[own] for points, own in zip(model.space, once, strict=True)]
+    first = start[:, *once]
+    lengths = checked_periods(space, first, model.axes)
+    asked["given"] = {field: partial(_part, curve, once) for field, curve in asked["given"].items()}
+    equation = SpectralEquation(terms, coefficients, first.shape[1:], lengths, **asked)
+    run = simulate_fields(equation, first, times, limit=limit)
+    return np.pad(run, [(0, 0), (0, 0), *((0, int(again)) for again in twice)], mode="wrap")
+
+
+def ends_twice(start: Array) -> list[bool]:
+    """Return for every axis of space whether its last point repeats the first, a period later.
+
+    The fields (fields, *grid) are then equal there and not next to it. A symmetric field is that as well: there the one
+    that goes on more smoothly is taken.
+
+    Examples
+    --------
+    >>> x = 2 * np.pi * np.arange(21) / 20
+    >>> [ends_twice(np.sin(one + 1)[None]) for one in (x, x[:-1])]
+    [[True], [False]]
+    """
+    out = []
+    for axis in range(1, start.ndim):
+        lines = np.moveaxis(start, axis, 0)
+        inner = min(float(np.abs(lines[i + 1] - lines[i]).max()) for i in (0, -2))
+        equal = float(np.abs(lines[0] - lines[-1]).max()) < SAME * inner
+        symmetric = float(np.abs(lines - lines[::-1]).max()) < SAME * float(np.ptp(lines))
+        bends = [np.diff([*lines[-SEAM - n : len(lines) - n], *lines[:SEAM]], SEAM, axis=0) for n in (0, 1)]
+        out.append(equal and not (symmetric and np.linalg.norm(bends[0]) <= np.linalg.norm(bends[1])))
+    return out
 
 
 def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) -> tuple[Array, Any, Any]:
@@ -100,6 +147,10 @@ def _given(model: FieldModel, u: Any, t: Array, coefficients: Array, terms: Sequ
         curve = CubicSpline(t, array, axis=-1) if moving else partial(_always, array.reshape(grid))
         given[model.fields.index(name)] = curve
     return given
+
+
+def _part(curve: Callable[[float], Array], part: tuple[slice, ...], t: float) -> Array:
+    return curve(t)[part]
 
 
 def _always(values: Array, _: float) -> Array:

@@ -214,6 +214,27 @@ def plain(term: FieldTerm) -> dict[FieldTerm, float]:
     return {term: 1.0} if derived is None else _derivatives(derived.base, derived.orders)
 
 
+def ladders(terms: Sequence[FieldTerm | None]) -> list[tuple[int, ...]]:
+    """Return the places of terms that are all powers of one field, times the same.
+
+    Examples
+    --------
+    >>> library = FieldTerms(2, 1)
+    >>> [[library.names()[j] for j in ladder] for ladder in ladders(library.terms())]
+    [['1', 'u', 'u^2'], ['u_x', 'u u_x', 'u^2 u_x']]
+    """
+    listed = [term for term in terms if term is not None]
+    fields = {jet for term in listed for jet, _ in term.factors if isinstance(jet, Jet) and not any(jet.orders)}
+    places: dict[tuple[Jet, frozenset[object]], list[int]] = {}
+    for j, term in enumerate(terms):
+        for field in fields:
+            if term is None:
+                continue
+            rest = frozenset(factor for factor in term.factors if factor[0] != field)
+            places.setdefault((field, rest), []).append(j)
+    return [tuple(found) for found in places.values() if len(found) > 1]
+
+
 def _exponents(n: int, total: int) -> list[tuple[int, ...]]:
     """Return all exponents of n variables with the total degree given, in graded order."""
     return [tuple(chosen.count(i) for i in range(n)) for chosen in combinations_with_replacement(range(n), total)]

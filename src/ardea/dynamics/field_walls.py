@@ -135,12 +135,18 @@ def walls_of(boundary: Any, t: Array, thickness: int, n_fields: int) -> Callable
     """Return values at both ends as a function of time and of the order of a time derivative.
 
     Each end is a number, or an array whose axes are, as far as there are any, (points,) times (, fields). Of more
-    points than are needed, the outer ones are taken.
+    points than are needed, the outer ones are taken. Where more than one is, the axis of points must be there: one
+    value at each end leaves the solution of an equation of third or fourth order open.
     """
     if not isinstance(boundary, list | tuple) or len(boundary) != 2:
         raise ValueError("boundary must be a pair, (left, right): values at both ends, numbers or arrays over t.")
     shape = (thickness, len(t)) if n_fields == 1 else (thickness, len(t), n_fields)
-    outer = slice(thickness), slice(-thickness, None)
+    outer, first, last = (slice(thickness), slice(-thickness, None)), f"u[:{thickness}]", f"u[-{thickness}:]"
+    if thickness > 1 and any(np.ndim(one) < len(shape) for one in boundary):
+        raise ValueError(
+            f"One value at each end is too few for derivatives of these orders: give those at the outer {thickness} "
+            f"points, arrays of shape {shape}, such as boundary=({first}, {last}) of fields u at the times t."
+        )
     try:
         ends = [np.asarray(one, dtype=float) for one in boundary]
         ends = [one if one.ndim < len(shape) else one[part] for one, part in zip(ends, outer, strict=True)]

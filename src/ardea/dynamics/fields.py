@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
 from math import ceil, prod
 from typing import Any
 
@@ -25,9 +27,22 @@ from scipy import ndimage
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, SplineSmoother, TensorSplines, on_axes
+from ardea.dynamics.field_samples import (
+    LARGEST_KURTOSIS,
+    LEAST_ROUGH,
+    evened,
+    kurtosis,
+    may_jump,
+    mistakes_in,
+    said_of_growth,
+    said_of_mistakes,
+    said_of_structure,
+    unresolved_axes,
+)
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.series import Clock, as_numbers
 from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet
+from ardea.dynamics.told import copied
 from ardea.dynamics.windows import FEWEST_SPLINES, SMALLEST_RADIUS, place_windows, spectral_radii
 from ardea.names import counted
 
@@ -40,13 +55,6 @@ DIGITS = 6
 BLOCKS, LARGEST_THINNING = 10, 4.0
 # Derived from rounding, 2e-16 summed over a field: what varies by less is constant, and less noise is rounding error.
 LEAST_NOISE = 1e-12
-# What splines leave is noise, with a kurtosis of 3; near a shock it is ringing, and far more. Measured on all fields of
-# `systems`: 3.1 at most where there is noise and no shock, 15 to 99 with a shock and noise of up to 10 %. Without noise
-# they leave less than this share of the field, unless there is a shock.
-LARGEST_KURTOSIS, LEAST_ROUGH = 6.0, 1e-3
-# Derived: what six neighbours say of a sample misses it near a jump by half of that, and by an eighth if the jump takes
-# two steps, 1/4 of the largest of these; by (2 sin(π/n))⁵/20 of a step where there are n samples in a wave, 1/9 at 5.
-LEAST_JUMP = 0.2
 # A convention: with fewer rows, hardly any model can be told from another.
 FEWEST_FUNCTIONS = 20
 # Times that missing samples are filled in by splines fitted to the others; a third time changes nothing (measured).
@@ -67,7 +75,7 @@ class Jets:
     field without it (Hermite): H_p = u H_{p−1} − (p − 1) s² H_{p−2}.
     """
 
-    def __init__(self, jet: Callable[[Jet], Array], variance: Callable[[Jet], float] = lambda _: 0.0) -> None:
+    def __init__(self, jet: Callable[[Jet], Array], variance: Callable[[Jet], float] | None = None) -> None:
         self._jet, self._variance = jet, variance
         self._values: dict[tuple[Any, int], Array] = {}
 
@@ -75,7 +83,7 @@ class Jets:
         """Return a power of a jet or of a function."""
         if (jet, power) not in self._values:
             values = self._first(jet) if power == 1 else self(jet, power - 1) * self(jet)
-            noise = self._variance(jet) if power > 1 and isinstance(jet, Jet) else 0.0
+            noise = self._variance(jet) if self._variance and power > 1 and isinstance(jet, Jet) else 0.0
             if noise:
                 values = values - (power - 1) * noise * (self(jet, power - 2) if power > 2 else 1.0)
             self._values[jet, power] = values
@@ -130,7 +138,7 @@ class Fields:
         fields += [_known_field(name, one, tuple(map(len, points))) for name, one in (known or {}).items()]
         self.names = _different([*self.names, *(known or {})], len(fields), "fields, the known ones too,")
         _different([*self.names, *self.axes, "t"], len(fields) + len(points), "fields and axes")
-        _check_values(fields, self.names)
+        _check_values(fields, self.names, self.n_measured)
         self.space, self.t, self.n_fields = tuple(points[:-1]), points[-1], len(fields)
         self.reach, self.middle = (
             np.array([of(u) for u in fields]) for of in (lambda u: np.nanmax(np.abs(u)), np.nanmean)
@@ -149,13 +157,13 @@ class Fields:
         self.noise = np.maximum([one.noise for one in found], LEAST_NOISE * self.spread)
         self.noise[self.n_measured :] = 0.0
         self.left = self.noise / np.sqrt([one.density for one in found])
-        even = all(grid is None for grid in self._even)
-        self.rough = {
-            i: u
-            for i, (u, one) in enumerate(zip(fields[: self.n_measured], smooth, strict=False))
-            if even and self.noise[i] > LEAST_ROUGH * self.spread[i] and _kurtosis(u - one) > LARGEST_KURTOSIS
-            if _may_jump(u)
-        }
+        self.rough, self.structured = dict[int, Array](), set[int]()
+        self.told = [told for i in range(self.n_measured) for told in self._seen(i, fields[i], points)]
+        self.told += [
+            f"{alike} at every point: no data tell which acts. Leave one out (python -m ardea.explain ambiguity)."
+            for i, j in combinations(range(self.n_fields), 2)
+            if (alike := copied(fields[i].ravel(), fields[j].ravel(), self.names[i], self.names[j]))
+        ]
         measured = self.splines[: self.n_measured]
         steps = [(where[-1] - where[0]) / (len(where) - 1) for where in points]
         numbers = zip(*([smoother.n_basis for smoother in splines.smoothers] for splines in measured), strict=True)
@@ -164,6 +172,23 @@ class Fields:
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
         self._leave_out([one.known for one in found if one.known is not None])
+
+    def _seen(self, field: int, u: Array, points: Sequence[Array]) -> list[str]:
+        """Set whether a field jumps or has structure that splines leave; return what is to be said of its samples."""
+        name, splines, axes = self.names[field], self.splines[field], [*self.axes, "t"]
+        if len(mistakes := mistakes_in(u)):
+            return [said_of_mistakes(name, mistakes, points, axes)]
+        smooth = on_axes([one.basis for one in splines.smoothers], self._coefficients[field])
+        left = np.where(np.isnan(u), 0.0, u - smooth)
+        share, coarse = float(self.noise[field] / self.spread[field]), unresolved_axes(smooth + left, splines)
+        if share > LEAST_ROUGH and kurtosis(left) > LARGEST_KURTOSIS and may_jump(u):
+            if not coarse and kurtosis(evened(left, smooth)) < LARGEST_KURTOSIS:
+                return [said_of_growth(name)]
+            if not np.any(np.isnan(u)) and all(grid is None for grid in self._even):
+                self.rough[field] = u
+                return []
+        self.structured |= {field} if coarse else set()
+        return [said_of_structure(name, [axes[i] for i in coarse], share)] if coarse and share > LEAST_ROUGH else []
 
     def _leave_out(self, known: Sequence[NDArray[np.bool_]]) -> None:
         """Leave out test functions that weigh places where a field is not known."""
@@ -194,7 +219,10 @@ class Fields:
 
     def jets(self, factors: Sequence[int] | None = None) -> Jets:
         """Return the derivatives of û on the grid, or at every d-th sample; they live as long as what is returned."""
-        return Jets(lambda jet: self.splines[jet.field].derivative(self._coefficients[jet.field], jet.orders, factors))
+        return Jets(partial(self._derivative, factors))
+
+    def _derivative(self, factors: Sequence[int] | None, jet: Jet) -> Array:
+        return self.splines[jet.field].derivative(self._coefficients[jet.field], jet.orders, factors)
 
     def sampled_jets(self) -> Jets:
         """Return the derivatives on the grid, with the samples themselves instead of û where û does not follow them."""
@@ -229,7 +257,7 @@ class FieldWishes:
 
     space: Any = None
     split: bool = False
-    known: Mapping[str, ArrayLike] | None = None
+    known: Mapping[str, Any] | None = None
     equations: Sequence[str] | None = None
 
 
@@ -240,13 +268,13 @@ def read_fields(
     names: Sequence[str] | None = None,
     time_unit: str | None = None,
     split: bool = False,
-    known: Mapping[str, ArrayLike] | None = None,
+    known: Mapping[str, Any] | None = None,
 ) -> tuple[list[Fields], Clock]:
     """Return arrays, a list of them, or xarray objects as fields, one for every run, and how times are counted.
 
     xarray objects (a DataArray, or a Dataset of several fields) bring coordinates and names, where these are not given.
-    Times may be numbers, dates, or the step between them, the same for all runs or a list. `split` parts complex
-    fields.
+    Times may be numbers, dates, or the step between them, the same for all runs or a list; a known field is one array
+    for all runs or a list. `split` parts complex fields.
     """
     axes = None
     if hasattr(x, "coords"):
@@ -274,10 +302,11 @@ def read_fields(
     several = isinstance(t, list | tuple) and len(t) == len(runs) and np.ndim(t[0]) == 1
     times, clock = as_numbers(t if several else [t] * len(runs), time_unit)
     data = []
-    for one, when in zip(runs, times, strict=True):
+    for run, (one, when) in enumerate(zip(runs, times, strict=True)):
+        given = {name: _of_run(name, values, run, len(runs)) for name, values in (known or {}).items()}
         stepped = np.ndim(when) == 0 and np.ndim(one) > len(space)
         data.append(
-            Fields(one, space, when * np.arange(np.shape(one)[len(space)]) if stepped else when, names, axes, known)
+            Fields(one, space, when * np.arange(np.shape(one)[len(space)]) if stepped else when, names, axes, given)
         )
     if len({one.n_measured for one in data}) > 1:
         raise ValueError("All runs must have the same fields, in the same order.")
@@ -362,6 +391,20 @@ def _known_field(name: str, values: ArrayLike, grid: tuple[int, ...]) -> Array:
     return np.ascontiguousarray(np.broadcast_to(array if array.shape == grid else array[..., None], grid))
 
 
+def _of_run(name: str, values: Any, run: int, n_runs: int) -> Any:
+    """Return what a known field is in one of the runs."""
+    if not isinstance(values, list | tuple) or not len(values) or not hasattr(values[0], "shape"):
+        return values
+    if len(values) == n_runs:
+        return values[run]
+    if n_runs == 1:
+        return values
+    raise ValueError(
+        f"The known field {name} is a list of {len(values)} arrays, and there are {n_runs} runs: give one array for "
+        "each, or one that all have in common."
+    )
+
+
 def _parts(values: Any, n_axes: int) -> Any:
     """Return a complex field as real part and imaginary part, along a last axis."""
     if not np.iscomplexobj(values):
@@ -373,27 +416,16 @@ def _parts(values: Any, n_axes: int) -> Any:
     return np.ma.stack([field.real, field.imag], axis=-1)
 
 
-def _check_values(fields: Sequence[Array], names: Sequence[str]) -> None:
-    for name, u in zip(names, fields, strict=True):
+def _check_values(fields: Sequence[Array], names: Sequence[str], n_measured: int) -> None:
+    for number, (name, u) in enumerate(zip(names, fields, strict=True)):
         seen = u[~np.isnan(u)]
         if not np.all(np.isfinite(seen)):
             raise ValueError(f"The field {name} holds infinities: set them to NaN to leave a gap.")
         if not seen.size:
             raise ValueError(f"The field {name} has no number on the whole grid: leave it out.")
         if np.ptp(seen) <= LEAST_NOISE * np.abs(seen).max():
-            raise ValueError(f"The field {name} is constant, so it has no equation to find: leave it out.")
-
-
-def _may_jump(values: Array) -> bool:
-    """Return whether some sample is far from a curve through three neighbours on both sides along an axis of space."""
-    along = [axis for axis in range(values.ndim - 1) if values.shape[axis] > 6]
-    sizes = [[float(np.nanmax(np.abs(np.diff(values, n, axis=axis)))) for n in (1, 6)] for axis in along]
-    return any(sixth / 20 > LEAST_JUMP * first for first, sixth in sizes)
-
-
-def _kurtosis(values: Array) -> float:
-    square = values**2
-    return float(np.mean(square**2) / np.mean(square) ** 2)
+            so = "it has no equation to find" if number < n_measured else "every term with it repeats one without it"
+            raise ValueError(f"The field {name} is constant, so {so}: leave it out.")
 
 
 def _different(names: Sequence[Any], n: int, what: str) -> list[str]:

@@ -54,6 +54,9 @@ LARGEST_LOSS = 2.5
 # Two models of a field cannot be told apart when their N ln RSS differ by less than this times √N. Derived: with
 # whitenings of their own, the difference of two equally good models has a standard deviation of up to 2√N.
 EQUALLY_GOOD = 3.0
+# Convention: models that are named as equally good have so many terms more at most. Where a field only moves, one more:
+# the front of u_t = u_xx + u - u^2 obeys u_t = -c u_x.
+MORE_TERMS = 1
 # Convention: how many models without a certain term of the best one are fitted, to see whether they are as good.
 TRIED_WITHOUT = 2
 # Convention: so many supports, the closest, are left open to a search on the likelihood of the trajectory.
@@ -91,8 +94,10 @@ class EquationRows(ABC):
     # units of its noise.
     noise_unit: float = 1.0
     excitation: float = np.inf
+    noise_known: bool = True  # whether that is noise, and not structure that the samples do not resolve
     hint: str = ""  # what else may be wrong where nothing fits
     told: tuple[str, ...] = ()  # what is to be said of the candidates
+    ladders: Sequence[Support] = ()  # candidates that are all powers of one thing, times the same
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
     # same 54 supports.
     MOST_PASSES: ClassVar[int] = 12
@@ -110,6 +115,10 @@ class EquationRows(ABC):
     @abstractmethod
     def passed(self, fit: RowsFit) -> RowsFit:
         """Return the fit after one more pass."""
+
+    def of_motion(self, support: Support) -> tuple[EquationRows, Support] | None:
+        """Return the equation of a field that only moves, and its terms, where they may stand in for a support."""
+        return None
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another, whatever the data."""
@@ -172,6 +181,7 @@ class SearchResult:
     runners_up: tuple[Support, ...] = ()  # the closest that were met
     rivals: tuple[tuple[Support, float], ...] = ()  # neighbours, and by how much their criterion is higher
     unfinished: bool = False  # whether the budget of fits ended the search
+    moves: bool = False  # whether a field is one shape that only moves, whatever its equation
 
 
 def whitened(rows: EquationRows, fit: RowsFit) -> tuple[Problem, Array]:
@@ -318,21 +328,21 @@ def searched(rows: EquationRows, propose: Propose, thorough: bool = True) -> Sea
         first, *others = tournament.run()
         best = tournament.met[first.support] if first.support in fresh else tournament.afresh(first.support)
         fresh.add(best.support)
-        as_good = equivalents(tournament, best) if rows.LISTS_EQUIVALENTS else []
+        moves = only_moves(rows, best.fit)
+        equal = equivalents(tournament, best, MORE_TERMS + moves) if rows.LISTS_EQUIVALENTS else []
         rivals = close_rivals(tournament, best) if thorough else []
         if tournament.ranking[0].support == best.support or tournament.n_fits >= MOST_FITS:
             break
-    met = tuple(one.support for one in others[:RUNNERS_UP])
-    equal = tuple(one.support for one in as_good)
-    return SearchResult(rows, best.support, best.fit, equal, met, tuple(rivals), tournament.unfinished)
+    alike, met = (tuple(one.support for one in some) for some in (equal, others[:RUNNERS_UP]))
+    return SearchResult(rows, best.support, best.fit, alike, met, tuple(rivals), tournament.unfinished, moves)
 
 
-def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
+def equivalents(tournament: Tournament, best: Scored, more: int = MORE_TERMS) -> list[Scored]:
     """Return models of a field that lack a term of the best one and yet fit as well: the data do not decide.
 
     A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
-    as well. Term by term of the best model, the search is repeated without it, for at most one term more. A model is
-    equivalent when its N ln(RSS) exceeds that of the best by less than 3√N. Best first.
+    as well. Term by term of the best model, the search is repeated without it, for at most so many terms `more`. A
+    model is equivalent when its N ln(RSS + floor) exceeds that of the best by less than 3√N. Best first.
 
     Examples
     --------
@@ -353,16 +363,29 @@ def equivalents(tournament: Tournament, best: Scored) -> list[Scored]:
     found: dict[Support, Scored] = {}
     for term in best.support:
         others = [j for j in range(equation.n_terms) if j != term]
-        problem, unit = posed(A[:, others], z, equation.n_rows)
+        problem, unit = posed(A[:, others], z, equation.n_rows, best.fit.floor)
         models = select(problem, tournament.propose(problem, unit))
-        for one in [one for one in models if len(one.support) <= len(best.support) + 1][:TRIED_WITHOUT]:
+        for one in [one for one in models if len(one.support) <= len(best.support) + more][:TRIED_WITHOUT]:
             support = tuple(others[j] for j in one.support)
             if equation.same(best.support, support):
                 continue
             found[support] = tournament.settled(support, tournament.looked_at(support).fit)
-    limit = EQUALLY_GOOD * np.sqrt(equation.n_rows)
-    close = [one for one in found.values() if equation.n_rows * np.log(one.fit.rss / best.fit.rss) < limit]
-    return sorted(close, key=attrgetter("score"))
+    return sorted((one for one in found.values() if as_good(one.fit, best.fit, equation)), key=attrgetter("score"))
+
+
+def as_good(fit: RowsFit, other: RowsFit, rows: EquationRows) -> bool:
+    """Whether a fit is as good as another, maybe of another order, by N ln((RSS + floor)/(N + floor))."""
+    n = rows.n_rows
+    own, others = (misfit(one.rss, n, one.floor) - misfit(float(n), n, one.floor) for one in (fit, other))
+    return bool(own - others < EQUALLY_GOOD * np.sqrt(n))
+
+
+def only_moves(rows: EquationRows, fit: RowsFit) -> bool:
+    """Whether a field that only moves explains the data as well as a fit does, and clearly better than one at rest."""
+    if (motion := rows.of_motion(fit.support)) is None:
+        return False
+    moved, still = (motion[0].fitted(support) for support in (motion[1], ()))
+    return as_good(moved, fit, rows) and not as_good(still, moved, rows)
 
 
 def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, float]]:
@@ -382,15 +405,6 @@ def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, fl
 
 
 # 4) What was found
-
-
-def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: str) -> str:
-    """Return what is said of an equation that leaves so many times the noise of the samples."""
-    return (
-        f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
-        f"candidate fits. Try other or more terms, or a {unmeasured} that was not measured "
-        f"(python -m ardea.explain misfit).{hint}"
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,24 +440,6 @@ class FoundRows:
                 for result, equation in pairs
             ]
         )
-
-    def misfitting(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of: equations that do not fit, or fit too well."""
-        ratios = self.misfit(equations)
-        if ratios is None:
-            return []
-        told = []
-        for result, equation, ratio in zip(self.results, equations, ratios, strict=True):
-            left = equation.left.text
-            if ratio > LARGEST_MISFIT:
-                told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
-            elif ratio < 1 / LARGEST_MISFIT:
-                told.append(
-                    f"The equation of {left} leaves only {ratio:.2f} times the noise of the samples: its terms amplify "
-                    "noise, the noise of neighbouring samples is not independent, or what a coarse grid does not show "
-                    "was taken for noise. Do not trust its intervals (python -m ardea.explain misfit)."
-                )
-        return told
 
     def unfinished(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: candidates that were left out, and searches that were stopped."""

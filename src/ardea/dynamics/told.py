@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ardea.core.problem import Array, Index
+from ardea.core.subsets import Support
 from ardea.dynamics.collocation import Nodes, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
+from ardea.dynamics.search import LARGEST_MISFIT, SearchResult
 from ardea.dynamics.series import HELD, Series
 from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of, is_usual
@@ -49,6 +52,9 @@ SHOWN_RIVALS = 3
 BEATEN = SLIGHT_GAIN + 0.1
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
+# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
+# expands something else (conventions).
+FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
 # Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
 # 1): a term more or less has its price.
 INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
@@ -61,9 +67,9 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]
     """
     every = np.concatenate([np.hstack([one.x, one.inputs]) for one in series])
     out = [
-        f"{copied} in every row: no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
+        f"{alike} in every row: no data tell which of them acts. Leave one out (python -m ardea.explain ambiguity)."
         for i, j in combinations(range(every.shape[1]), 2)
-        if (copied := _copied(every[:, i], every[:, j], names[i], names[j]))
+        if (alike := copied(every[:, i], every[:, j], names[i], names[j]))
     ]
     for state, name in enumerate(names[: series[0].x.shape[1]]):
         columns = [one.x[np.isfinite(one.x[:, state]), state] for one in series]
@@ -248,7 +254,7 @@ def _cut_off(name: str, series: Sequence[Series], state: int) -> list[str]:
     return out
 
 
-def _copied(x: Array, y: Array, one: str, other: str) -> str:
+def copied(x: Array, y: Array, one: str, other: str) -> str:
     """Return what is said of two columns of which one is a + b times the other in every row."""
     both = np.isfinite(x) & np.isfinite(y)
     if not np.array_equal(np.isfinite(x), np.isfinite(y)) or np.count_nonzero(both) <= 2:
@@ -382,7 +388,8 @@ def open_questions(equation: Equation) -> list[str]:
 
 def _longer(terms: Sequence[str], equation: Equation) -> str:
     """Return the terms of a model that fits as well, and that it has more of them than another."""
-    return f"[{listed(terms)}]" + ", with a term more" * (len(terms) > len(equation.terms))
+    more = len(terms) - len(equation.terms)
+    return f"[{listed(terms)}]" + (f", with {'a term' if more == 1 else f'{more} terms'} more" if more > 0 else "")
 
 
 def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hint: str = "") -> list[str]:
@@ -431,6 +438,68 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
                 "(python -m ardea.explain ambiguity)"
             )
     return doubts
+
+
+def said_of_expansions(
+    equations: Sequence[Equation], ladders: Sequence[Support], known: Mapping[str, Any]
+) -> list[str]:
+    """Return what is to be warned of: equations with most of their candidates, or with all powers up a ladder of them.
+
+    `ladders` are four or more candidates that are all powers of one thing, times the same. `known` terms do not count.
+    """
+    told = []
+    for equation in equations:
+        own = set(equation.terms).difference(known.get(equation.name, ()))
+        powers = [[equation.vocabulary.names[j] for j in ladder] for ladder in ladders]
+        whole = next((names for names in powers if len(names) >= FEWEST_DENSE - 1 and own.issuperset(names)), [])
+        if whole or len(own) > max(LARGEST_SHARE * equation.n_candidates, FEWEST_DENSE):
+            all_of = f", all of {listed(whole)} among them" * (0 < len(whole) < len(equation.terms))
+            told.append(
+                f"The equation of {equation.left.text} has {len(equation.terms)} of {equation.n_candidates} candidates"
+                f"{all_of}: most likely they stand in for something else: a term that is not among them, such as a "
+                "fraction or a sine, a state that was not measured, a coefficient that changes, or times that are "
+                "wrong (python -m ardea.explain misfit)."
+            )
+    return told
+
+
+def said_of_waves(equations: Sequence[Equation], moves: Sequence[bool]) -> list[str]:
+    """Return what is to be warned of fields that only move: whatever the law, they obey u_t = −c u_x."""
+    told = []
+    for equation, name in [(one, printable(one.name)) for one, moved in zip(equations, moves, strict=True) if moved]:
+        models = [equation.terms, *equation.equivalents] if equation.equivalents else []
+        known = f" Here {in_a_row([f'[{listed(terms)}]' for terms in models])} fit about equally well." * bool(models)
+        told.append(
+            f"In these data {name} is one shape that only moves. Such data follow plain advection with one velocity, "
+            f"and every other law that has this wave as a solution just as well: they cannot tell which holds.{known} "
+            "Add runs from other starts (a list of fields), or with waves of several heights: all keep their shape and "
+            "velocity if the law is advection (python -m ardea.explain ambiguity)."
+        )
+    return told
+
+
+def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: str) -> str:
+    """Return what is said of an equation that leaves so many times the noise of the samples."""
+    return (
+        f"The equation of {equation.left.text} leaves {ratio:.1f} times the noise of the samples: most likely no "
+        f"candidate fits. Try other or more terms, or a {unmeasured} that was not measured "
+        f"(python -m ardea.explain misfit).{hint}"
+    )
+
+
+def said_of_misfit(equations: Sequence[Equation], ratios: Array, results: Sequence[SearchResult]) -> list[str]:
+    """Return what is to be warned of: equations of fields that do not fit, or fit too well."""
+    told = []
+    for equation, ratio, result in zip(equations, ratios, results, strict=True):
+        if ratio > LARGEST_MISFIT:
+            told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
+        elif ratio < 1 / LARGEST_MISFIT and result.rows.noise_known:
+            told.append(
+                f"The equation of {equation.left.text} leaves only {ratio:.2f} times the noise of the samples: its "
+                "terms amplify noise, or the noise of neighbouring samples is not independent. Do not trust its "
+                "intervals (python -m ardea.explain misfit)."
+            )
+    return told
 
 
 def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
