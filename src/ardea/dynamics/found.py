@@ -16,7 +16,7 @@ from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import Fit, sample_noise
 from ardea.dynamics.course import Wishes, pursued, step_bias
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import Pursuit, not_given
+from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
 from ardea.dynamics.states import (
@@ -27,7 +27,7 @@ from ardea.dynamics.states import (
     may_be_aliased,
     state_deviations,
 )
-from ardea.dynamics.told import at_rest
+from ardea.dynamics.told import at_rest, not_given
 from ardea.dynamics.trajectory import NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, listed, printable

@@ -1,17 +1,28 @@
-"""What a fit says: of readings that are no states or no mistakes, of single samples, and of models left open."""
+"""What a fit says: of readings that are no states or no mistakes, of single samples, and of models left open.
+
+At its end, functions that libraries often lack are put next to the terms found, of which the needless go one by one.
+Those that look best are fitted themselves; only what a fit gains is told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ardea.core.problem import Array
-from ardea.dynamics.collocation import Nodes, unknown_inputs
-from ardea.dynamics.pursuit import SLIGHT_GAIN
+from ardea.core.subsets import Model, backward_path, given, model
+from ardea.dynamics.collocation import Fit, Nodes, Point, unknown_inputs
+from ardea.dynamics.libraries import Listed
+from ardea.dynamics.pursuit import MOST_ALONE, SLIGHT_GAIN, Pursuit
 from ardea.dynamics.series import HELD, Series
+from ardea.dynamics.terms import OwnFunction, Term
+from ardea.dynamics.trajectory import Likelihood
 from ardea.equation import CLOSE, WEAK, Equation
 from ardea.estimators.advice import codes_of, is_usual
 from ardea.names import counted, in_a_row, listed, printable
@@ -44,6 +55,29 @@ LEAST_EXCITATION = 2.0
 # Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
 # 1): a term more or less has its price.
 INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
+# Functions of any state; of one that is both below and above zero; of one above zero, some with a constant inside: the
+# median of that state, and shares of it.
+OF_ANY: dict[str, Callable[..., Any]] = {"sin({})": np.sin, "cos({})": np.cos}
+OF_BOTH: dict[str, Callable[..., Any]] = {
+    "|{}|": np.abs,
+    "sign({})": np.sign,
+    "{0} |{0}|": lambda x: x * np.abs(x),
+}
+OF_POSITIVE: dict[str, Callable[..., Any]] = {"sqrt({})": np.sqrt, "log({})": np.log, "1/{}": lambda x: 1 / x}
+FRACTIONS: dict[str, Callable[..., Any]] = {
+    "1/({} + K)": lambda K, x: 1 / (x + K),
+    "1/({}^2 + K^2)": lambda K, x: 1 / (x**2 + K**2),
+    "{0} {1}/({0} + K)": lambda K, x, y: x * y / (x + K),
+}
+SHARES = (0.41, 0.51, 0.64, 0.8, 1.0, 1.25, 1.56)
+# A state is on both sides of zero that is so many deviations of its noise below and above it (a convention).
+BOTH_SIDES = 3.0
+# So many of them are fitted, those that look best (a bound on work).
+MOST_FITTED = 3
+
+# By how much a function is better (less 2 ln of how many are tried), in which equation, its name, and which terms there
+# it makes needless.
+Better = tuple[float, int, str, tuple[int, ...]]
 
 
 def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> list[str]:
@@ -330,3 +364,87 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
 def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
     """Whether each of two models has a term that the other lacks."""
     return bool(set(some) - set(others)) and bool(set(others) - set(some))
+
+
+# Functions that a library lacks
+
+
+def not_given(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Better:
+    """Return the function that gains most in one of the equations from the first on; that of no gain where none does.
+
+    `noise` is that of the samples of every measured state, `names` are those of states and inputs.
+    """
+    of = pursuit.of
+    knowledge = of.knowledge
+    usual = knowledge.of_series is None and not (knowledge.laws or knowledge.kept or of.inside.n_constants)
+    if not usual or of.n * of.d > MOST_ALONE or pursuit.narrow or of.noiseless(fit.point):
+        return 0.0, first, "", ()
+    return max(_fitted(pursuit, fit, noise, first, names), default=(0.0, first, "", ()))
+
+
+def _fitted(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Iterator[Better]:
+    of, point = pursuit.of, fit.point
+    between = point.states[:0] if of.discrete_time else of.steps(point).middles[: of.n].T
+    more = of.library + Listed(tuple(common_functions(np.vstack([point.states, between]), noise)))
+    wider = Likelihood(of.nodes, more, of.discrete_time, of.fixed, of.power, of.told)
+    rows, terms = of.placed(fit.support)
+    found = tuple((rows * wider.d + terms).tolist())
+    every = (*found, *(row * wider.d + place for row in range(first, of.n) for place in range(of.d, wider.d)))
+    start = replace(point, coefficients=np.hstack([point.coefficients, np.zeros((of.n, wider.d - of.d))]), tilt=None)
+    posed = wider.linearised(start, found).problem(every)
+    if posed is None:
+        return
+    problem, mine, paths = replace(posed[0], price=pursuit.price), tuple(range(len(found))), list[Model]()
+    for place in range(len(found), len(every)):
+        beside = backward_path(given(problem, np.arange(len(found)), np.array([place])), mine)
+        paths += [Model((*one.support, place), one.criterion + pursuit.price, one.rss) for one in beside]
+    best = {max(one.support): one for one in sorted(paths, key=lambda one: -one.criterion)}  # of every function
+    choice = 2 * float(np.log(len(every) - len(found)))
+    least = np.inf if pursuit.with_process else model(problem, mine).criterion - CLOSE
+    likely = sorted((one for one in best.values() if one.criterion < least), key=lambda one: one.criterion)
+    first_of = {every[max(one.support)] // wider.d: one for one in reversed(likely)}  # the best of every equation
+    for one in sorted(likely, key=lambda one: one not in first_of.values())[:MOST_FITTED]:
+        equation, term = divmod(every[max(one.support)], wider.d)
+        values = problem.least_squares(np.array(one.support))[0] * posed[1][list(one.support)]
+        at = np.zeros(of.n * wider.d)
+        at[[every[j] for j in one.support]] = values
+        name = more.listed(of.n + of.n_inputs)[term].name(names)
+        fits = fits_of(pursuit, wider, replace(start, coefficients=at.reshape(of.n, wider.d)), name.startswith("sign("))
+        deviance = min(one.deviance for one in fits)
+        gain = pursuit.score(fit) - deviance - pursuit.price * len(one.support) - choice
+        gone = tuple(int(terms[j]) for j in mine if j not in one.support and rows[j] == equation)
+        yield gain, equation, name, gone
+
+
+def common_functions(states: Array, noise: Array) -> Iterator[Term]:
+    """Yield functions of every state, and of pairs, that libraries often lack.
+
+    What is above zero but for its noise has no use for an absolute value.
+    """
+    n = states.shape[1]
+    margin = np.zeros(n)  # what is not measured has no noise of samples
+    margin[: noise.size] = BOTH_SIDES * noise
+    for state, (values, own) in enumerate(zip(states.T, margin, strict=True)):
+        functions = dict(OF_ANY)
+        if values.min() < -own and values.max() > own:
+            functions |= OF_BOTH
+        if values.min() > 0:
+            functions |= OF_POSITIVE
+        for template, function in functions.items():
+            yield Term.of(OwnFunction(function, (state,), template))
+        for share, (template, function) in product(SHARES if values.min() > 0 else (), FRACTIONS.items()):
+            constant = float(f"{share * np.median(values):.3g}")
+            pairs = [(state, other) for other in range(n) if other != state]
+            for arguments in pairs if "{1}" in template else [(state,)]:
+                name = template.replace("K", f"{constant:g}")
+                yield Term.of(OwnFunction(partial(function, constant), arguments, name))
+
+
+def fits_of(pursuit: Pursuit, wider: Likelihood, start: Point, jumps: bool) -> list[Fit]:
+    """Return a model without noise of the process and, where that was found, with it.
+
+    That with it asks for derivatives: what jumps has none.
+    """
+    support = tuple(np.flatnonzero(start.coefficients).tolist())
+    fits = [wider.fitted(support, start, [*pursuit.levels[2:-1:2], pursuit.levels[-1]])]
+    return fits + ([wider.learned(support, start)] if pursuit.with_process and not jumps else [])
