@@ -122,3 +122,17 @@ def test_a_constant_that_is_not_common_is_told_where_the_same_curve_is_found_in_
     shared = {"S": ["S/(K + S)", "K of S/(K + S)"]}
     with pytest.warns(KnowledgeWarning, match="K of S"):
         Discovery(Polynomials(2) + Saturation(), shared=shared).fit(x, [t] * 3, feature_names=["S"])
+
+
+def test_under_a_law_terms_of_one_equation_are_exchanged_next_to_those_of_the_other():
+    """A feed 2.4 − 0.3 S has looked like a parabola and a fraction, and the right law then like a wrong one."""
+
+    def slope(_, y):
+        eaten = y[0] * y[1] / (1.5 + y[0])
+        return [0.3 * (8 - y[0]) - 1.8 * eaten, 0.9 * eaten - 0.3 * y[1]]
+
+    x, t = noisy(slope, [[8, 0.2], [2, 2.0], [6, 4]], np.linspace(0, 14, 80), 0.02, 3020)
+    eaten = "S X/(K + S)"
+    laws = [f"S: K of {eaten} - X: K of {eaten} = 0", f"S: {eaten} + 2 X: {eaten} = 0"]
+    model = Discovery(Polynomials(2) + Saturation(powers=(1,)), constraints=laws).fit(x, t, feature_names=["S", "X"])
+    assert [set(one.terms) for one in model.equations_] == [{"1", "S", eaten}, {"X", eaten}]

@@ -101,17 +101,17 @@ def finer(columns: Array, constants: Array, shape: Sequence[int]) -> tuple[Array
 
 
 def few_models(
-    posed: Posed, inside: Inside, own: Support, group: int, at: Array, cost: Callable[[Support], float]
+    posed: Posed, inside: Inside, own: Support, equation: int, at: Array, cost: Callable[[Support], float]
 ) -> list[tuple[Support, Array, float]]:
-    """Return supports with few other terms in some equations, their coefficients and what they gain, the best first.
+    """Return supports with few other terms in an equation, their coefficients and what they gain, the best first.
 
-    Given are a regression on all candidates of these equations, the moves of a model, its coefficients `at`, and the
-    price of a support. What looks clearly worse than the model is left out.
+    Given are a regression on all candidates of the equation and of those that laws tie to it, the moves of a model, its
+    coefficients `at`, and the price of a support. What looks clearly worse than the model is left out.
     """
-    blocks, groups = _blocks(posed, inside, own, group), posed.groups
+    blocks = _blocks(posed, inside, own, equation)
     if not blocks:
         return []
-    members, around = ([j for j in own if (groups[j] == group) == mine] for mine in (True, False))
+    members, around = ([j for j in own if _is_of(posed, equation, j) == mine] for mine in (True, False))
     columns = np.unique(np.concatenate([block for one in blocks.values() for block in one]))
     inner = given(posed.problem, columns, np.array(around, dtype=np.intp))
     raw = dict(
@@ -122,6 +122,7 @@ def few_models(
     sets, place = Sets.of(inner, terms), [keys.index(key) for key in had if key in blocks]
     start = [_nearest(terms[number], inside, at) + int(sets.first[number]) for number in place]
     rest = set(posed.support(own)).difference(*(posed.moves[j] for j in members))
+    rest.update(*(posed.moves[j] for j in around))
     mine, out = model(posed.problem, own).criterion, list[tuple[Support, Array, float]]()
     for score, chosen, numbers in sorted([*sets.few(), *sets.around(place, start)], key=lambda one: one[0]):
         if score > mine + WORTH_A_FIT or len(out) == MOST_FITTED:
@@ -131,17 +132,24 @@ def few_models(
     return out
 
 
+def _is_of(posed: Posed, equation: int, column: int) -> bool:
+    """Return whether a column has a term of an equation."""
+    return any(j // posed.knowledge.d == equation for j in posed.moves[column])
+
+
 def _key(posed: Posed, inside: Inside, move: Support) -> tuple[tuple[int, int], ...]:
     """Return the equations and terms of a move, whatever its constants are."""
     placed = [divmod(j, posed.knowledge.d) for j in move]
     return tuple(sorted({(row, int(inside.reported[j])) for row, j in placed if not inside.tangent[j]}))
 
 
-def _blocks(posed: Posed, inside: Inside, own: Support, group: int) -> dict[tuple[tuple[int, int], ...], list[Index]]:
+def _blocks(
+    posed: Posed, inside: Inside, own: Support, equation: int
+) -> dict[tuple[tuple[int, int], ...], list[Index]]:
     """Return the columns of every term: on its grid, then as one of the kin of those of a model."""
     out = dict[tuple[tuple[int, int], ...], list[Index]]()
-    groups, d, mine = posed.groups, posed.knowledge.d, set(own)
-    blocks = [block for some in posed.problem.blocks for block in some if groups[block[0]] == group]
+    d, mine = posed.knowledge.d, set(own)
+    blocks = [block for some in posed.problem.blocks for block in some if _is_of(posed, equation, int(block[0]))]
     free = [bool(inside.equation[posed.moves[block[0]][0] % d] >= 0) for block in blocks]
     for block, of_kin in sorted(zip(blocks, free, strict=True), key=lambda one: one[1]):
         key = _key(posed, inside, posed.moves[block[0]])

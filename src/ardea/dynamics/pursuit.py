@@ -278,14 +278,14 @@ class Pursuit:
         points = [fit.point]
         if not self.with_process:
             points.append(self.of.descended(replace(fit.point, process=self.levels[0]), fit.support)[0])
-        groups = np.unique(together[np.array(self.candidates, dtype=np.intp) // d]).tolist()
-        for point, group in product(points, groups):
-            mine = tuple(j for j in self.candidates if together[j // d] == group)
+        equations = np.unique(np.array(self.candidates, dtype=np.intp) // d).tolist()
+        for point, equation in product(points, equations):
+            mine = tuple(j for j in self.candidates if together[j // d] == together[equation])
             every = tuple(sorted({*mine, *inside.kin(mine, fit.support, d), *fit.support}))
             if (posed := self.posed(self.of.linearised(point, fit.support), every)) is None:
                 continue
             own, at = posed.own(fit.support), point.coefficients
-            for support, coefficients, gain in few_models(posed, inside, own, group, at, self.cost):
+            for support, coefficients, gain in few_models(posed, inside, own, equation, at, self.cost):
                 least = self.score(fit) - gain if support == fit.support else np.inf
                 self._tried(support, replace(point, coefficients=coefficients), least)
 

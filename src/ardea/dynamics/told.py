@@ -6,7 +6,7 @@ Those that look best are fitted themselves; only what a fit gains is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
@@ -321,11 +321,7 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
     doubts = []
     for equation in equations:
         left, chosen = equation.left.text, listed(equation.terms)
-        rivals = [
-            one
-            for one in equation.close_rivals(SIMILAR)
-            if one.excess < INDISTINGUISHABLE or _exchanged(one.terms, equation.terms)
-        ]
+        rivals = [one for one in equation.close_rivals(SIMILAR) if hardly_told(one.excess, equation.terms, one.terms)]
         others = [*equation.equivalents, *(rival.terms for rival in rivals)]
         if rivals and rivals[0].excess < -BEATEN:
             doubts.append(
@@ -361,9 +357,10 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
     return doubts
 
 
-def _exchanged(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether each of two models has a term that the other lacks."""
-    return bool(set(some) - set(others)) and bool(set(others) - set(some))
+def hardly_told(excess: float, mine: Collection[Any], other: Collection[Any]) -> bool:
+    """Return whether the data hardly tell two models apart, given their terms."""
+    exchanged = bool(set(mine).difference(other)) and bool(set(other).difference(mine))
+    return excess < (SIMILAR if exchanged else INDISTINGUISHABLE)
 
 
 # Functions that a library lacks
