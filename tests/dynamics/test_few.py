@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from ardea.core.problem import DenseColumns, Problem
-from ardea.dynamics import Discovery, KnowledgeWarning, Parametric, Polynomials, Saturation
+from ardea.dynamics import Decay, Discovery, KnowledgeWarning, Parametric, Polynomials, Saturation
 from ardea.dynamics.few import Sets, Values, finer
 
 
@@ -136,3 +136,23 @@ def test_under_a_law_terms_of_one_equation_are_exchanged_next_to_those_of_the_ot
     laws = [f"S: K of {eaten} - X: K of {eaten} = 0", f"S: {eaten} + 2 X: {eaten} = 0"]
     model = Discovery(Polynomials(2) + Saturation(powers=(1,)), constraints=laws).fit(x, t, feature_names=["S", "X"])
     assert [set(one.terms) for one in model.equations_] == [{"1", "S", eaten}, {"X", eaten}]
+
+
+@pytest.mark.parametrize("seed", [8, 9])
+def test_steps_that_lead_far_from_the_data_overflow_without_a_word(seed):
+    """Warnings are errors here."""
+    t, rng = np.linspace(0, 10, 80), np.random.default_rng(seed)
+    x = [
+        solve_ivp(
+            lambda _, y: [2 * np.exp(-1.3 * y[1]) - 0.5 * y[0], 0.7 * y[0] - 0.6 * y[1]],
+            (0, 10),
+            start,
+            t_eval=t,
+            rtol=1e-9,
+        ).y.T
+        + 0.01 * rng.normal(size=(80, 2))
+        for start in ([0.1, 0.1], [3, 0], [0, 3.0])
+    ]
+    library = {"x": Polynomials(2) + Decay(), "m": Polynomials(2)}
+    model = Discovery(library).fit(x, [t] * 3, feature_names=["x", "m"])
+    assert [set(one.terms) for one in model.equations_] == [{"x", "exp(-k m)"}, {"x", "m"}]

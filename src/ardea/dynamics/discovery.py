@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -297,8 +298,8 @@ class Discovery(Answers, BaseEstimator):
             )
         if self.shared is not None:
             check_shared(self.shared)
-        if self.false_terms is not None and not self.false_terms > 0:
-            raise ValueError(f"false_terms must be above 0, got {self.false_terms!r}.")
+        if self.false_terms is not None and not (isinstance(self.false_terms, Real) and self.false_terms > 0):
+            raise ValueError(f"false_terms must be a number above 0, got {self.false_terms!r}.")
         if self.differentiation not in ("finite", "smoothed", "spectral"):
             raise ValueError(
                 f"differentiation={self.differentiation!r} is not known: choose 'finite', 'smoothed' or 'spectral'."
