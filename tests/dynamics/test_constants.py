@@ -454,6 +454,40 @@ def test_rivals_with_constants_can_be_told_apart_by_an_experiment():
     with pytest.warns(UserWarning, match="hardly tell"):
         model = Discovery(Polynomials(2) + Saturation(powers=(1,))).fit(x, t, feature_names=["S"])
     proposed = model.distinguish(n=2, bounds={"S": (0.0, 60.0)}, random_state=0)
-    assert "(S)': S/(K + S)" in proposed.rivals
+    law = proposed.rivals.index("(S)': S/(K + S)")
     assert proposed.starts.min() > 30
-    assert proposed.differences.min() > 100
+    assert proposed.differences[:, law].min() > 100
+    assert proposed.differences.min() > 10  # of another straight line, too
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda x, K: x / (K + x), "{0}/({1} + {0})"),
+        (lambda x, K: x / (K + x), "{}/({1} + {0})"),
+        (lambda x, K: x / (K + x), "saturation"),
+        (lambda x, y, K: x * y / (K + x), "{} {}/(K + {})"),
+        (lambda x, y, K: x * y / (K + x), "{0}/(K + {0})"),
+    ],
+)
+def test_names_that_do_not_say_where_states_stand_are_refused_when_they_are_given(function, name):
+    with pytest.raises(ValueError, match="must say where the function"):
+        Parametric(function, name, K=(0.1, 10))
+
+
+def test_functions_of_numpy_are_those_of_sympy():
+    sympy = pytest.importorskip("sympy")
+    rate = Parametric(lambda c, T, E: c * np.exp(-E / T) + np.abs(c), "{0} exp(-E/{1})", E=(0.4, 12))
+    c, T = sympy.symbols("c T", real=True)
+    (made,) = [one.sympy(["c", "T"]) for one in rate.terms(2)[:1]]
+    plain = made.subs({symbol: {"c": c, "T": T}[symbol.name] for symbol in made.free_symbols})
+    value = float(plain.subs({c: -2.0, T: 3.0}))
+    held = rate.terms(2)[0].factors[0][0].held[0]
+    np.testing.assert_allclose(value, -2.0 * np.exp(-held / 3.0) + 2.0)
+
+
+def test_a_library_that_cannot_be_saved_is_told_as_one(tmp_path):
+    model = Discovery(Polynomials(1) + Parametric(lambda x, K: x / (K + x), "{}/(K + {})", K=(0.05, 20)))
+    x, t = enzyme(0.03, 0)
+    with pytest.raises(ardea.saving.ModelFileError, match="Use a library of ardea"):
+        ardea.save(model.fit(x, t, feature_names=["S"]), tmp_path / "model.ardea")

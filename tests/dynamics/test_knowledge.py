@@ -11,6 +11,7 @@ from ardea.core.problem import posed
 from ardea.core.subsets import model as subset
 from ardea.dynamics import Custom, Discovery, Fourier, KnowledgeWarning, Polynomials, systems
 from ardea.dynamics.knowledge import Knowledge, Law
+from ardea.dynamics.told import hardly_told
 from ardea.dynamics.trajectory import SETTLED
 
 RNG = np.random.default_rng
@@ -278,3 +279,44 @@ def test_factors_and_signs_of_laws():
     assert value["S: S I"] + value["I: S I"] == 0
     assert value["R: I"] > 0
     assert value["R: I"] + 0.5 * value["S: S I"] - value["I: 1"] == pytest.approx(-0.15, abs=1e-15)
+
+
+def test_a_wrong_sign_does_not_make_a_right_statement_look_wrong():
+    """Prey that only grow differ from culture to culture; what is common to them is common still."""
+    t, rng = np.linspace(0, 8, 60), RNG(51)
+    x = []
+    for rate in (0.6, 0.9, 1.2, 1.5):
+
+        def slope(_, y, rate=rate):
+            return [rate * y[0] - y[0] * y[1], 0.5 * y[0] * y[1] - 0.9 * y[1]]
+
+        x.append(solve_ivp(slope, (0, 8), [2.0, 0.5], t_eval=t, rtol=1e-10).y.T)
+    size = np.vstack(x).std(axis=0)
+    x = [one + 0.01 * size * rng.normal(size=one.shape) for one in x]
+    told = {"shared": {"x": ["x y"], "y": ["y", "x y"]}, "constraints": ["x: x y > 0"]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Discovery(Polynomials(2), **told).fit(x, [t] * 4, feature_names=["x", "y"])
+    (refuted,) = [str(one.message) for one in caught if one.category is KnowledgeWarning]
+    assert "x: x y > 0" in refuted
+
+
+def test_rivals_in_equations_that_a_law_ties_are_rivals_of_each(conserving):
+    """A term that is added to one equation is taken from another: the model differs from the rival in both."""
+    susceptible, ill, _ = conserving.equations_
+    both = {round(one.excess, 6) for one in susceptible.rivals} & {round(one.excess, 6) for one in ill.rivals}
+    assert both
+
+
+@pytest.mark.parametrize(
+    ("excess", "other", "hardly"),
+    [
+        (0.9, ("x",), True),
+        (1.1, ("x",), False),
+        (1.1, ("x", "z"), True),
+        (2.1, ("x", "z"), False),
+        (1.1, ("x", "y", "z"), False),
+    ],
+)
+def test_a_term_more_or_less_has_its_price_and_one_for_another_has_none(excess, other, hardly):
+    assert hardly_told(excess, ("x", "y"), other) is hardly

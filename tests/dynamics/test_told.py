@@ -13,11 +13,12 @@ from scipy.stats import pearson3
 import ardea
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Fourier, MisfitWarning, Polynomials
 from ardea.dynamics.collocation import nodes_of, unknown_inputs
-from ardea.dynamics.pursuit import SLIGHT_GAIN, common_functions, fits_of
+from ardea.dynamics.pursuit import SLIGHT_GAIN
+from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.series import Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import dependent_errors, ends_off, smoothed, undersampled
-from ardea.dynamics.told import at_rest, said_of_inputs, said_of_spoiled, said_of_states
+from ardea.dynamics.told import at_rest, common_functions, fits_of
 
 RNG = np.random.default_rng
 

@@ -233,7 +233,12 @@ class Answers(EquationsOfMotion):
             Of which trajectory, where those of trajectories differ (`shared`); the first by default.
         """
         check_is_fitted(self)
-        return self.coef_ if trajectory is None else self._experiments("coefficients(trajectory=…)")[trajectory].coef_
+        if trajectory is None:
+            return self.coef_
+        experiments = self._experiments("coefficients(trajectory=…)")
+        if not -len(experiments) <= trajectory < len(experiments):
+            raise ValueError(f"trajectory={trajectory!r}: there are {len(experiments)}, counted from 0.")
+        return np.asarray(experiments[trajectory].coef_)
 
     def variation(self, covariate: Any = None, level: float = 0.95) -> Any:
         """Return how coefficients vary from trajectory to trajectory (`shared`), as a frame.
@@ -299,6 +304,11 @@ class Answers(EquationsOfMotion):
         if self.experiments_ is not None:
             raise ValueError("Trajectories have coefficients of their own: ask the models in experiments_ for theirs.")
         fields = isinstance(self.model_, FieldModel)
+        if getattr(self.model_, "order", 1) == 2 and not fields:
+            raise ValueError(
+                "score() compares rates of change, which positions do not have (derivative_order=2): compare "
+                "simulate(…) with the positions, or read misfit_."
+            )
         observed, modelled = self._field_sides(x, t, x_dot, u, space) if fields else self._sides(x, t, x_dot, u)
         # Rows of the weak form have signs of their own, and no mean.
         weak = fields or (x_dot is None and self.form != "derivative")
@@ -404,7 +414,12 @@ class Answers(EquationsOfMotion):
             coefficients that they have now; with new data these would adapt, so that differences are upper bounds.
         """
         found = self._searched("distinguish")
-        if not isinstance(found, FoundStates) or not isinstance(self.model_, StateModel) or self.shared:
+        if self.shared:
+            raise ValueError(
+                "distinguish() is not known for shared=…: a rival would need coefficients of its own in every "
+                "trajectory. Fit one trajectory alone, or all without shared, and ask that model."
+            )
+        if not isinstance(found, FoundStates) or not isinstance(self.model_, StateModel):
             raise ValueError("distinguish() is for one set of equations, found in trajectory form.")
         if (u is None) == bool(self.model_.n_inputs):
             raise ValueError("u is a list of inputs to choose from: give it where the model has inputs, and only then.")

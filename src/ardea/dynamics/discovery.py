@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
 from ardea.dynamics.libraries import Library, Polynomials, as_library
 from ardea.dynamics.models import FieldModel, Motion, StateModel
+from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
 from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series, far_from_zero
@@ -39,10 +41,7 @@ from ardea.dynamics.told import (
     doubts_about,
     no_candidate_fits,
     said_of_expansions,
-    said_of_inputs,
     said_of_misfit,
-    said_of_spoiled,
-    said_of_states,
     said_of_waves,
 )
 from ardea.dynamics.trajectory import NOISE_POWERS
@@ -292,8 +291,8 @@ class Discovery(Answers, BaseEstimator):
             )
         if self.shared is not None:
             check_shared(self.shared)
-        if self.false_terms is not None and not self.false_terms > 0:
-            raise ValueError(f"false_terms must be above 0, got {self.false_terms!r}.")
+        if self.false_terms is not None and not (isinstance(self.false_terms, Real) and self.false_terms > 0):
+            raise ValueError(f"false_terms must be a number above 0, got {self.false_terms!r}.")
         if self.differentiation not in ("finite", "smoothed", "spectral"):
             raise ValueError(
                 f"differentiation={self.differentiation!r} is not known: choose 'finite', 'smoothed' or 'spectral'."

@@ -40,9 +40,9 @@ from ardea.dynamics.field_samples import (
     unresolved_axes,
 )
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
+from ardea.dynamics.readings import copied
 from ardea.dynamics.series import Clock, as_numbers
 from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet
-from ardea.dynamics.told import copied
 from ardea.dynamics.windows import FEWEST_SPLINES, SMALLEST_RADIUS, place_windows, spectral_radii
 from ardea.names import counted
 

@@ -7,6 +7,7 @@ states in the data. `WithConstants` is a factor of a term that holds such a func
 
 from __future__ import annotations
 
+import operator
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
@@ -16,10 +17,11 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ardea.dynamics.differences import NumericalPartial, slope_of
 from ardea.dynamics.terms import OwnFunction, State, Style, Term, Values
-from ardea.names import default_names, import_sympy, is_plain_name
+from ardea.names import import_sympy, is_plain_name, latex_name
 
 # Values of a constant that stand for its whole range among the candidates: neighbours of x/(K + x) a factor 2 apart
 # have correlations above 0.98 over two decades of x.
@@ -136,7 +138,12 @@ class WithConstants:
     def written(self, style: Style, names: Sequence[str]) -> str:
         """Return it as text."""
         states = [State(state).written(style, names) for state in self.arguments]
-        letters = list(map(repr, self.held)) if style == "python" else list(self.letters)
+        of_letters: dict[Style, list[str]] = {
+            "name": list(self.letters),
+            "latex": list(map(latex_name, self.letters)),
+            "python": list(map(repr, self.held)),
+        }
+        letters = of_letters[style]
         return self.formula.written(style, states, letters)
 
     def sympy(self, names: Sequence[str]) -> Any:
@@ -371,6 +378,33 @@ class PowerOf(Formula):
 TINY = 1e-300
 
 
+# What functions of NumPy are called among Python's operators, and by SymPy, where that is not the same.
+OPERATORS = {"divide": "truediv", "power": "pow", "float_power": "pow", "subtract": "sub", "multiply": "mul"}
+OPERATORS |= {"negative": "neg", "positive": "pos"}
+OF_SYMPY = {"absolute": "Abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+
+
+class Symbolic(NDArrayOperatorsMixin):
+    """An expression of SymPy that functions of NumPy act on."""
+
+    def __init__(self, expression: Any) -> None:
+        self.expression = expression
+
+    @staticmethod
+    def plain(value: Any) -> Any:
+        """Return the expression, or a number."""
+        return value.expression if isinstance(value, Symbolic) else value
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Return what SymPy, or an operator, of the same name makes of the expressions."""
+        name = ufunc.__name__
+        act = getattr(operator, OPERATORS.get(name, name), None)
+        act = act or getattr(import_sympy(), OF_SYMPY.get(name, name), None)
+        if act is None or method != "__call__" or options:
+            return NotImplemented
+        return Symbolic(act(*map(self.plain, inputs)))
+
+
 @dataclass(frozen=True)
 class OwnFormula(Formula):
     """A user's function of states and constants, with a template of its name."""
@@ -404,10 +438,10 @@ class OwnFormula(Formula):
     def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
         """Return what the function makes of symbols or, where it cannot, an undefined function."""
         try:
-            return import_sympy().sympify(self.function(*states, *constants))
-        except (TypeError, AttributeError):
-            head = self.written("name", default_names(len(states), "a"), self.constants)
-            return import_sympy().Function(head)(*states, *constants)
+            return import_sympy().sympify(Symbolic.plain(self.function(*map(Symbolic, [*states, *constants]))))
+        except (TypeError, AttributeError, ValueError):
+            head = getattr(self.function, "__name__", "")
+            return import_sympy().Function(head if is_plain_name(head) else "f")(*states, *constants)
 
     def ranges(self, reach: Sequence[float]) -> list[Range]:
         """Return the ranges given; of several constants fewer values each."""

@@ -16,7 +16,7 @@ from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import Fit, sample_noise
 from ardea.dynamics.course import Wishes, pursued, step_bias
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.pursuit import Pursuit, not_given
+from ardea.dynamics.pursuit import Pursuit
 from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
 from ardea.dynamics.states import (
@@ -27,7 +27,7 @@ from ardea.dynamics.states import (
     may_be_aliased,
     state_deviations,
 )
-from ardea.dynamics.told import at_rest
+from ardea.dynamics.told import SIMILAR, at_rest, hardly_told, not_given
 from ardea.dynamics.trajectory import NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, listed, printable
@@ -247,8 +247,12 @@ class FoundStates:
         )
 
     def _rivals(self) -> list[list[tuple[Support, float]]]:
-        """Return for every equation its other terms in models that differ in it alone, and how much worse these are."""
+        """Return for every equation its other terms in models that differ in it alone, and how much worse these are.
+
+        Equations that laws tie to each other differ together.
+        """
         d, first, best = self.likelihood.d, self._first, self.pursuit.score(self.fit)
+        groups = self.likelihood.knowledge.groups
         found: list[dict[Support, float]] = [{} for _ in range(self.likelihood.n - first)]
         mine = [self.named(self.fit.support, first + number) for number in range(len(found))]
         rivals = {fit.support: self.pursuit.score(fit) - best for fit in self.pursuit.rivals}
@@ -257,8 +261,7 @@ class FoundStates:
         near = [one for one in near if one[1] >= 0 or one[0] not in rivals]  # a fit refutes what looks better
         for support, excess in (*rivals.items(), *near):
             changed = {j // d for j in set(support) ^ set(self.fit.support)}
-            if len(changed) == 1:
-                (equation,) = changed
+            for equation in changed if len({int(groups[row]) for row in changed}) == 1 else ():
                 terms = self.named(support, equation)
                 if np.isfinite(excess) and not self._same(equation, mine[equation - first], terms):
                     found[equation - first].setdefault(terms, float(excess))
@@ -285,15 +288,17 @@ class FoundStates:
 
     def tied(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
-        first, best = self._first, self.pursuit.score(self.fit)
+        first, best, groups = self._first, self.pursuit.score(self.fit), self.likelihood.knowledge.groups
         names = equations[0].vocabulary.names
         for other in self.pursuit.rivals:
-            if (excess := self.pursuit.score(other) - best) > CLOSE:
+            if (excess := self.pursuit.score(other) - best) > SIMILAR:
                 break
             terms = {row: self.named(other.support, row) for row in range(first, self.likelihood.n)}
-            changed = [row for row in terms if not self._same(row, self.named(self.fit.support, row), terms[row])]
-            if len(changed) > 1:
-                told = {row: ", ".join(names[j] for j in terms[row]) for row in changed}
+            mine = {row: self.named(self.fit.support, row) for row in terms}
+            changed = [row for row in terms if not self._same(row, mine[row], terms[row])]
+            told = {row: ", ".join(names[j] for j in terms[row]) for row in changed}
+            own, others = ([(row, j) for row in changed for j in one[row]] for one in (mine, terms))
+            if len({int(groups[row]) for row in changed}) > 1 and hardly_told(excess, own, others):
                 parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
                 return [
                     f"The data hardly tell this model from one in which {in_a_row(parts)} ({compared_by(excess)}; "

@@ -457,16 +457,19 @@ class Inside(NothingInside):
         present = {(j // d, self.member[j % d]) for j in support if self.equation[j % d] >= 0}
         if not present:
             return candidates
+        others = [j for j in candidates if self.value[j % d] < 0 or (j // d, self.member[j % d]) not in present]
+        return tuple(sorted({*others, *support, *self.kin(candidates, support, d)}))
+
+    def kin(self, candidates: Support, support: Support, d: int) -> set[int]:
+        """Return the free terms, and their tangents, of the kin of a support's in the equations of some candidates."""
         open_in = {j // d for j in candidates}
         mates = {int(t) for j in support if self.tangent[j % d] for t in self.tangents[self._mates[self._order[j % d]]]}
-        kin = {
+        return {
             int(self.equation[t]) * d + k
             for t in mates
             if self.equation[t] in open_in
             for k in range(self.owner[t], self.owner[t] + 1 + self._number(t))
         }
-        others = [j for j in candidates if self.value[j % d] < 0 or (j // d, self.member[j % d]) not in present]
-        return tuple(sorted({*others, *support, *kin}))
 
     def owners(self, candidates: Support, d: int) -> Index | None:
         """Return for each of some candidates the place of that with which it goes; None where each goes alone."""

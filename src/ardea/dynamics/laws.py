@@ -268,31 +268,52 @@ def _can_hold(laws: Sequence[Law], size: int) -> bool:
 def refuted_laws(pursuit: Pursuit, fit: Fit) -> list[str]:
     """Return what is to be warned of: laws without which the data are far likelier.
 
+    Where these are several, a wrong one may make right ones look wrong: they are tested again without the worst.
+    """
+    told = pursuit.of.knowledge
+    texts = list(dict.fromkeys(law.text for law in told.laws))
+    if not texts:
+        return []
+    mine, limit = _without(pursuit, told, fit.support, fit), BY_CHANCE / len(texts)
+    found = {text: refuted for text in texts if (refuted := _refuted(mine, text, limit)) is not None}
+    if len(found) > 1:
+        worst = max(found, key=lambda text: found[text][0])
+        freer = _without(pursuit, told.without(worst), _with_terms(mine, worst), fit)
+        freer.search(thorough=False)
+        found = {text: one for text, one in found.items() if text == worst or _refuted(freer, text, limit) is not None}
+    return [
+        f"The data refute {text}: without it, {by}. Leave it out, or see whether units, names and library are "
+        "right (python -m ardea.explain knowledge)."
+        for text, (_, by) in found.items()
+    ]
+
+
+def _refuted(mine: Pursuit, text: str, by_chance: float) -> tuple[float, str] | None:
+    """Return what the best fit gains without a text, and this in words; None where that is not clear.
+
     The deviance falls by χ² of as many degrees of freedom as there are free parameters more, where a law holds.
     """
-    texts, told, out = list(dict.fromkeys(law.text for law in pursuit.of.knowledge.laws)), pursuit.of.knowledge, []
-    mine = _without(pursuit, told, fit.support, fit) if texts else pursuit
-    for text in texts:
-        freer, parts = told.without(text), [part for law in told.laws if law.text == text for part in law.parts]
-        plain, d = pursuit.of.inside.n_plain, pursuit.of.d
-        support = freer.trimmed({*fit.support, *(j for j, _ in parts if told.allowed[j] and j % d < plain)})
-        free, more = _without(pursuit, freer, support, fit), freer.n_free(support) - told.n_free(fit.support)
-        gain = mine.best.deviance - free.best.deviance
-        limit = float(special.chdtri(max(more, 1), BY_CHANCE / len(texts)))
-        if more > 0 and gain > limit and _broken(told, text, free.best):
-            by = f"−2 ln p falls by {gain:.1f}, by chance alone hardly by more than {limit:.1f}"
-        else:
-            # Other terms may stand in for what a wrong law forbids.
-            free.search(thorough=False)
-            gain = _whole_score(mine) - _whole_score(free)
-            if gain < CLOSE or not _broken(told, text, free.best):
-                continue
-            by = f"other terms fit better, by {gain:.1f} ({CLOSE:g} would be clear)"
-        out.append(
-            f"The data refute {text}: without it, {by}. Leave it out, or see whether units, names and library are "
-            "right (python -m ardea.explain knowledge)."
-        )
-    return out
+    told, fit = mine.of.knowledge, mine.best
+    freer, support = told.without(text), _with_terms(mine, text)
+    free, more = _without(mine, freer, support, fit), freer.n_free(support) - told.n_free(fit.support)
+    gain = fit.deviance - free.best.deviance
+    limit = float(special.chdtri(max(more, 1), by_chance))
+    if more > 0 and gain > limit and _broken(told, text, free.best):
+        return gain, f"−2 ln p falls by {gain:.1f}, by chance alone hardly by more than {limit:.1f}"
+    # Other terms may stand in for what a wrong law forbids. Those that are better with the law, too, say nothing of it.
+    free.search(thorough=False)
+    mine.fit(free.best.support, free.best.point, mine.levels[-LEVELS_AGAIN:])
+    gain = _whole_score(mine) - _whole_score(free)
+    if gain < CLOSE or not _broken(told, text, free.best):
+        return None
+    return gain, f"other terms fit better, by {gain:.1f} ({CLOSE:g} would be clear)"
+
+
+def _with_terms(pursuit: Pursuit, text: str) -> Support:
+    """Return the best support with the terms that a text is about, as it may be without this."""
+    told, plain, d = pursuit.of.knowledge, pursuit.of.inside.n_plain, pursuit.of.d
+    parts = [j for law in told.laws if law.text == text for j, _ in law.parts]
+    return told.without(text).trimmed({*pursuit.best.support, *(j for j in parts if told.allowed[j] and j % d < plain)})
 
 
 def _without(pursuit: Pursuit, knowledge: Knowledge, support: Support, fit: Fit) -> Pursuit:

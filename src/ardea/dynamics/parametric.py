@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import combinations, permutations
 from numbers import Integral
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,8 @@ class Parametric(Family):
     function : callable
         Takes states, then constants, and works on arrays, value by value.
     name : str
-        How it is written, with ``{}``, or ``{0}``, ``{1}``, …, for the states and the constants by their names.
+        How it is written: ``{}`` stands for the only state, ``{0}``, ``{1}``, … for the first, the second and so on;
+        constants stand there by their names.
     derivatives : sequence of callables, optional
         Derivatives by each argument, of the same arguments. By default they are computed by complex step or, where that
         does not agree with central differences, by these. Those given are compared with these on the data.
@@ -75,6 +77,8 @@ class Parametric(Family):
     >>> library = Parametric(lambda x, K: x / (K + x), "{}/(K + {})", K=(0.1, 10))
     >>> library.names(["x", "y"])
     ['x/(K + x)', 'y/(K + y)']
+    >>> Parametric(lambda x, y, K: x * y / (K + x), "{0} {1}/(K + {0})", K=(0.1, 10)).names(["x", "y"])
+    ['x y/(K + x)', 'y x/(K + y)']
     """
 
     formula: OwnFormula
@@ -98,6 +102,7 @@ class Parametric(Family):
             raise ValueError(f"{name}: the function takes no state.")
         if derivatives is not None and len(derivatives) != len(arguments):
             raise ValueError(f"{name}: give one derivative for each of {', '.join(arguments)}.")
+        _check_name(name, len(arguments) - len(constants))
         given = tuple(_checked_range(one, ranges[one]) for one in constants)
         slopes = None if derivatives is None else tuple(derivatives)
         object.__setattr__(self, "formula", OwnFormula(function, name, tuple(constants), given, slopes))
@@ -291,6 +296,24 @@ class CommonTerms(Library):
 def _common_degree(n_states: int) -> int:
     sizes = {degree: Polynomials(degree).n_listed(n_states) for degree in range(1, LARGEST_DEGREE + 1)}
     return max(1, *(degree for degree, size in sizes.items() if size <= MOST_MONOMIALS))
+
+
+def _check_name(name: str, n_states: int) -> None:
+    """Refuse a name that does not say where every state stands."""
+    try:
+        fields = [one for _, one, _, _ in Formatter().parse(name) if one is not None]
+    except ValueError:
+        fields = []
+    counted = n_states if len(fields) == n_states else 1  # {} of the only state may come several times
+    if fields and not any(fields) and n_states == counted:
+        return
+    if not fields or set(fields) != {str(i) for i in range(n_states)}:
+        places = ", ".join(f"{{{i}}}" for i in range(n_states))
+        raise ValueError(
+            f"The name {name!r} must say where the function's {'state stands' if n_states == 1 else 'states stand'}: "
+            f"write {places}{' or {}' * (n_states == 1)}, and constants by their names, for example "
+            f"{'{}/(K + {})' if n_states == 1 else '{0} {1}/(K + {0})'!r}."
+        )
 
 
 def _checked_range(name: str, given: Any) -> tuple[float, float]:

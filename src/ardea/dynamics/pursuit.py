@@ -7,29 +7,23 @@ candidates together, `false_terms` would be kept by chance.
 
 Starts are selections at the first levels of q, where the states are still free: there the regression is that of the
 steps of smoothed samples, weighted as their noise asks. What comes before and after is `course`.
-
-At the end, functions that libraries often lack are put next to the terms found, of which the needless go one by one.
-Those that look best are fitted themselves; only what a fit gains is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from ardea.core.problem import Array
-from ardea.core.subsets import Mask, Model, Propose, Support, backward_path, given, model, neighbours, small_models
+from ardea.core.subsets import Mask, Model, Propose, Support, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
+from ardea.dynamics.few import few_models
+from ardea.dynamics.inside import Inside
 from ardea.dynamics.knowledge import Posed
-from ardea.dynamics.libraries import Listed
-from ardea.dynamics.terms import OwnFunction, Term
 from ardea.dynamics.trajectory import Likelihood, Linearised
-from ardea.equation import CLOSE
 
 # Of candidates that an earlier search has closed, those that promise to gain this share of a term's price are opened
 # again, at most so many of every equation, and the search goes on at most so many times (conventions: terms that stand
@@ -54,29 +48,6 @@ SMALL_MODELS = 2
 # Odds of 4 to 1. Of models within these the one with the lowest degrees is taken: powers stand in for each other where
 # a state is far from zero, or noise is large. Up to so many samples they are enough to believe in noise of the process.
 SLIGHT_GAIN, FEW_SAMPLES = 3.0, 200
-# Functions of any state; of one that is both below and above zero; of one above zero, some with a constant inside: the
-# median of that state, and shares of it.
-OF_ANY: dict[str, Callable[..., Any]] = {"sin({})": np.sin, "cos({})": np.cos}
-OF_BOTH: dict[str, Callable[..., Any]] = {
-    "|{}|": np.abs,
-    "sign({})": np.sign,
-    "{0} |{0}|": lambda x: x * np.abs(x),
-}
-OF_POSITIVE: dict[str, Callable[..., Any]] = {"sqrt({})": np.sqrt, "log({})": np.log, "1/{}": lambda x: 1 / x}
-FRACTIONS: dict[str, Callable[..., Any]] = {
-    "1/({} + K)": lambda K, x: 1 / (x + K),
-    "1/({}^2 + K^2)": lambda K, x: 1 / (x**2 + K**2),
-    "{0} {1}/({0} + K)": lambda K, x, y: x * y / (x + K),
-}
-SHARES = (0.41, 0.51, 0.64, 0.8, 1.0, 1.25, 1.56)
-# A state is on both sides of zero that is so many deviations of its noise below and above it (a convention).
-BOTH_SIDES = 3.0
-# So many of them are fitted, those that look best (a bound on work).
-MOST_FITTED = 3
-
-# By how much a function is better (less 2 ln of how many are tried), in which equation, its name, and which terms there
-# it makes needless.
-Better = tuple[float, int, str, tuple[int, ...]]
 
 
 @dataclass(eq=False)
@@ -229,6 +200,7 @@ class Pursuit:
         looks = [self._neighbours, self._rivals_again, self._loosened][: 3 if thorough and not self.narrow else 1]
         if self.narrow and self.of.n * self.of.d <= MOST_ALONE:
             looks.append(self._each_anew)
+        looks.append(self._few_terms)
         for _ in range(MOST_EXPANDED):
             if (fit := self.best).support in self.expanded:
                 break
@@ -294,6 +266,28 @@ class Pursuit:
                 if best.criterion < mine.criterion and support not in self.met:
                     self.candidates = tuple(sorted({*self.candidates, *self.of.inside.opened(support, d)}))
                     self._tried(support, replace(fit.point, coefficients=values))
+
+    def _few_terms(self, fit: Fit) -> None:
+        """Try sets of few terms of every equation, with the constants that suit them, next to the others as they are.
+
+        From the states of the fit, which those of a wrong model lead astray, and from those at the first level of q.
+        """
+        inside, together, d = self.of.inside, self.of.knowledge.groups, self.of.d
+        if not isinstance(inside, Inside):
+            return
+        points = [fit.point]
+        if not self.with_process:
+            points.append(self.of.descended(replace(fit.point, process=self.levels[0]), fit.support)[0])
+        equations = np.unique(np.array(self.candidates, dtype=np.intp) // d).tolist()
+        for point, equation in product(points, equations):
+            mine = tuple(j for j in self.candidates if together[j // d] == together[equation])
+            every = tuple(sorted({*mine, *inside.kin(mine, fit.support, d), *fit.support}))
+            if (posed := self.posed(self.of.linearised(point, fit.support), every)) is None:
+                continue
+            own, at = posed.own(fit.support), point.coefficients
+            for support, coefficients, gain in few_models(posed, inside, own, equation, at, self.cost):
+                least = self.score(fit) - gain if support == fit.support else np.inf
+                self._tried(support, replace(point, coefficients=coefficients), least)
 
     def _rivals_again(self, fit: Fit) -> None:
         for one in self.ranking[1:3]:
@@ -409,87 +403,3 @@ class Pursuit:
             near = posed.neighbours_within(np.flatnonzero(equations == equation), own[~inside], own[inside])
             found += [(posed.support(moves), excess) for moves, excess in near]
         return found
-
-
-# Functions that a library lacks
-
-
-def not_given(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Better:
-    """Return the function that gains most in one of the equations from the first on; that of no gain where none does.
-
-    `noise` is that of the samples of every measured state, `names` are those of states and inputs.
-    """
-    of = pursuit.of
-    knowledge = of.knowledge
-    usual = knowledge.of_series is None and not (knowledge.laws or knowledge.kept or of.inside.n_constants)
-    if not usual or of.n * of.d > MOST_ALONE or pursuit.narrow or of.noiseless(fit.point):
-        return 0.0, first, "", ()
-    return max(_fitted(pursuit, fit, noise, first, names), default=(0.0, first, "", ()))
-
-
-def _fitted(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Iterator[Better]:
-    of, point = pursuit.of, fit.point
-    between = point.states[:0] if of.discrete_time else of.steps(point).middles[: of.n].T
-    more = of.library + Listed(tuple(common_functions(np.vstack([point.states, between]), noise)))
-    wider = Likelihood(of.nodes, more, of.discrete_time, of.fixed, of.power, of.told)
-    rows, terms = of.placed(fit.support)
-    found = tuple((rows * wider.d + terms).tolist())
-    every = (*found, *(row * wider.d + place for row in range(first, of.n) for place in range(of.d, wider.d)))
-    start = replace(point, coefficients=np.hstack([point.coefficients, np.zeros((of.n, wider.d - of.d))]), tilt=None)
-    posed = wider.linearised(start, found).problem(every)
-    if posed is None:
-        return
-    problem, mine, paths = replace(posed[0], price=pursuit.price), tuple(range(len(found))), list[Model]()
-    for place in range(len(found), len(every)):
-        beside = backward_path(given(problem, np.arange(len(found)), np.array([place])), mine)
-        paths += [Model((*one.support, place), one.criterion + pursuit.price, one.rss) for one in beside]
-    best = {max(one.support): one for one in sorted(paths, key=lambda one: -one.criterion)}  # of every function
-    choice = 2 * float(np.log(len(every) - len(found)))
-    least = np.inf if pursuit.with_process else model(problem, mine).criterion - CLOSE
-    likely = sorted((one for one in best.values() if one.criterion < least), key=lambda one: one.criterion)
-    first_of = {every[max(one.support)] // wider.d: one for one in reversed(likely)}  # the best of every equation
-    for one in sorted(likely, key=lambda one: one not in first_of.values())[:MOST_FITTED]:
-        equation, term = divmod(every[max(one.support)], wider.d)
-        values = problem.least_squares(np.array(one.support))[0] * posed[1][list(one.support)]
-        at = np.zeros(of.n * wider.d)
-        at[[every[j] for j in one.support]] = values
-        name = more.listed(of.n + of.n_inputs)[term].name(names)
-        fits = fits_of(pursuit, wider, replace(start, coefficients=at.reshape(of.n, wider.d)), name.startswith("sign("))
-        deviance = min(one.deviance for one in fits)
-        gain = pursuit.score(fit) - deviance - pursuit.price * len(one.support) - choice
-        gone = tuple(int(terms[j]) for j in mine if j not in one.support and rows[j] == equation)
-        yield gain, equation, name, gone
-
-
-def common_functions(states: Array, noise: Array) -> Iterator[Term]:
-    """Yield functions of every state, and of pairs, that libraries often lack.
-
-    What is above zero but for its noise has no use for an absolute value.
-    """
-    n = states.shape[1]
-    margin = np.zeros(n)  # what is not measured has no noise of samples
-    margin[: noise.size] = BOTH_SIDES * noise
-    for state, (values, own) in enumerate(zip(states.T, margin, strict=True)):
-        functions = dict(OF_ANY)
-        if values.min() < -own and values.max() > own:
-            functions |= OF_BOTH
-        if values.min() > 0:
-            functions |= OF_POSITIVE
-        for template, function in functions.items():
-            yield Term.of(OwnFunction(function, (state,), template))
-        for share, (template, function) in product(SHARES if values.min() > 0 else (), FRACTIONS.items()):
-            constant = float(f"{share * np.median(values):.3g}")
-            pairs = [(state, other) for other in range(n) if other != state]
-            for arguments in pairs if "{1}" in template else [(state,)]:
-                name = template.replace("K", f"{constant:g}")
-                yield Term.of(OwnFunction(partial(function, constant), arguments, name))
-
-
-def fits_of(pursuit: Pursuit, wider: Likelihood, start: Point, jumps: bool) -> list[Fit]:
-    """Return a model without noise of the process and, where that was found, with it.
-
-    That with it asks for derivatives: what jumps has none.
-    """
-    support = tuple(np.flatnonzero(start.coefficients).tolist())
-    fits = [wider.fitted(support, start, [*pursuit.levels[2:-1:2], pursuit.levels[-1]])]
-    return fits + ([wider.learned(support, start)] if pursuit.with_process and not jumps else [])

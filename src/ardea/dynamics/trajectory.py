@@ -181,11 +181,11 @@ class Likelihood:
         own = self.on_support(start.coefficients, support)
         return replace(start, coefficients=self.knowledge.obeying(own, support))
 
+    @np.errstate(all="ignore")  # steps may lead far from the data: what is not finite there is none
     def descended(self, point: Point, support: Support, settled: float = SETTLED) -> tuple[Point, Linearised]:
         """Return the least J from a point at its s and q, and the linearisation there.
 
-        A whole step after which J is what the linearisation has expected is the last: with off of order |Δ|³, what is
-        left is of order |Δ|⁴.
+        A whole step after which J is as expected is the last: with off of order |Δ|³, |Δ|⁴ is left.
         """
         current, damping = self.linearised(point, support), 0.0
         for _ in range(MOST_ITERATIONS):
@@ -224,10 +224,10 @@ class Likelihood:
 
     def held(self, support: Support, start: Point) -> Fit:
         """Return the fit of a support at the s and q of the start."""
-        point = self.started(start, support)
-        point, linear = self._untilted(point, support)
+        point, linear = self._untilted(self.started(start, support), support)
         return Fit(support, point, linear.deviance(point.noise))
 
+    @np.errstate(all="ignore")
     def _untilted(self, point: Point, support: Support) -> tuple[Point, Linearised]:
         """Return the least −2 ln p(y) from a point at its s and q; the tilt hardly depends on the coefficients."""
         point, linear = self.descended(point, support)

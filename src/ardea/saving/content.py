@@ -217,9 +217,11 @@ def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
         return name, {argument: getattr(value, argument) for argument in ARGUMENTS[name]}
     what = getattr(value, "__name__", name)
     if callable(value) or isinstance(value, priors.Prior | priors.Convex | Library):
+        instead = "a library of ardea.dynamics (Saturation, Rational, Decay, Oscillation, Power)"
         raise ModelFileError(
             f"{where} is code of your own ({what}). Code is not stored, since a file from a stranger must not run any. "
-            "Use one of ardea.priors, or keep the code that fits the model."
+            f"Use {instead if isinstance(value, Library) else 'one of ardea.priors'}, or keep the code that fits the "
+            "model."
         )
     raise ModelFileError(
         f"{where} is of type {what}, which the format does not hold. Give numbers, text, lists or arrays."
