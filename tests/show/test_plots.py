@@ -13,7 +13,7 @@ from scipy import stats
 
 import ardea
 from ardea import ARD, ARDSearch, ARDvi, SparseARD, rates, show
-from ardea.dynamics import Discovery, FieldTerms, systems
+from ardea.dynamics import AmbiguityWarning, Discovery, FieldTerms, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.show import canvas, fits
 from ardea.show import motion as motion_plots
@@ -242,7 +242,8 @@ def test_a_surface_is_drawn_at_three_times(tmp_path):
     x, t = 2 * np.pi * np.arange(20) / 20, np.linspace(0, 2, 20)
     c = np.cos(x[:, None, None] - t) * np.sin(x[:, None] + 2 * t) + np.cos(2 * x[:, None] + 4 * t)
     c = c + 0.01 * np.random.default_rng(1000).normal(size=c.shape)
-    model = Discovery(FieldTerms(0, 1)).fit(c, t, space=(x, x), feature_names=["c"])
+    with pytest.warns(AmbiguityWarning, match="c is one shape that only moves"):
+        model = Discovery(FieldTerms(0, 1)).fit(c, t, space=(x, x), feature_names=["c"])
     axes = model.plot_simulation(None, t, x=c)
     assert axes.shape == (3, 3)
     assert [title(ax).split(":")[0] for ax in axes[0]] == ["Data", "The found equation", "Difference"]
