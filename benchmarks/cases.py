@@ -1,6 +1,7 @@
 """The data sets, each a function seed -> (X, y, true coefficients). No case has an intercept.
 
-Names are those of :data:`CASES`; ``gauss_MxD`` and ``dct_MxD`` are understood for any number of rows and columns.
+Names are those of :data:`CASES`; ``gauss_MxD`` and ``dct_MxD`` are understood for any number of rows and columns, with
+``_kK`` behind them for K true terms.
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ CASES: dict[str, Callable[[int], Data] | None] = {
 
 
 def sized(name: str) -> tuple[str, int, int] | None:
-    """Return (kind, rows, columns) of a name like gauss_1000x10000, or None."""
-    match = re.fullmatch(r"(gauss|dct)_(\d+)x(\d+)", name)
+    """Return (kind, rows, columns) of a name like gauss_1000x10000 or gauss_1000x500_k20, or None."""
+    match = re.fullmatch(r"(gauss|dct)_(\d+)x(\d+)(?:_k\d+)?", name)
     return (match[1], int(match[2]), int(match[3])) if match else None
 
 
@@ -191,7 +192,8 @@ def build(name: str, seed: int) -> Data:
     if size is None:
         raise ValueError(f"Case {name!r} is not known: choose from {', '.join(CASES)}, or gauss_MxD, dct_MxD.")
     kind, m, d = size
-    n_true = TRUE_TERMS.get(name, min(DEFAULT_TRUE_TERMS, 2 * d // 5))
+    told = re.search(r"_k(\d+)$", name)
+    n_true = int(told[1]) if told else TRUE_TERMS.get(name, min(DEFAULT_TRUE_TERMS, 2 * d // 5))
     return (gauss if kind == "gauss" else dct_case)(m, d, n_true, seed)
 
 

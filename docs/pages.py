@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import tempfile
 import textwrap
 import warnings
@@ -32,6 +33,9 @@ matplotlib.use("agg")
 os.environ["SOURCE_DATE_EPOCH"] = "0"  # pictures bear no date
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))  # where benchmarks is
+from benchmarks import growth, tables  # noqa: E402
+
 RESULTS = DOCS.parent / "benchmarks" / "results"
 PICTURES = DOCS / "pictures"
 # Its blocks take minutes: ``python -m benchmarks.pysindy_page`` runs them.
@@ -54,7 +58,7 @@ WIDTH = 100
 # Keeps a number and its unit, or numbers that belong together, on one line of a narrow cell.
 NO_BREAK = "\u00a0"
 # Seconds after which a fit of a comparison counts as not finished.
-TIME_LIMIT = 90
+TIME_LIMIT = 40
 
 
 def with_outputs(text: str, name: str) -> tuple[str, dict[str, bytes]]:
@@ -161,13 +165,20 @@ def calibration_table() -> str:
     return markdown(["columns", "no true term", "strong terms", "weak terms"], rows, numbers=True)
 
 
+def speed() -> tuple[dict[str, str], list[Record]]:
+    """Return the machine and the records of ``python -m benchmarks.run``."""
+    saved = json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))
+    return saved["settings"]["machine"], saved["records"]
+
+
 def peers() -> dict[tuple[str, str], Record]:
-    """Return the records of ``python -m benchmarks.run`` by case and method."""
-    found: dict[tuple[str, str], Record] = {}
-    for name in ("small", "large", "wide", "again"):  # later runs replace earlier ones, as on the speed page
-        for record in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["records"]:
-            found[record["case"], record["method"]] = record
-    return found
+    """Return the same records by case and method."""
+    return {(one["case"], one["method"]): one for one in speed()[1]}
+
+
+def growth_table() -> str:
+    """Return the exponents of ``python -m benchmarks.growth``."""
+    return growth.table(json.loads((RESULTS / "growth.json").read_text(encoding="utf-8"))["curves"])
 
 
 def outcome(record: Record) -> str:
@@ -211,7 +222,18 @@ def headline_table() -> str:
 def peers_table() -> str:
     """Return terms added / missed and CPU time of every package on every case of ``python -m benchmarks.run``."""
     found = peers()
-    methods = ["SparseARD", "ARD", "ARDRegression", "fastrvm", "abess", "skglm", "STLSQ"]
+    methods = [
+        "SparseARD",
+        "ARD",
+        "ARDRegression",
+        "fastrvm",
+        "abess",
+        "skglm",
+        "celer",
+        "LassoCV",
+        "LassoLarsIC",
+        "STLSQ",
+    ]
     rows = [
         [
             f"{case.split('_')[0]} " + unbroken(f"{one['rows']} × {one['columns']}"),
@@ -297,6 +319,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "criteria": criteria_table,
     "calibration": calibration_table,
     "headline": headline_table,
+    "machine": lambda: tables.machine_line(speed()[0]),
+    "speed": lambda: tables.overview(speed()[1]),
+    "speed_cases": lambda: tables.case_tables(speed()[1]),
+    "growth": growth_table,
     "peers": peers_table,
     "weak": weak_table,
     "real": real_table,
