@@ -1,6 +1,6 @@
 """All cases by all methods, one after another, each in a process of its own on one thread.
 
-``python -m benchmarks.run [--cases a,b] [--methods x,y] [--repeat 3] [--timeout 40] [--resume]`` prints a table per
+``python -m benchmarks.run [--cases a,b] [--methods x,y] [--repeat 3] [--timeout 30] [--resume]`` prints a table per
 case and saves the figures after every measurement (``--out``, by default what docs/speed.md shows); ``--resume`` goes
 on there.
 """
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--methods", help=f"default: {','.join(METHODS)}")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=40.0, help="CPU seconds one fit may take")
+    parser.add_argument("--timeout", type=float, default=30.0, help="CPU seconds one fit may take")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/speed.json"))
     parser.add_argument("--resume", action="store_true", help="go on where an interrupted run stopped")
     options = parser.parse_args()

@@ -58,7 +58,7 @@ WIDTH = 100
 # Keeps a number and its unit, or numbers that belong together, on one line of a narrow cell.
 NO_BREAK = "\u00a0"
 # Seconds after which a fit of a comparison counts as not finished.
-TIME_LIMIT = 40
+TIME_LIMIT = 30
 
 
 def with_outputs(text: str, name: str) -> tuple[str, dict[str, bytes]]:

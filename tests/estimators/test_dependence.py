@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ardea
 from ardea import ARD, ARDSearch, ARDvi, Operator, SparseARD
-from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning
+from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning, SuspectDataWarning
 from ardea.estimators.errors import GroupErrors, SeriesErrors
 from ardea.estimators.residuals import harm_by_groups, harm_in_order
 
@@ -470,3 +470,51 @@ def test_a_model_of_changes_that_misses_the_levels_says_so():
         whole = SparseARD(rows="series").fit(np.column_stack([X, t**2]), y)
         assert whole.score(np.column_stack([X, t**2]), y) > 0.9
         assert not any("further off" in one for one in whole.warnings_)
+
+
+def told(model, *data, **given):
+    """Return the categories of the warnings of a fit."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*data, **given)
+    return [one.category for one in caught]
+
+
+def test_readings_of_one_thing_in_any_order_are_told():
+    """Three rows with the same columns share an error; those of a designed experiment do not."""
+    shared, own = 0, 0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        X, order = np.repeat(rng.normal(size=(40, 12)), 3, axis=0), rng.permutation(120)
+        error = np.repeat(rng.normal(size=40), 3) + 0.3 * rng.normal(size=120)
+        shared += DependentRowsWarning in told(SparseARD(), X[order], (X[:, 0] + error)[order])
+        own += DependentRowsWarning in told(SparseARD(), X[order], (X[:, 0] + rng.normal(size=120))[order])
+    assert shared >= 48
+    assert own <= 1
+
+
+def test_weights_that_are_no_counts_are_told():
+    """Of means of several readings errors are smaller where there are more; σ says how many rows 1/σ² would be."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, number = rng.normal(size=(150, 8)), rng.integers(1, 20, size=150).astype(float)
+        means = X[:, 0] + rng.normal(size=150) / np.sqrt(number)
+        assert SuspectDataWarning in told(SparseARD(), X, means, sample_weight=number)
+        assert SuspectDataWarning in told(SparseARD(), X, means, sample_weight=100.5 * number)
+        assert SuspectDataWarning not in told(SparseARD(), X, means, sample_weight=number / number.mean())
+        assert SuspectDataWarning not in told(
+            SparseARD(), X, X[:, 0] + rng.normal(size=150), sample_weight=rng.integers(1, 4, size=150)
+        )
+
+
+def test_a_small_design_with_few_terms_is_not_said_to_interpolate():
+    """An unreplicated 2⁴ factorial with all products: fifteen columns on sixteen rows, of which three matter."""
+    signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, 16).T
+    products = [np.prod(signs[:, [j for j in range(4) if k >> j & 1]], axis=1) for k in range(1, 16)]
+    for seed in range(20):
+        y = signs @ [3.0, -2.0, 2.0, 0.0] + 0.5 * np.random.default_rng(seed).normal(size=16)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = SparseARD().fit(np.column_stack(products), y)
+        few = np.count_nonzero(model.coef_) <= 4
+        assert not (few and any("close to interpolating" in str(one.message) for one in caught))

@@ -60,6 +60,8 @@ OF_ROWS, SAID = (
 GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
 # Different cells that a command takes as empty, each by an option (a convention: a line).
 MOST_TOKENS = 5
+# R² from which on a column that was computed from y is likelier than so good a model (a convention).
+NEARLY_ALL = 0.9995
 
 
 @dataclass(frozen=True)
@@ -288,7 +290,12 @@ def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> l
     used, spread, explained = rows.n_read - rows.n_left_out, "", list[str]()
     if found.data is not None and used > 1:  # as the noise would be without any term
         y = found.data[1]
-        explained = [f"R² = {r_squared(found.model, *found.data)[0]:.4f}, on the rows that were fitted"]
+        share = r_squared(found.model, *found.data)[0]
+        explained = [f"R² = {share:.4f}, on the rows that were fitted"]
+        if share > NEARLY_ALL:
+            explained.append(
+                "That is nearly all of it: see that no column was computed from y (--drop leaves one out)."
+            )
         varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
         spread = f"; {equation.name} itself varies by {sized(varies)}"
     rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")

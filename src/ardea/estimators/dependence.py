@@ -49,6 +49,7 @@ from ardea.estimators.errors import (
 from ardea.estimators.inputs import CheckedRows, RowKind, Whitened, dense
 from ardea.estimators.residuals import (
     ALARM,
+    FIRST_COLUMNS,
     MODEST,
     WELL_CONDITIONED,
     WORTH_A_WORD,
@@ -61,7 +62,14 @@ from ardea.estimators.residuals import (
     unusual,
 )
 from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
-from ardea.estimators.told import told_of_copies, told_of_dependence, told_of_piles, told_of_sizes, told_of_two
+from ardea.estimators.told import (
+    told_of_copies,
+    told_of_dependence,
+    told_of_piles,
+    told_of_sizes,
+    told_of_two,
+    told_of_weights,
+)
 from ardea.estimators.unequal import UnequalErrors
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
@@ -214,6 +222,7 @@ def rows_advice(
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
+    told += _on_weights(given, equation, target) if given.weight is not None else []
     equal = equal_pairs(y := given.Y[:, target])
     if any(piles := piled_up(equal[0])):
         told = [(told_of_piles(piles, y), PiledUpWarning), *told]
@@ -222,6 +231,22 @@ def rows_advice(
         return number, told
     total = float(given.Y.shape[0] if given.weight is None else given.weight.sum())
     return np.fmin(number, total / inflation), [(told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
+
+
+def _on_weights(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
+    """Return what to tell of weights that are no counts, or where errors are the smaller the larger the weight.
+
+    Spearman's correlation of |e| and w has variance 1/(m − 1) if they do not depend on each other.
+    """
+    weight, m = np.asarray(rows.weight), rows.Y.shape[0]
+    support, total = np.asarray(equation.kept.support, dtype=np.intp), float(weight.sum())
+    errors = rows.Y[:, target] - dense(rows.X[:, support]) @ equation.coefficients - (equation.intercept or 0.0)
+    counts = bool(np.all(weight == np.round(weight)))
+    many = (not counts) and abs(total / m - 1) > 1 - WORTH_A_WORD
+    falls = m >= FEWEST_TESTED and float(np.ptp(weight)) > 0 and not (not counts and abs(total / m - 1) < 1e-6)
+    ranks = np.argsort(np.argsort(np.column_stack([np.abs(errors), weight]), axis=0), axis=0) if falls else None
+    means = ranks is not None and special.ndtr(np.corrcoef(ranks.T)[0, 1] * np.sqrt(m - 1)) < ALARM
+    return [(told_of_weights(total, m, means), SuspectDataWarning)] if many or means else []
 
 
 def _residuals_advice(
@@ -257,6 +282,9 @@ def _nothing_to_tell(rows: CheckedRows, equation: Equation, target: int) -> bool
     if compiled is None or numpy_is_asked_for() or rows.ranges is None:
         return False
     index, columns = _looked_at(rows, support := np.asarray(equation.kept.support, dtype=np.intp))
+    few = columns[:, :FIRST_COLUMNS]
+    if _enough(digests(few, odd_numbers(few.shape[1]))):  # rows may be replicates; few columns mostly say no
+        return False
     y, rate = rows.Y[:MOST_TESTED_ROWS, target], rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     some = index.size < rows.n_columns
     ranges, places = (rows.ranges[:, index], np.searchsorted(index, support)) if some else (rows.ranges, support)
@@ -364,10 +392,21 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
 
 
 def _harms(sample: Sample) -> dict[str, Harm]:
-    """Return what dependence by group, where there are any, and in the order of the rows does."""
+    """Return what dependence by group, or of rows with equal columns, and in the order of the rows does."""
     looked_at = sample.columns, sample.errors, sample.fitted
-    harms = {} if sample.groups is None else {"groups": harm_by_groups(*looked_at, sample.groups)}
+    cells = digests(sample.columns, odd_numbers(sample.places.size))
+    if sample.groups is not None:
+        harms = {"groups": harm_by_groups(*looked_at, sample.groups)}
+    elif _enough(cells):
+        harms = {"replicates": harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])}
+    else:
+        harms = {}
     return harms | {"order": harm_in_order(*looked_at)} if sample.ordered else harms
+
+
+def _enough(cells: Any) -> bool:
+    """Whether so many pairs are equal that errors they share would be worth a word."""
+    return equal_pairs(cells)[1] > (cells.size / WORTH_A_WORD - cells.size) / 2
 
 
 def _looked_at(rows: CheckedRows, support: Index) -> tuple[Index, Array]:

@@ -19,11 +19,13 @@ NAMED_ROWS, NAMED_COLUMNS = 5, 3
 def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effective: float) -> str:
     """Return a warning with what to do."""
     apart = "neighbouring rows" if harm.lag == 1 else f"rows {harm.lag} apart (a season of {harm.lag} rows)"
-    where = "rows of one group" if of == "groups" else apart
+    where = {"groups": "rows of one group", "replicates": "rows with the same values in all columns"}.get(of, apart)
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
     do: dict[RowKind, str] = {
         "independent": "Use rows='groups'."
         if of == "groups"
+        else "If they are readings of one thing, say which rows belong together with groups= and use rows='groups'."
+        if of == "replicates"
         else "If the rows are in the order of time, use rows='series'; if they come in blocks, say which with groups= "
         "and use rows='groups'.",
         "series": "Add columns for a trend or a season, if there may be one, or take fewer rows per unit of time.",
@@ -45,6 +47,17 @@ def told_of_copies(copies: int, m: int) -> str:
         "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
         "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
         "with axis=0). If they are separate readings that happen to agree, ignore this "
+        "(python -m ardea.explain suspect_data)."
+    )
+
+
+def told_of_weights(total: float, m: int, means: bool) -> str:
+    """Return a warning of weights that are no counts, with what to do."""
+    why = "errors are smaller where weights are larger, as those of means of several readings are: " if means else ""
+    return (
+        f"The weights of {m} rows add up to {total:.4g}, and {why}a weight says how many equal rows a row stands for. "
+        "If yours say how precise a row is (readings behind a mean, 1/σ²), or how many people it stands for, divide "
+        "them by their mean: else false terms are kept and intervals are too narrow "
         "(python -m ardea.explain suspect_data)."
     )
 
