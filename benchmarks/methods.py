@@ -146,13 +146,6 @@ def lasso_lars_ic(X: Array, y: Array) -> Outcome:
     return Outcome(LassoLarsIC("bic", fit_intercept=False, noise_variance=noise).fit(X, y).coef_)
 
 
-def celer(X: Array, y: Array) -> Outcome:
-    """Run the LassoCV of celer with its defaults."""
-    from celer import LassoCV
-
-    return Outcome(LassoCV(fit_intercept=False).fit(X, y).coef_)
-
-
 def stlsq(X: Array, y: Array) -> Outcome:
     """PySINDy's sequentially thresholded least squares with its defaults."""
     from pysindy import STLSQ
@@ -191,7 +184,6 @@ METHODS: dict[str, Callable[[Any, Array], Outcome]] = {
     "skglm": skglm,
     "LassoCV": lasso_cv,
     "LassoLarsIC": lasso_lars_ic,
-    "celer": celer,
     "STLSQ": stlsq,
     "SR3": sr3,
 }

@@ -33,7 +33,7 @@ ONE_THREAD = dict.fromkeys(
     ),
     "1",
 )
-PACKAGES = ("ardea", "numpy", "scipy", "scikit-learn", "fastrvm", "abess", "skglm", "celer", "pysindy")
+PACKAGES = ("ardea", "numpy", "scipy", "scikit-learn", "fastrvm", "abess", "skglm", "pysindy")
 
 
 def measured(case: str, method: str, *, repeat: int, seed: int, limit: float) -> Record:

@@ -229,7 +229,6 @@ def peers_table() -> str:
         "fastrvm",
         "abess",
         "skglm",
-        "celer",
         "LassoCV",
         "LassoLarsIC",
         "STLSQ",

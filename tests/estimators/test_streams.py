@@ -31,6 +31,7 @@ def streamed(model, X, y, cuts, weight=None):
     return model
 
 
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.SuspectDataWarning")  # weights that are no counts
 @pytest.mark.parametrize(
     ("cuts", "intercept", "weighted"),
     [([40], False, False), ([1, 2, 3, 50], True, False), ([1, 2, 3, 50], False, True), (range(1, 80), True, True)],

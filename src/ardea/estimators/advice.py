@@ -487,16 +487,3 @@ def _beyond(table: Array, row: int, total: Array) -> str:
 
 def _told_of_row(row: int, m: int, what: str) -> str:
     return f"Row {row}, the {'first' if row == 0 else 'last'} of {m}, holds {what}. Leave it out of X and y"
-
-
-def as_numbers(data: Any) -> Array | None:
-    """Return data as numbers, what is missing as NaN; None where they hold something else."""
-    try:
-        return np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError):
-        if not hasattr(data, "iloc"):
-            return None
-    try:  # pandas.NA is no number for NumPy
-        return np.asarray(data.astype(object).where(data.notna(), np.nan), dtype=np.float64)
-    except (TypeError, ValueError):
-        return None

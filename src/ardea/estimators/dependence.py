@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, special
@@ -236,17 +236,22 @@ def rows_advice(
 def _on_weights(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
     """Return what to tell of weights that are no counts, or where errors are the smaller the larger the weight.
 
-    Spearman's correlation of |e| and w has variance 1/(m − 1) if they do not depend on each other.
+    With h_i the leverage of all w_i rows, e_i/(1 − h_i) does not depend on w_i if these are counts, and Spearman's
+    correlation of its size and w has variance 1/(m − 1).
     """
-    weight, m = np.asarray(rows.weight), rows.Y.shape[0]
-    support, total = np.asarray(equation.kept.support, dtype=np.intp), float(weight.sum())
-    errors = rows.Y[:, target] - dense(rows.X[:, support]) @ equation.coefficients - (equation.intercept or 0.0)
-    counts = bool(np.all(weight == np.round(weight)))
-    many = (not counts) and abs(total / m - 1) > 1 - WORTH_A_WORD
-    falls = m >= FEWEST_TESTED and float(np.ptp(weight)) > 0 and not (not counts and abs(total / m - 1) < 1e-6)
-    ranks = np.argsort(np.argsort(np.column_stack([np.abs(errors), weight]), axis=0), axis=0) if falls else None
-    means = ranks is not None and special.ndtr(np.corrcoef(ranks.T)[0, 1] * np.sqrt(m - 1)) < ALARM
-    return [(told_of_weights(total, m, means), SuspectDataWarning)] if many or means else []
+    counted = np.flatnonzero(np.asarray(rows.weight))
+    weight, root = np.asarray(rows.weight)[counted], np.sqrt(np.asarray(rows.weight)[counted])
+    total, m, kept = float(weight.sum()), counted.size, np.asarray(equation.kept.support, dtype=np.intp)
+    if abs(total / m - 1) < EPS * m or not np.ptp(weight):  # relative to their mean, or all the same
+        return []
+    columns = dense(rows.X[:, kept])[counted]
+    errors = rows.Y[counted, target] - columns @ equation.coefficients - (equation.intercept or 0.0)
+    basis = _basis(root, columns * root[:, None])
+    errors = np.abs(errors) / np.maximum(1 - np.einsum("ij,ij->i", basis, basis), WORTH_A_WORD / 2)
+    ranks = np.argsort(np.argsort(np.column_stack([errors, weight]), axis=0), axis=0)
+    falls = m >= FEWEST_TESTED and special.ndtr(np.asarray(np.corrcoef(ranks.T))[0, 1] * np.sqrt(m - 1)) < ALARM
+    many = total * WORTH_A_WORD > m and bool(np.any(weight != np.round(weight)))
+    return [(told_of_weights(total, m, bool(falls)), SuspectDataWarning)] if many or falls else []
 
 
 def _residuals_advice(
@@ -397,7 +402,9 @@ def _harms(sample: Sample) -> dict[str, Harm]:
     cells = digests(sample.columns, odd_numbers(sample.places.size))
     if sample.groups is not None:
         harms = {"groups": harm_by_groups(*looked_at, sample.groups)}
-    elif _enough(cells):
+    elif _enough(cells) and not _enough(
+        cells ^ digests(sample.errors[:, None], odd_numbers(1))
+    ):  # not copies in y, too
         harms = {"replicates": harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])}
     else:
         harms = {}

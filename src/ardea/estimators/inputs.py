@@ -29,8 +29,7 @@ from ardea.core.compression import (
 )
 from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
-from ardea.estimators.advice import as_numbers
-from ardea.estimators.refusals import listed, not_finite, not_numbers, words
+from ardea.estimators.refusals import as_numbers, listed, not_finite, not_numbers, words
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
 from ardea.names import counted, default_names

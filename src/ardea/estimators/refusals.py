@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.estimators.advice import as_numbers
+from ardea.core.problem import Array
 
 # Columns named in one message: a convention.
 MOST_NAMED = 5
@@ -88,3 +88,16 @@ def not_finite(what: str, data: Any) -> str | None:
         f"Input {what} contains NaN or infinity: {kind} in row {row}{name}; {rows}. Leave those rows out of X and of "
         f"y{f' (with {how} on the table that holds both)' if how else ''}, or fill the cells."
     )
+
+
+def as_numbers(data: Any) -> Array | None:
+    """Return data as numbers, what is missing as NaN; None where they hold something else."""
+    try:
+        return np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        if not hasattr(data, "iloc"):
+            return None
+    try:  # pandas.NA is no number for NumPy
+        return np.asarray(data.astype(object).where(data.notna(), np.nan), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
