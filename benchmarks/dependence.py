@@ -192,7 +192,8 @@ def report(results: dict[str, Any]) -> str:
         f"Means ± standard errors over {settings['trials']} draws from seed {settings['seed']} on. Made by "
         "`python -m benchmarks.dependence`."
     )
-    kinds = dict.fromkeys(record["kind"] for record in records)
+    met = {record["kind"] for record in records}
+    kinds = [kind for kind in TITLES if kind in met]
     parts = [f"## {TITLES[kind]}\n\n{table(records, kind)}" for kind in kinds]
     return "\n\n".join([first, *parts])
 

@@ -105,9 +105,9 @@ def said_of_structure(name: str, axes: Sequence[str], share: float) -> str:
     where = in_a_row(axes)
     return (
         f"What is taken for noise of {name}, {100 * share:.2g} % of its standard deviation, is not independent between "
-        f"samples: most likely {name} changes faster along {where} than its grid shows. Terms, coefficients and "
-        f"intervals may then be wrong, however well the equation fits. Take more points along {where}; if noise really "
-        f"goes on from one sample to the next, take every second one (python -m ardea.explain ambiguity)."
+        f"samples: either {name} changes faster along {where} than its grid shows, or samples were smoothed or filled "
+        f"in along another axis. Terms, coefficients and intervals may then be wrong, however well the equation fits. "
+        f"Take more points along {where}, or every second one of smoothed samples (python -m ardea.explain ambiguity)."
     )
 
 
