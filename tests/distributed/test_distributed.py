@@ -31,6 +31,8 @@ from ardea.dynamics.differences import finite_difference
 from conftest import sparse_data
 from distributed import Client, LocalCluster
 
+pytestmark = pytest.mark.filterwarnings("ignore::ardea.estimators.advice.SuspectDataWarning")  # weights are no counts
+
 ROWS, COLUMNS = 1000, 12
 MODELS = [ARD(), SparseARD(), ARDvi(alpha=4.0, fit_intercept=False), MAPSTSBL(always_keep=[2])]
 

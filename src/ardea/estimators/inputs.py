@@ -174,7 +174,8 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
-    if (numbers := as_numbers(y)) is None:
+    plain = isinstance(y, np.ndarray) and y.dtype.kind in "fiub"
+    if (numbers := np.asarray(y, dtype=np.float64) if plain else as_numbers(y)) is None:
         raise ValueError(words("y", y))
     y = numbers
     names = getattr(model, "feature_names_in_", None)
