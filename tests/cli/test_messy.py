@@ -322,6 +322,48 @@ def test_times_of_a_day_and_times_that_descend(heater, tmp_path, capsys):
         assert found["equations"][0]["formula"] == forward[0]["formula"]
 
 
+@pytest.mark.parametrize("written_as", ["%Y-%m-%d", "%d/%m/%Y", "%Y%m%d"])
+def test_a_date_and_a_time_of_day_in_two_columns_are_one_time(written_as, heater, tmp_path, capsys):
+    times = pd.Timestamp("2024-03-30T23:59:50") + pd.to_timedelta(heater.t, unit="s")
+    whole = written(heater.assign(t=times.astype(str)), tmp_path / "one.csv")
+    apart = heater.assign(t=times.dt.strftime(written_as)).rename(columns={"t": "day"})
+    apart.insert(1, "clock", times.dt.strftime("%H:%M:%S.%f"))
+    path = written(apart, tmp_path / "two.csv")
+    options = [*QUICK, "--inputs", "heater"]
+    alone = record(capsys, "discover", whole, "--time", "t", *options)["equations"][0]["formula"]
+    found = record(capsys, "discover", path, "--time", "clock,day", *options)
+    assert found["equations"][0]["formula"] == alone
+    assert "times are put together of columns 'clock' and 'day'" in found["remarks"]
+    tried = offered(capsys, "discover", path, "--time", "day", *options)[0]
+    assert "--time day,clock" in tried
+    assert record(capsys, *shlex.split(tried)[1:])["equations"][0]["formula"] == alone
+
+
+def test_a_target_of_two_texts_is_one_and_zero(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(size=90), "dose": rng.normal(size=90)})
+    won = table.age + 0.3 * rng.normal(size=90) > 0
+    numbers = written(table.assign(won=won.astype(int)), tmp_path / "numbers.csv")
+    texts = written(table.assign(won=np.where(won, "Yes", "no")), tmp_path / "texts.csv")
+    (of_numbers,), (of_texts,) = (
+        record(capsys, "fit", path, "--target", "won")["equations"] for path in (numbers, texts)
+    )
+    assert of_texts["terms"] == of_numbers["terms"]
+    assert of_texts["left"] == "won=Yes"
+
+
+def test_numbers_that_may_name_things_are_told_and_encoded_by_the_option_that_is_named(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    site, dose = rng.choice([101, 102, 205], size=90), rng.normal(size=90)
+    table = pd.DataFrame({"Site no": site, "dose": dose, "y": (site == 102) + dose + 0.1 * rng.normal(size=90)})
+    path = written(table, tmp_path / "sites.csv")
+    (said,) = (one for one in record(capsys, "fit", path, "--target", "y")["remarks"] if "count as amounts" in one)
+    options = shlex.split(said[said.index("--categorical") :])
+    found = record(capsys, "fit", path, "--target", "y", *options)
+    assert {one["name"] for one in found["equations"][0]["terms"]} == {"Site no=102", "dose"}
+    assert not any("count as amounts" in one for one in found["remarks"])
+
+
 def test_a_clock_that_goes_back_without_a_midnight_is_refused_in_hours(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("t,x\n20:00:00,1\n20:10:00,2\n20:05:00,3\n20:20:00,4\n")
     assert main(["discover", str(tmp_path / "t.csv"), "--time", "t"]) == 1
@@ -343,9 +385,10 @@ def test_a_table_that_lies_on_its_side_and_a_target_of_words(stores, tmp_path, c
     stores.T.to_csv(tmp_path / "side.csv", header=False)
     assert main(["fit", str(tmp_path / "side.csv"), "--target", "y"]) == 1
     assert "Line 4 begins with it: if its rows are columns, transpose the table." in capsys.readouterr().err
-    path = written(stores.assign(y=np.where(stores.y > 120, "high", "low")), tmp_path / "words.csv")
+    words = np.select([stores.y > 120, stores.y > 100], ["high", "middle"], "low")
+    path = written(stores.assign(y=words), tmp_path / "words.csv")
     assert main(["fit", path, "--target", "y"]) == 1
-    assert "for two kinds of rows these may be 0 and 1" in capsys.readouterr().err
+    assert "must hold numbers, or two texts" in capsys.readouterr().err
 
 
 def test_the_cell_that_is_no_date_is_named_and_empty_rows_at_the_end_are_left_out(heater, tmp_path, capsys):

@@ -186,7 +186,7 @@ POWERS = option("--degree N", "also powers of columns up to this one, such as 2 
 NOISE_OF_TARGET = ("--noise SIGMA", "noise of the target, if known (else learned)")
 MOTION: Options = [
     "equations of motion",
-    option("--time COLUMN", "the column (or array) of times: numbers, or dates"),
+    option("--time COLUMN", "the column (or array) of times: numbers, or dates; or DATE,TIME"),
     option("--step DT", "time between rows, where there is no such column", positive),
     option("--time-unit", "unit for times that are dates (default: by their step)", choices=("s", "min", "h", "d")),
     several("--states", "columns or arrays that obey equations: names or numbers (default: all others)"),

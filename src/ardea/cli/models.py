@@ -39,7 +39,8 @@ from ardea.saving import load
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
-from ardea.tables.columns import level_names, names_time
+from ardea.tables.columns import level_names
+from ardea.tables.dates import names_time
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
@@ -149,7 +150,7 @@ def _loaded(options: argparse.Namespace) -> Found:
     rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=notes["levels"])
     if not rows.fits:
         raise Failure(f"{options.data} is larger than --memory: check the model against fewer rows.")
-    return Found(model, rows, arrays(rows, notes["products"]), [target])
+    return Found(model, rows, arrays(rows, notes["products"]), rows.target_names)
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     if error.tokens:
         return "Correct these lines."
     if target in error.columns:
-        return f"The target {target!r} must hold numbers; for two kinds of rows these may be 0 and 1."
+        return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
     if target is not None:
         return f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
     return _advice_on_series(error, options)
@@ -222,6 +223,9 @@ def _advice_on_series(error: TableError, options: argparse.Namespace) -> str:
     inputs = [name for name in named if name not in error.columns]
     without = {"states": [joined_names(states)], "inputs": [joined_names(inputs)] if inputs else None}
     others = without if len(error.columns) > 1 else {}  # which cannot be used either
+    if error.clocks:  # and the time is what they lack
+        both = joined_names([*table_of(options).columns([options.time]), error.clocks[0]])
+        return f"If date and time of day stand in two columns: {command_with(options, **others, time=both)}"
     said = []
     if error.runs and options.series is None and error.runs[0] not in named:
         name = error.runs[0]
@@ -263,7 +267,7 @@ def fitted(options: argparse.Namespace) -> Found:
     seen = {"target": target, "header": table.headed, "columns": len(table.names)}
     model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products}
     model.warnings_ = in_words_of_file(model.warnings_, rows)
-    return Found(model, rows, data, [target])
+    return Found(model, rows, data, rows.target_names)
 
 
 def _rows(options: argparse.Namespace) -> Rows:

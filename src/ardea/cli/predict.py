@@ -19,7 +19,8 @@ from ardea.core.problem import Array
 from ardea.dynamics.series import input_curve
 from ardea.names import counted
 from ardea.saving import load
-from ardea.tables.columns import Columns, names_time, notation_of
+from ardea.tables.columns import Columns, notation_of
+from ardea.tables.dates import names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.series import Choice, read_series
 from ardea.tables.table import Table, joined_names, shortened, unknown

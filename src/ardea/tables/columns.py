@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted
+from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
@@ -20,13 +22,20 @@ MOST_LEVELS = 20
 FEW = 0.1
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
-# What columns of times are called, and what programs call one that counts the rows.
-TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
+# What programs call a column that counts the rows.
 INDEX_NAMES = re.compile(r"index|id|row|nr\.?|no\.?|#|unnamed: ?[0-9]+", re.IGNORECASE)
+# What columns of numbers are called that name things.
+CODE_NAMES = re.compile(
+    "site|station|plot|batch|lot|store|shop|plant|machine|operator|region|district|zip|postcode|code|category|class|group|"
+    "type|cluster|id"
+)
 # What a switch is called that is on; the other text is its reference.
-SWITCHED_ON = frozenset({"on", "yes", "true", "open", "running", "active", "an", "ein", "ja", "oui", "y", "t"})
+SWITCHED_ON = frozenset("on yes true open running active an ein ja oui y t high pass passed positive success".split())
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
+
+
+DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------
@@ -56,10 +65,6 @@ READ_WITH = {
 ROLES = {True: "stand before decimals", False: "group thousands"}
 # Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
 SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
-DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+(?: ?[AaPp]\.?[Mm]\.?)?)?$")
-# 2024/5/31, 7:05 and 1:05 PM, which are not ISO 8601.
-YEAR_FIRST = re.compile(r"([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})(?![0-9])")
-CLOCK = re.compile(r"[ T]+([0-9]{1,2}):([0-9]{2}[0-9:.]*) ?(?:([AaPp])\.?[Mm]\.?)?$")
 
 
 def tidied(cell: str) -> str:
@@ -141,66 +146,6 @@ def level_names(column: str, levels: Sequence[str]) -> list[str]:
     return [safe_name(f"{column}={level}") for level in levels[1:]]
 
 
-# Dates ----------------------------------------------------------------------------------------------------------------
-
-
-def _iso(text: str) -> str:
-    """Return a date as ISO 8601 writes it; other texts as they are.
-
-    Examples
-    --------
-    >>> _iso("2024/5/31 1:05 PM"), _iso("2024-05-31T07:05:00.123456")
-    ('2024-05-31T13:05', '2024-05-31T07:05:00.123456')
-    """
-    text = YEAR_FIRST.sub(lambda found: "{}-{:0>2}-{:0>2}".format(*found.groups()), text, count=1)
-    clock = CLOCK.search(text)
-    if clock is None:
-        return text
-    hour, half = int(clock[1]), (clock[3] or "").lower()
-    hour = hour % 12 + 12 * (half == "p") if half else hour
-    return f"{text[: clock.start()]}T{hour:02}:{clock[2]}"
-
-
-def as_dates(texts: Sequence[str]) -> NDArray[Any]:
-    """Return texts as dates in UTC, not a time where they are none."""
-    import pandas as pd
-
-    cells = pd.Series([*map(_iso, texts)], dtype="string")
-    cells = cells.where(cells.str.match(r"[0-9]{4}(?:-|[01][0-9][0-3][0-9]$|[01][0-9][0-3][0-9]T)"))
-    dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
-    found: NDArray[Any] = dates.dt.tz_localize(None).to_numpy()
-    return found
-
-
-def compact_dates(values: Array) -> NDArray[Any] | None:
-    """Return whole numbers such as 20240331 as dates, None where some number is none."""
-    known = ~np.isnan(values)
-    # Years 1700 to 2261: what measured series bear (a convention), and pandas counts in nanoseconds.
-    if not known.any() or not np.all((values[known] >= 17000101) & (values[known] <= 22611231)):
-        return None
-    dates = np.full(len(values), np.datetime64("NaT"), dtype="M8[s]")
-    dates[known] = as_dates([f"{value:.9g}" for value in values[known].tolist()])
-    return None if np.isnat(dates[known]).any() else dates
-
-
-def names_time(name: str) -> bool:
-    """Whether a column is called as times are.
-
-    Examples
-    --------
-    >>> names_time("Date (UTC)"), names_time("temperature")
-    (True, False)
-    """
-    words = re.findall(r"[a-z]+", name.lower())
-    return bool(words and TIME_NAMES.fullmatch(words[0]))
-
-
-def looks_like_dates(values: Array) -> bool:
-    """Whether all are numbers such as 20240331, or 2024033105 with the hour."""
-    days, hours = np.divmod(values, 100)
-    return compact_dates(values) is not None or (bool(np.all(hours < 24)) and compact_dates(days) is not None)
-
-
 # Columns --------------------------------------------------------------------------------------------------------------
 
 
@@ -274,7 +219,9 @@ class Column:
             doubt = ", or say with --decimal what stands before decimals" if unclear else ""
             return f"numbers with a sign or a unit, such as {self.signed!r}: write the numbers alone{doubt}"
         if self.dates and texts == cells:
-            return "dates, not numbers"
+            return DATES
+        if self.tokens and all(map(OF_DAY.fullmatch, self.tokens)):
+            return TIMES_OF_DAY
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
 
     def tells_runs(self, n_rows: int) -> bool:
@@ -340,6 +287,8 @@ class Columns:
         self._n_seen = 0
         self._empty, self._same = dict.fromkeys(used), list[str]()
         self._counting = dict.fromkeys(name for name in used if name in table.unnamed or INDEX_NAMES.fullmatch(name))
+        words = {name: re.findall(r"[a-z]+", name.lower()) for name in used}
+        self._codes = {name for name, own in words.items() if any(map(CODE_NAMES.fullmatch, own))}
         self.remarks: list[str] = []
 
     def look(self, frame: Any) -> None:
@@ -354,9 +303,18 @@ class Columns:
         starts = {name: set((frame[name] - places).unique()) for name in self._counting if is_numeric(frame[name])}
         starts = {name: own | (self._counting[name] or set()) for name, own in starts.items()}
         self._counting = {name: own for name, own in starts.items() if len(own) == 1}  # one more in every row
+        self._codes = {name for name in self._codes if is_numeric(frame[name]) and not (frame[name] % 1).any()}
         for name, one in self.seen.items():
             one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
+
+    def note_codes(self, explaining: Iterable[str]) -> None:
+        """Tell of whole numbers under a name for things, which count as amounts."""
+        for name in (one for one in explaining if one in self._codes and one in self.used and one not in self.levels):
+            self.remarks.append(
+                f"column {name!r} holds whole numbers, which count as amounts: if they name things, give each its own "
+                f"term with --categorical {shlex.quote(name)}"
+            )
 
     def leave_out(self, optional: Iterable[str], wanted: Collection[str] = ()) -> None:
         """Use those of some columns no more that tell nothing, or count the rows and are not wanted; say so."""
@@ -388,7 +346,8 @@ class Columns:
         if unusable:
             others = [name for name in self.used if name not in unusable]
             runs = [name for name in unusable if self.seen[name].tells_runs(self._n_seen)]
-            raise TableError(self._table.path, [*unusable.values()], unusable, others, runs=runs)
+            clocks = [name for name in unusable if self.seen[name].contents in (DATES, TIMES_OF_DAY)]
+            raise TableError(self._table.path, [*unusable.values()], unusable, others, runs=runs, clocks=clocks)
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
         strict = {decided(one.kinds) for one in numbers} - {None}
         of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)

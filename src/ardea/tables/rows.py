@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
 from ardea.names import counted
-from ardea.tables.columns import FEW, Columns, looks_like_dates, names_time, texts_of
+from ardea.tables.columns import FEW, Columns, texts_of
+from ardea.tables.dates import looks_like_dates, names_time
 from ardea.tables.reading import Header, open_table
 from ardea.tables.series import times_of
 from ardea.tables.table import (
@@ -61,7 +62,7 @@ class Rows:
     names : tuple of str
         Columns of X; a column of texts gives one for every text but the first, its reference.
     targets : tuple of str
-        Columns of y.
+        Columns of y; of two texts one counts as 1 and the other as 0.
     levels : dict of str to list of str
         The texts of columns that are encoded.
     fits : bool
@@ -103,10 +104,15 @@ class Rows:
         self.fits = self._survey(columns if levels is None else (), wanted)
         self.levels = self._columns.levels
         self.names = tuple(self._columns.names[: len(self._columns.names) - len(targets)])
-        if texts := [name for name in targets if name in self.levels]:
+        if texts := [name for name in targets if len(self.levels.get(name, "01")) != 2]:
             raise TableError(table.path, [f"column {name!r} holds texts, not numbers" for name in texts], texts)
         if not self.names:
             raise TableError(table.path, [f"no column is left to explain {', '.join(targets)} with"])
+
+    @property
+    def target_names(self) -> list[str]:
+        """Return what y is called: of a column of two texts, the column and the text that counts as 1."""
+        return [one for name in self.targets for one in self._columns.names_of(name)]
 
     @property
     def columns(self) -> list[str]:
@@ -182,6 +188,7 @@ class Rows:
                 head.clear()
         self._columns.leave_out(optional, wanted)
         self._columns.settle()
+        self._columns.note_codes([name for name in optional if name not in wanted])
         self._read_already = _emptied(head, ()) if size <= self.memory else None
         return size <= self.memory
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted, nor_others
-from ardea.tables.columns import FEW, Columns, as_dates, as_numbers, compact_dates, is_numeric, names_time, texts_of
+from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, texts_of
+from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, names_time, time_of_day
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
     ARRAYS,
@@ -38,19 +39,17 @@ A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 EVEN = 1e-3
 # The end of a time that names its zone.
 ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
-OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
 HALF_DAY = np.timedelta64(12, "h")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
-WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
 
 
 @dataclass(frozen=True)
 class Choice:
     """Which columns or arrays of a file are what: names, numbers, or lists of them."""
 
-    time: str | None = None
+    time: str | None = None  # or a date and a time of day, with a comma between
     states: Sequence[str] = ()  # or fields; by default all others
     inputs: Sequence[str] = ()
     series: str | None = None  # whose value tells several series apart
@@ -119,19 +118,25 @@ def read_series(
 
 def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, list[str]] | None) -> Series:
     inputs = table.columns(choice.inputs)
-    time, label = (None if one is None else table.column(one) for one in (choice.time, choice.series))
-    apart = dict.fromkeys([*(one for one in (time, label) if one is not None), *inputs])
+    clock = [] if choice.time is None else table.columns([choice.time])
+    time, label = clock[0] if clock else None, None if choice.series is None else table.column(choice.series)
+    apart = dict.fromkeys([*clock, *(one for one in (label,) if one is not None), *inputs])
     states = table.columns(choice.states) or [name for name in table.names if name not in apart]
     if not states or apart.keys() & set(states):
         raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
     pieces, whole = _pieces(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
     if time is not None:
         pieces[-1] = pieces[-1][0], _without_end(pieces[-1][1], table)
+        pieces = [(first, _with_one_time(frame, table, clock)) for first, frame in pieces]
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
     columns = Columns(table, [*states, *inputs], categorical=(), levels=levels, if_text=inputs)
     used = [(first, frame[[*states, *inputs]]) for first, frame in pieces]
-    numbers = columns.read(used, optional=() if choice.states else states)
+    try:
+        numbers = columns.read(used, optional=() if choice.states else states)
+    except TableError as error:
+        error.clocks = tuple(one for one in error.clocks if time and _make_one_time(pieces[0][1], table, time, one))
+        raise
     states = [name for name in states if name in columns.used]
     if not states:
         raise TableError(table.path, ["every column that could be a state is empty"])
@@ -151,6 +156,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     x, u = ([block[:, part] for block in numbers] for part in (slice(split), slice(split, None)))
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
+    said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
     remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.unknown_texts()
     doubts += [] if time else [*_clocks(states, numbers[0])]
     alone = whole and label is None
@@ -163,6 +169,25 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         remarks=remarks,
         doubts=doubts,
     )
+
+
+def _make_one_time(frame: Any, table: Table, *columns: str) -> bool:
+    """Whether one of two columns holds times of day and the other does not."""
+    texts = [texts_of(frame[name], table.empty)[1] for name in columns]
+    return sum(all(map(OF_DAY.fullmatch, one)) for one in texts) == 1
+
+
+def _with_one_time(frame: Any, table: Table, clock: list[str]) -> Any:
+    """Return a frame whose first column of times holds the time of day of a second one as well."""
+    if len(clock) == 1:
+        return frame
+    if len(clock) > 2:
+        raise ValueError(f"{table.path}: a time is one column, or a date and a time of day: not {', '.join(clock)}.")
+    cells = [(codes, [*texts, ""]) for codes, texts in (texts_of(frame[name], table.empty) for name in clock)]
+    cells.sort(key=lambda one: all(map(OF_DAY.fullmatch, one[1][:-1])))  # the time of day comes second
+    (days, dates), (times, hours) = cells
+    texts = [f"{dates[day]} {hours[hour]}".strip() for day, hour in zip(days, times, strict=True)]
+    return frame.assign(**{clock[0]: np.array(texts, dtype=object)})
 
 
 def _without_end(frame: Any, table: Table) -> Any:
@@ -292,33 +317,6 @@ def _no_time(cell: str) -> str:
     return f"{cell!r} is neither a number nor {A_DATE}"
 
 
-def dates_by_order(texts: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return texts such as 31/05/2024 as dates, by the order of day and month; only those orders that suit them.
-
-    If most of the texts are such dates, the others are none in any order.
-
-    Examples
-    --------
-    >>> list(dates_by_order(["03/01/2021", "13/01/2021"]))
-    ['day, month, year']
-    >>> len(dates_by_order(["03.01.2021 12:30"]))
-    2
-    """
-    matches = [WRITTEN_DATE.fullmatch(text) for text in texts]
-    written = np.array([match is not None for match in matches], dtype=bool)
-    parts = [match.groups(default="") for match in matches if match]
-    orders = {
-        "day, month, year": [f"{year}-{b:0>2}-{a:0>2}{time}" for a, b, year, time in parts],
-        "month, day, year": [f"{year}-{a:0>2}-{b:0>2}{time}" for a, b, year, time in parts],
-    }
-    found = {}
-    for order, dates in ((order, as_dates(some)) for order, some in orders.items() if 2 * len(parts) > len(texts)):
-        if not np.isnat(dates).any():
-            found[order] = np.full(len(texts), np.datetime64("NaT"), dtype=dates.dtype)
-            found[order][written] = dates
-    return found
-
-
 def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], str]:
     """Return texts such as 31/05/2024 as dates, and in which order they are; nothing where they are others."""
     if any(is_numeric(column) or column.dtype.kind == "M" for column in columns):
@@ -372,7 +370,7 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
         return numbers if dates is None else dates
     codes, texts = texts_of(column, table.empty)
     if texts and all(map(OF_DAY.fullmatch, texts)):
-        return np.array([*map(_of_day, texts), "NaT"], dtype="m8[us]")[codes]
+        return np.array([*map(time_of_day, texts), "NaT"], dtype="m8[us]")[codes]
     dates = as_dates([*texts, ""])[codes]
     zoned = [bool(ZONED.fullmatch(text)) for text in texts]
     if any(zoned) and not all(zoned) and not np.isnat(dates).any():
@@ -384,19 +382,6 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
     return (
         dates if np.isnat(dates).sum() <= len(dates) / 2 else as_numbers(column, table.decimal or ".", table.empty)[0]
     )
-
-
-def _of_day(text: str) -> np.timedelta64:
-    """Return a time of day as what has passed of it.
-
-    Examples
-    --------
-    >>> _of_day("7:05:00.5") - _of_day("07:05")
-    np.timedelta64(500000,'us')
-    """
-    hours, minutes, *seconds = text.split(":")
-    since = 60 * (60 * int(hours) + int(minutes)) + float(seconds[0] if seconds else 0)
-    return np.timedelta64(round(1e6 * since), "us")
 
 
 def _clocks(states: list[str], x: Array) -> Iterator[str]:

@@ -71,7 +71,7 @@ class TableError(ValueError):
 
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
     that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
-    `lines` are those that are in the way of all others.
+    `lines` are those that are in the way of all others. `clocks` are columns of dates or of times of day.
     """
 
     def __init__(
@@ -83,11 +83,12 @@ class TableError(ValueError):
         tokens: Iterable[str] = (),
         runs: Iterable[str] = (),
         lines: Iterable[int] = (),
+        clocks: Iterable[str] = (),
     ) -> None:
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
-        self.runs, self.lines = tuple(runs), tuple(lines)
+        self.runs, self.lines, self.clocks = tuple(runs), tuple(lines), tuple(clocks)
 
 
 class Table(ABC):

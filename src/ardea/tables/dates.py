@@ -1,0 +1,118 @@
+"""Dates and times of day as texts and numbers write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.core.problem import Array
+
+DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:[ T][0-9:.]+(?: ?[AaPp]\.?[Mm]\.?)?)?$")
+# 2024/5/31, 7:05 and 1:05 PM, which are not ISO 8601.
+YEAR_FIRST = re.compile(r"([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})(?![0-9])")
+CLOCK = re.compile(r"[ T]+([0-9]{1,2}):([0-9]{2}[0-9:.]*) ?(?:([AaPp])\.?[Mm]\.?)?$")
+OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
+# What columns of times are called.
+TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
+WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
+
+
+def _iso(text: str) -> str:
+    """Return a date as ISO 8601 writes it; other texts as they are.
+
+    Examples
+    --------
+    >>> _iso("2024/5/31 1:05 PM"), _iso("2024-05-31T07:05:00.123456")
+    ('2024-05-31T13:05', '2024-05-31T07:05:00.123456')
+    """
+    text = YEAR_FIRST.sub(lambda found: "{}-{:0>2}-{:0>2}".format(*found.groups()), text, count=1)
+    clock = CLOCK.search(text)
+    if clock is None:
+        return text
+    hour, half = int(clock[1]), (clock[3] or "").lower()
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    return f"{text[: clock.start()]}T{hour:02}:{clock[2]}"
+
+
+def as_dates(texts: Sequence[str]) -> NDArray[Any]:
+    """Return texts as dates in UTC, not a time where they are none."""
+    import pandas as pd
+
+    cells = pd.Series([*map(_iso, texts)], dtype="string")
+    cells = cells.where(cells.str.match(r"[0-9]{4}(?:-|[01][0-9][0-3][0-9]$|[01][0-9][0-3][0-9]T)"))
+    dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
+    found: NDArray[Any] = dates.dt.tz_localize(None).to_numpy()
+    return found
+
+
+def compact_dates(values: Array) -> NDArray[Any] | None:
+    """Return whole numbers such as 20240331 as dates, None where some number is none."""
+    known = ~np.isnan(values)
+    # Years 1700 to 2261: what measured series bear (a convention), and pandas counts in nanoseconds.
+    if not known.any() or not np.all((values[known] >= 17000101) & (values[known] <= 22611231)):
+        return None
+    dates = np.full(len(values), np.datetime64("NaT"), dtype="M8[s]")
+    dates[known] = as_dates([f"{value:.9g}" for value in values[known].tolist()])
+    return None if np.isnat(dates[known]).any() else dates
+
+
+def names_time(name: str) -> bool:
+    """Whether a column is called as times are.
+
+    Examples
+    --------
+    >>> names_time("Date (UTC)"), names_time("temperature")
+    (True, False)
+    """
+    words = re.findall(r"[a-z]+", name.lower())
+    return bool(words and TIME_NAMES.fullmatch(words[0]))
+
+
+def looks_like_dates(values: Array) -> bool:
+    """Whether all are numbers such as 20240331, or 2024033105 with the hour."""
+    days, hours = np.divmod(values, 100)
+    return compact_dates(values) is not None or (bool(np.all(hours < 24)) and compact_dates(days) is not None)
+
+
+def dates_by_order(texts: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return texts such as 31/05/2024 as dates, by the order of day and month; only those orders that suit them.
+
+    If most of the texts are such dates, the others are none in any order.
+
+    Examples
+    --------
+    >>> list(dates_by_order(["03/01/2021", "13/01/2021"]))
+    ['day, month, year']
+    >>> len(dates_by_order(["03.01.2021 12:30"]))
+    2
+    """
+    matches = [WRITTEN_DATE.fullmatch(text) for text in texts]
+    written = np.array([match is not None for match in matches], dtype=bool)
+    parts = [match.groups(default="") for match in matches if match]
+    orders = {
+        "day, month, year": [f"{year}-{b:0>2}-{a:0>2}{time}" for a, b, year, time in parts],
+        "month, day, year": [f"{year}-{a:0>2}-{b:0>2}{time}" for a, b, year, time in parts],
+    }
+    found = {}
+    for order, dates in ((order, as_dates(some)) for order, some in orders.items() if 2 * len(parts) > len(texts)):
+        if not np.isnat(dates).any():
+            found[order] = np.full(len(texts), np.datetime64("NaT"), dtype=dates.dtype)
+            found[order][written] = dates
+    return found
+
+
+def time_of_day(text: str) -> np.timedelta64:
+    """Return a time of day as what has passed of it.
+
+    Examples
+    --------
+    >>> time_of_day("7:05:00.5") - time_of_day("07:05")
+    np.timedelta64(500000,'us')
+    """
+    hours, minutes, *seconds = text.split(":")
+    since = 60 * (60 * int(hours) + int(minutes)) + float(seconds[0] if seconds else 0)
+    return np.timedelta64(round(1e6 * since), "us")
