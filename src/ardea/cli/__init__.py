@@ -32,7 +32,8 @@ CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability"
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
 # What a model notes of a table, to read others like it.
-NOTHING_NOTED = {"target": "", "header": True, "columns": 0, "decimal": None, "na": [], "levels": {}, "products": {}}
+NOTHING_NOTED: dict[str, Any] = {"target": "", "header": True, "columns": 0, "decimal": None, "na": []}
+NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}}
 # Lines left out, at most (a convention: no one leaves out more by their numbers).
 MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
@@ -169,7 +170,7 @@ REGRESSION: Options = [
     option("--target COLUMN", "the column to explain: its name, or its number from 0"),
     several("--columns", "columns to explain it with, by name or number from 0 (default: all others)"),
     several("--drop", DROP),
-    several("--categorical", "columns of texts or codes to encode, or `none` (default: those of at most 20 texts)"),
+    several("--categorical", "columns of codes or texts to encode beside those of at most 20 texts; `none`: no column"),
     several("--keep", "columns that belong to the model: never dropped"),
     option("--missing", MISSING, choices=("drop", "refuse"), default="drop"),
     option("--method", "which estimator (default: sparse)", choices=METHODS, default="sparse"),

@@ -232,6 +232,9 @@ def _advice_on_series(error: TableError, options: argparse.Namespace) -> str:
         acting = {**others, "inputs": [joined_names([*inputs, name])]}
         said = [f"If {name!r} tells several runs apart: {command_with(options, **{**others, 'series': name})}"]
         said += [f"If it acts from outside: {command_with(options, **acting)}"]
+        if len(states) == 1:
+            wide = f"table.pivot(index={options.time!r}, columns={name!r}, values={states[0]!r})"
+            said += [f"If it names several states, each needs a column of its own: in pandas {wide}.to_csv(…)"]
     return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_with(options, **without)}"])
 
 
@@ -265,7 +268,7 @@ def fitted(options: argparse.Namespace) -> Found:
     groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")
     model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
     seen = {"target": target, "header": table.headed, "columns": len(table.names)}
-    model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products}
+    model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products, "signs": rows.signs}
     model.warnings_ = in_words_of_file(model.warnings_, rows)
     return Found(model, rows, data, rows.target_names)
 
@@ -275,6 +278,8 @@ def _rows(options: argparse.Namespace) -> Rows:
     working(f"Reading {options.data}")
     table = table_of(options)
     target = table.target(options.target)
+    if target in table.columns(options.drop):
+        raise Failure(f"--drop names the target, {target!r}: leave it out there, or explain another column.")
     dropped = {*table.columns(options.drop), target, *(table.column(one) for one in (options.groups,) if one)}
     columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
     if not columns:

@@ -141,11 +141,11 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     first = np.cumsum([0, *map(len, frames)]).tolist()
     if not kept or not frames:
         return np.empty((first[-1], len(kept))), remarks, []
-    columns = Columns(table, used, categorical=(), levels=notes["levels"])
+    columns = Columns(table, used, categorical=(), levels=notes["levels"], signs=notes["signs"])
     values = np.vstack(columns.read([*zip(first, frames, strict=False)]))
     known = dict(zip(columns.names, values.T, strict=True))
     known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
-    return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.unknown_texts()
+    return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.doubts()
 
 
 def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str]:

@@ -102,6 +102,7 @@ class Table:
     na: list[str]  # cells that hold nothing, besides the usual ones
     levels: list[list[str]]  # a column of categories, and these
     products: list[list[str]]  # a product of columns, and these
+    signs: list[list[str]]  # a column, and the sign or unit of its numbers
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import NOTATIONS, decided, notation_of, uneven_or_wrong
+from ardea.tables.columns import NOTATIONS, decided, notation_of, sign_of, uneven_or_wrong
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -427,20 +427,21 @@ def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str]
 def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
     """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows.
 
-    Of two under which as many have, the first line tells, which may lack one name: `0.5 s,3 kg` has a header of two.
+    Of two under which as many have, the first line tells: the fewer names it lacks, up to two, the better.
     """
-    best: tuple[float, bool, float] = (-1.0, False, -1.0)
+    best: tuple[float, int, float] = (-1.0, 0, -1.0)
     found: tuple[str | None, list[int], list[list[str]]] = (",", [], [])
     for separator in SEPARATORS:
         ended = [(end, row) for end, row in _fields(lines, separator) if len(row) > 1 or any(row)]
         rows = [row for _, row in ended]
-        if not rows:
-            continue
+        if not rows or (separator is None and len(rows[0]) == 1 and all(sign_of(" ".join(row)) for row in rows[1:])):
+            continue  # blanks stand before units
         width, count = Counter(map(len, rows)).most_common(1)[0]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
         numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
-        score = (round(count / len(rows), 1) if width > 1 else -0.5, len(rows[0]) >= width - 1, numbers)
+        named = min(len(rows[0]) - width, 0)
+        score = (round(count / len(rows), 1) if width > 1 else -0.5, max(named, -2), numbers)
         if score > best:
             best, found = score, (separator, [end for end, _ in ended], rows)
     return found

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted, nor_others
-from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, texts_of
+from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, names_time, time_of_day
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
@@ -157,7 +157,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
-    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.unknown_texts()
+    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.doubts()
     doubts += [] if time else [*_clocks(states, numbers[0])]
     alone = whole and label is None
     return Series(
@@ -281,12 +281,16 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
         lines = _lines_of(table, [row for row, _, _ in bad], sum(map(len, columns)))
         told = [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])]
         raise TableError(table.path, told, lines=lines)
-    if order:
-        return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
+    if order:  # shown by a date that tells it
+        dates = [str(one)[:10] for one in found[0]]
+        shown = next((row for row, date in enumerate(dates) if date[5:7] != date[8:10]), 0)
+        return found, [f"column {name!r} was read as {order} ({columns[0].iloc[shown]} is {dates[shown]})"]
     if found[0].dtype.kind == "m":
         found, nights = _unbroken(found)
         days = f"day, past {counted(nights, 'midnight')}" if nights else "one day"
         return found, [f"column {name!r} was read as times of {days} ({columns[0].iloc[0]})"]
+    if (unit := sign_of(str(columns[0].iloc[0]))) and found[0].dtype.kind == "f":
+        return found, [f"the unit {unit} in column {name!r} was left out ({columns[0].iloc[0]})"]
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
     return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
 
@@ -371,6 +375,8 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
     codes, texts = texts_of(column, table.empty)
     if texts and all(map(OF_DAY.fullmatch, texts)):
         return np.array([*map(time_of_day, texts), "NaT"], dtype="m8[us]")[codes]
+    if len(units := {sign_of(text) for text in texts}) == 1 and "" not in units:
+        return as_numbers(column, table.decimal or ".", table.empty, *units)[0]
     dates = as_dates([*texts, ""])[codes]
     zoned = [bool(ZONED.fullmatch(text)) for text in texts]
     if any(zoned) and not all(zoned) and not np.isnat(dates).any():
