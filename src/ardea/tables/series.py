@@ -370,7 +370,7 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
         return np.asarray(pd.to_datetime(column, utc=True).dt.tz_localize(None))
     if is_numeric(column):
         numbers = column.to_numpy(dtype=float)
-        dates = compact_dates(numbers)
+        dates = None if (numbers % 1 > 0).any() else compact_dates(numbers)
         return numbers if dates is None else dates
     codes, texts = texts_of(column, table.empty)
     if texts and all(map(OF_DAY.fullmatch, texts)):
