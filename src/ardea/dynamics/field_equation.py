@@ -20,18 +20,17 @@ there (D the product of the thinning factors).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
-from ardea.dynamics.differences import TensorSplines, outer
+from ardea.dynamics.field_noise import NoiseCovariance, noise_roots
 from ardea.dynamics.field_samples import swapped_axis
 from ardea.dynamics.field_terms import FieldTerms, WeakSum, ladders, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, Jets
@@ -53,11 +52,6 @@ SETTLED = 1e-3
 JITTER = 1e-6
 # How much of ln RSS counts below the level of the noise. Measured: with 1, rough terms win at 100 % noise.
 BELOW_NOISE = 0.25
-# Derived: with so many samples per radius the sum of a product of two bumps, a Gaussian of a deviation of .18 radii, is
-# right to 1e-6. Measured on kdv_burgers: whitened covariances move by less than 1e-3.
-TIMES_PER_RADIUS = 5
-# Measured on a field of 32³ × 50: with so many numbers of patches at once, 8 MB, sums are fastest.
-MOST_NUMBERS = 2**20
 # Derived: some thousand roundings of 1e-16, of splines and sums.
 ROUNDING = 1e-12
 # What is not a candidate with derivative_order=2.
@@ -114,115 +108,6 @@ def empty_terms(windows: Windows, forms: Sequence[WeakSum], jets: Jets) -> tuple
     return lost, [i for i, bound in enumerate(bounds) if sizes[i] <= ROUNDING * bound and i not in lost]
 
 
-class NoiseCovariance:
-    """Covariance W P Wᵀ of the rows for errors of one field that lie in a space of splines.
-
-    With a the centre of a test function in space and c that in time, the weight of an error in a row is
-    w = −(B_a φ_c + F_a ψ_c): B_a = Σ_j A_j ∂^j φ_a, ψ_c = (−1)^(m+1) φ_c^(m), and F_a = φ_a where the rows hold the
-    m-th time derivative of this field, else 0. Projected on the splines along space, B_a becomes Z_a(t) and F_a a
-    constant. So space is summed first, M_aa*(t) = Z_aᵀZ_a* of all pairs, and then time, by products with φ_cφ_c*,
-    φ_cψ_c*, ψ_cφ_c* and ψ_cψ_c*.
-    The projection along time is left out: it would cost the product form, and takes little (rows of true models lose
-    less than 1 % of their noise, those of the roughest ones 3 %). M varies slowly and products of two bumps are near
-    Gaussian, so a few of the times, every d-th, are summed.
-
-    The projection matters: terms such as u⁴u_xxxx have weights so rough that white errors would explain any residual.
-    Those errors are not there, since smoothing has taken them out.
-    """
-
-    def __init__(self, windows: Windows, splines: TensorSplines, order: int = 1) -> None:
-        self.windows, self.order = windows, order
-        self._every = max(1, windows.axes[-1].radius // TIMES_PER_RADIUS)
-        # The splines at the samples of every window, shape (windows, splines, width), per space axis.
-        self._bases = [
-            smoother.basis[axis.starts[:, None] + np.arange(axis.width)].transpose(0, 2, 1)
-            for axis, smoother in zip(windows.axes[:-1], splines.smoothers[:-1], strict=True)
-        ]
-
-    def upper(self, weights: Mapping[Orders, Array], derived: bool) -> Array:
-        """Return the upper triangle, shape (n_functions, n_functions); what stands below is not meant.
-
-        `weights` maps orders j of the test function in space to A_j on the grid; `derived` says whether the rows hold
-        the time derivative of this field.
-        """
-        n_space, n_times = prod(self.windows.lattice[:-1]), self.windows.lattice[-1]
-        first, second, products = self._time_pairs
-        blocks = np.zeros((len(first), n_space * n_space))
-        if weights:
-            few = {orders: weight[..., :: self._every] for orders, weight in weights.items()}
-            within, mixed = self._summed_over_space(few, products[0, 0].shape[1], derived)
-            blocks += products[0, 0] @ _flat(within)
-            if derived:
-                blocks += products[0, 1] @ _flat(mixed)
-                blocks += products[1, 0] @ _flat(mixed.transpose(0, 2, 1))
-        if derived:
-            blocks += self._derived_blocks
-        covariance = np.zeros((n_times, n_space, n_times, n_space))
-        for i, j, block in zip(first, second, blocks.reshape(-1, n_space, n_space), strict=True):
-            covariance[i, :, j] = block
-        full, kept = covariance.reshape(n_times * n_space, n_times * n_space), self.windows.kept
-        return full if kept is None else full[np.ix_(kept, kept)]
-
-    def _summed_over_space(self, weights: Mapping[Orders, Array], n_times: int, derived: bool) -> tuple[Array, Array]:
-        """Return Z_aᵀZ_a* and Z_aᵀF_a* of all pairs, one matrix per time; few times at once are in memory."""
-        n_space = prod(self.windows.lattice[:-1])
-        within, mixed = (np.zeros((n_times, n_space, n_space)) for _ in range(2))
-        step = max(1, int(MOST_NUMBERS // self._bumps.size))
-        for part in (slice(first, first + step) for first in range(0, n_times, step)):
-            patches = self._patches({orders: weight[..., part] for orders, weight in weights.items()})
-            parts = self._projected(patches).reshape(n_space, -1, patches.shape[-1])
-            parts = np.ascontiguousarray(parts.transpose(2, 0, 1))
-            within[part] = parts @ parts.transpose(0, 2, 1)
-            if derived:
-                mixed[part] = parts @ self._bumps.T
-        return within, mixed
-
-    def _patches(self, weights: Mapping[Orders, Array]) -> Array:
-        """Return B_a in the space window of every space centre, shape (centres…, widths…, times)."""
-        space = self.windows.axes[:-1]
-        widths, centres = [axis.width for axis in space], self.windows.lattice[:-1]
-        total = np.zeros((*centres, *widths, next(iter(weights.values())).shape[-1]))
-        places = tuple(slice(axis.starts[0], axis.starts[-1] + 1, axis.stride) for axis in space)
-        for orders, weight in weights.items():
-            seen = np.lib.stride_tricks.sliding_window_view(weight, widths, tuple(range(len(space))))[places]
-            kernel = outer([axis.shapes[order] for axis, order in zip(space, orders, strict=True)])
-            total += kernel[..., None] * np.moveaxis(seen, len(space), -1)
-        return total
-
-    def _projected(self, patches: Array) -> Array:
-        """Return functions in space windows in terms of the splines: widths become numbers of splines."""
-        n = len(self._bases)
-        for axis, basis in enumerate(self._bases):
-            moved = np.moveaxis(patches, (axis, n + axis), (0, 1))
-            out = basis @ moved.reshape(*moved.shape[:2], -1)
-            patches = np.moveaxis(out.reshape(*out.shape[:2], *moved.shape[2:]), (0, 1), (axis, n + axis))
-        return patches
-
-    @cached_property
-    def _bumps(self) -> Array:
-        """F_a in terms of the splines, shape (space centres, splines)."""
-        space = self.windows.axes[:-1]
-        bump = outer([axis.shapes[0] for axis in space])[..., None]
-        everywhere = np.broadcast_to(bump, (*self.windows.lattice[:-1], *bump.shape))
-        return self._projected(everywhere).reshape(prod(self.windows.lattice[:-1]), -1)
-
-    @cached_property
-    def _derived_blocks(self) -> Array:
-        _, _, products = self._time_pairs
-        return np.outer(products[1, 1].sum(axis=1), self._bumps @ self._bumps.T)
-
-    @cached_property
-    def _time_pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], dict[tuple[int, int], Array]]:
-        """Pairs c ≤ c* of time windows that overlap, and d times products of φ (0) and ψ (1), (pairs, few times)."""
-        axis = self.windows.axes[-1]
-        gaps = np.subtract.outer(axis.starts, axis.starts)
-        first, second = np.nonzero((gaps <= 0) & (-gaps < axis.width))
-        every = self._every
-        both = [sign * axis.matrices[q][:, ::every] for sign, q in ((1, 0), ((-1) ** (self.order + 1), self.order))]
-        products = {(p, q): every * both[p][first] * both[q][second] for p in (0, 1) for q in (0, 1)}
-        return first, second, products
-
-
 class FieldRun:
     """The rows of ∂_t^m u_g over all test functions of one run, `n_rows` of them, whitened at a fit.
 
@@ -251,7 +136,11 @@ class FieldRun:
     @cached_property
     def _covariances(self) -> list[NoiseCovariance]:
         """One per field."""
-        return [NoiseCovariance(self.data.thinned, splines, self.order) for splines in self.data.errors]
+        data = self.data
+        return [
+            NoiseCovariance(data.thinned, errors, self.order, noise_roots(splines, errors, data.factors))
+            for splines, errors in zip(data.splines, data.errors, strict=True)
+        ]
 
     @cached_property
     def floor(self) -> float:
@@ -312,7 +201,7 @@ class FieldRun:
             error -= weight * data.thinned.spread(pulled, (*orders, 0))
         if index == self.field:
             error += (-1) ** self.order * data.thinned.spread(pulled, (*self._plain, self.order))
-        return data.errors[index].coefficients(error * (data.left[index] ** 2 / self._scale))
+        return self._covariances[index].estimated(error * (data.left[index] ** 2 / self._scale))
 
     def _error_in_target(self, errors: Errors, weights: dict[int, Weights]) -> Array:
         """Return y(û_c) − y(û) + Σ_f W_f ê_f on the thinned grid; the parts with ψ cancel."""
@@ -492,8 +381,3 @@ def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:
     """Whether a product holds derivatives of one of some fields: near a jump they say nothing."""
     jets = [jet for jet, _ in monomial.factors if isinstance(jet, Jet)]
     return any(jet.field in fields and any(jet.orders) for jet in jets)
-
-
-def _flat(matrices: Array) -> Array:
-    """Return one matrix per time as one row per time."""
-    return matrices.reshape(len(matrices), -1)

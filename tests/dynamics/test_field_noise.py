@@ -1,0 +1,64 @@
+"""The noise of rows of fields: uneven points, rounded samples, and what is said of a misfit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ardea.dynamics import FieldTerms
+from ardea.dynamics.differences import SplineSmoother, TensorSplines
+from ardea.dynamics.field_equation import FieldEquation
+from ardea.dynamics.field_noise import NoiseCovariance, noise_roots
+from ardea.dynamics.fields import Fields
+from ardea.dynamics.windows import place_windows
+
+
+def waves(x, t):
+    """Waves that move and decay, u_t = −u_x + .1 u_xx."""
+    return sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
+
+
+def equation_of_waves(u, x, t):
+    """Return their equation and its fit at the right terms."""
+    library = FieldTerms(1, 2)
+    equation = FieldEquation([Fields(u, (x,), t)], library)
+    return equation, equation.fitted((library.names().index("u_x"), library.names().index("u_xx")))
+
+
+@pytest.mark.parametrize("uneven", ["x", "t"])
+def test_rows_of_uneven_points_have_the_noise_of_the_samples(uneven):
+    """Seven tenths of the points of an axis, taken at random, over eight draws."""
+    squares = []
+    for seed in range(8):
+        rng, x, t = np.random.default_rng(seed), np.linspace(0, 20, 100), np.linspace(0, 4, 60)
+        x = np.sort(rng.choice(x, 70, replace=False)) if uneven == "x" else x
+        t = np.sort(rng.choice(t, 42, replace=False)) if uneven == "t" else t
+        u = waves(x, t)
+        equation, fit = equation_of_waves(u + 0.02 * rng.normal(size=u.shape), x, t)
+        A, z = equation.system(fit)
+        squares.append((z - A[:, list(fit.support)] @ fit.coefficients) ** 2)
+    every = np.concatenate(squares)
+    assert np.mean(every) == pytest.approx(1, abs=4 * np.sqrt(2 / every.size))
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_covariance_of_uneven_points_equals_the_dense_one(derived):
+    """It does where weights are constant in time, whatever they are in space."""
+    grid, rng = (40, 30), np.random.default_rng(0)
+    windows, _, _ = place_windows(grid, [0.1, 0.1], [6.0, 6.0])
+    even = [np.arange(float(n)) for n in grid]
+    points = [np.sort(np.append(rng.uniform(0, n - 1, n - 2), (0.0, n - 1.0))) for n in grid]
+    own = TensorSplines([SplineSmoother(*axis) for axis in zip(points, (20, 15), even, strict=True)])
+    thinned = own.thinned((1, 1))
+    roots = noise_roots(own, thinned, (1, 1))
+    weights = {orders: np.repeat(rng.normal(size=(40, 1)), 30, axis=1) for orders in ((0,), (2,))}
+    space, time = (one.basis @ root for one, root in zip(thinned.smoothers, roots, strict=True))
+    rows = []
+    for i, j in np.ndindex(windows.lattice[1], windows.lattice[0]):
+        bumps, shapes = windows.axes[0].matrices, windows.axes[1].matrices
+        along = sum(weight[:, 0] * bumps[orders[0]][j] for orders, weight in weights.items())
+        row = np.outer(space.T @ along, time.T @ shapes[0][i])
+        rows.append((row + derived * np.outer(space.T @ bumps[0][j], time.T @ shapes[1][i])).ravel())
+    expected = np.triu(np.array(rows) @ np.array(rows).T)
+    found = np.triu(NoiseCovariance(windows, thinned, 1, roots).upper(weights, derived))
+    assert np.max(np.abs(found - expected)) < 1e-10 * np.max(expected)
