@@ -9,6 +9,7 @@ from ardea.dynamics import FieldTerms
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_noise import NoiseCovariance, noise_roots
+from ardea.dynamics.field_samples import mistakes_in, unit_of
 from ardea.dynamics.fields import Fields
 from ardea.dynamics.windows import place_windows
 
@@ -62,3 +63,48 @@ def test_covariance_of_uneven_points_equals_the_dense_one(derived):
     expected = np.triu(np.array(rows) @ np.array(rows).T)
     found = np.triu(NoiseCovariance(windows, thinned, 1, roots).upper(weights, derived))
     assert np.max(np.abs(found - expected)) < 1e-10 * np.max(expected)
+
+
+@pytest.mark.parametrize(("unit", "n_told"), [(0.1, 0), (0.3, 1)])
+def test_errors_of_rounding_that_go_on_are_noise_and_told(unit, n_told):
+    x, t = np.linspace(0, 20, 100), np.linspace(0, 4, 120)
+    equation, fit = equation_of_waves(np.round(waves(x, t) / unit) * unit, x, t)
+    A, z = equation.system(fit)
+    assert np.std(z - A[:, list(fit.support)] @ fit.coefficients) < 1.2
+    assert not equation.noise_known
+    told = equation.runs[0].data.told
+    assert [f"rounded to {unit}," in text for text in told] == [True] * n_told
+
+
+def test_rounding_of_noisy_samples_adds_what_it_should():
+    """Errors of rounding that noise makes independent add unit²/12 to the square of the noise, and nothing is told."""
+    x, t, unit = np.linspace(0, 20, 100), np.linspace(0, 4, 120), 0.1
+    u = waves(x, t) + 0.06 * np.random.default_rng(0).normal(size=(100, 120))
+    rounded = Fields(np.round(u / unit) * unit, (x,), t)
+    assert rounded.noise[0] == pytest.approx(np.hypot(0.06, unit / 12**0.5), rel=0.04)
+    assert not rounded.told
+
+
+def test_a_rounded_peak_is_no_mistake():
+    x, t = np.linspace(-3, 3, 60), np.linspace(0, 1, 40)
+    u = np.round(np.exp(-(x[:, None] ** 2) - t) * 4.4) / 4
+    peak = np.argwhere(u == u.max())
+    u[tuple(peak[len(peak) // 2])] += 0.25
+    assert len(mistakes_in(u)) > len(mistakes_in(u, unit_of(u))) == 0
+
+
+def two_ways(x, t):
+    """Waves that run both ways, u_tt = u_xx − u."""
+    swings = [(0.5, 0.3), (1.0, 1.4), (1.7, 2.0)]
+    return sum(np.cos(np.sqrt(1 + k**2) * t + phase) * np.sin(k * x[:, None] + phase) for k, phase in swings)
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.05])
+@pytest.mark.parametrize(("field", "said"), [(two_ways, True), (waves, False)])
+def test_second_derivatives_in_time_are_named_where_they_are_explained(field, said, noise):
+    """The other field obeys a law of u_t that is not among the candidates."""
+    x, t = np.linspace(0, 20, 100), np.linspace(0, 6, 120)
+    u = field(x, t)
+    data = Fields(u + noise * u.std() * np.random.default_rng(0).normal(size=u.shape), (x,), t)
+    equation = FieldEquation([data], FieldTerms(2, 2) if said else FieldTerms(2, 0))
+    assert ("derivative_order=2" in equation.hint) == said

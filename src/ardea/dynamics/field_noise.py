@@ -27,6 +27,8 @@ from ardea.dynamics.windows import Windows
 TIMES_PER_RADIUS = 5
 # Measured on a field of 32³ × 50: with so many numbers of patches at once, 8 MB, sums are fastest.
 MOST_NUMBERS = 2**20
+# A convention: rounding is tried with so many shifts of a field.
+SHIFTS = 8
 
 
 class NoiseCovariance:
@@ -161,6 +163,35 @@ class NoiseCovariance:
         for axis, root in enumerate(self._roots):
             coefficients = coefficients if root is None else along_axis(root @ root, coefficients, axis)
         return coefficients
+
+
+def rounding_noise(smooth: Array, unit: float, noise: float, windows: Windows) -> float:
+    """Return the noise that rows show of rounded samples: s, or more where errors of rounding go on over many samples.
+
+    The errors of a field û + δ are those that rounding makes of it and of noise beyond its own, unit²/12, δ spread over
+    a unit. Summed against ∂φ along every axis, as rows do, they are as large as white noise of the size returned.
+
+    Examples
+    --------
+    Values that hardly change are all rounded by the same amount:
+
+    >>> from ardea.dynamics.windows import place_windows
+    >>> windows, _, _ = place_windows((60, 60), (1.0, 1.0), (8.0, 8.0))
+    >>> slow, fast = np.add.outer(np.arange(60.0), np.arange(60.0)) / 40, np.random.default_rng(0).normal(size=(60, 60))
+    >>> [bool(rounding_noise(field, 1.0, 12**-0.5, windows) > 1) for field in (slow, 9 * fast)]
+    [True, False]
+    """
+    rng, beyond = np.random.default_rng(0), np.sqrt(max(noise**2 - unit**2 / 12, 0.0))
+    orders = np.eye(smooth.ndim, dtype=int)
+    squares = np.zeros(len(orders))
+    for shift in (np.arange(SHIFTS) + 0.5) / SHIFTS * unit:
+        moved = smooth + shift
+        errors = np.round((moved + beyond * rng.normal(size=smooth.shape)) / unit) * unit - moved
+        for i, order in enumerate(map(tuple, orders.tolist())):
+            tested = windows.tested_in_space(windows.tested_in_time(errors, order[-1]), order[:-1])
+            norm = prod(float(np.linalg.norm(one.shapes[q])) for one, q in zip(windows.axes, order, strict=True))
+            squares[i] += np.mean((tested / norm) ** 2) / SHIFTS
+    return max(noise, float(np.sqrt(squares.max())))
 
 
 def noise_roots(splines: TensorSplines, errors: TensorSplines, factors: Sequence[int]) -> list[Array | None]:
