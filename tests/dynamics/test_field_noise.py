@@ -108,3 +108,18 @@ def test_second_derivatives_in_time_are_named_where_they_are_explained(field, sa
     data = Fields(u + noise * u.std() * np.random.default_rng(0).normal(size=u.shape), (x,), t)
     equation = FieldEquation([data], FieldTerms(2, 2) if said else FieldTerms(2, 0))
     assert ("derivative_order=2" in equation.hint) == said
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_weights_that_do_not_change_have_the_covariance_of_others(uneven):
+    grid = (40, 60)
+    windows, _, _ = place_windows(grid, [0.1, 0.1], [6.0, 12.0])
+    even = [np.arange(float(n)) for n in grid]
+    times = np.delete(np.arange(80.0), np.arange(3, 43, 2)) * 59 / 79 if uneven else even[1]
+    own = TensorSplines([SplineSmoother(even[0], 20), SplineSmoother(times, 30, even[1] if uneven else None)])
+    errors = own.thinned((1, 1))
+    covariance = NoiseCovariance(windows, errors, 1, noise_roots(own, errors, (1, 1)))
+    constant = {orders: np.broadcast_to(value, grid) for orders, value in (((1,), -1.3), ((2,), 0.4))}
+    copied = {orders: weight.copy() for orders, weight in constant.items()}
+    expected = covariance.upper(copied, True)
+    assert np.allclose(covariance.upper(constant, True), expected, rtol=0, atol=1e-12 * np.max(expected))

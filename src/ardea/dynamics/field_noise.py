@@ -45,7 +45,8 @@ class NoiseCovariance:
 
     Where times are uneven, φ_c and ψ_c are multiplied by the root L = QSQᵀ of the covariance along time (see
     `noise_roots`): Σ_t M_aa*(t) (Lφ_c)(t) (Lφ_c*)(t) is what it should be where M is constant, and never negative.
-    Its products are rough, so all times are summed, in groups of d.
+    Its products are rough, so all times are summed, in groups of d. Terms that are linear with a coefficient of one
+    value have weights that do not change: M is then taken once.
 
     The projection matters: terms such as u⁴u_xxxx have weights so rough that white errors would explain any residual.
     Those errors are not there, since smoothing has taken them out.
@@ -75,7 +76,11 @@ class NoiseCovariance:
         first, second, products = self._time_pairs
         blocks = np.zeros((len(first), n_space * n_space))
         if weights:
-            few = {orders: weight[..., :: self._every] for orders, weight in weights.items()}
+            still = all(weight.strides[-1] == 0 for weight in weights.values())  # then one time stands for all
+            few = {
+                orders: weight[..., :1] if still else weight[..., :: self._every] for orders, weight in weights.items()
+            }
+            products = {key: one.sum(axis=1, keepdims=True) for key, one in products.items()} if still else products
             within, mixed = self._summed_over_space(few, products[0, 0].shape[1], derived)
             blocks += products[0, 0] @ _flat(within)
             if derived:
@@ -98,7 +103,8 @@ class NoiseCovariance:
             patches = self._patches({orders: weight[..., part] for orders, weight in weights.items()})
             parts = self._projected(patches).reshape(n_space, -1, patches.shape[-1])
             parts = np.ascontiguousarray(parts.transpose(2, 0, 1))
-            within[part] = parts @ parts.transpose(0, 2, 1)
+            for time, one in zip(range(n_times)[part], parts, strict=True):
+                within[time] = one @ one.T  # half the work of a stack of products
             if derived:
                 mixed[part] = parts @ self._bumps.T
         return within, mixed
