@@ -184,7 +184,7 @@ def rounding_noise(smooth: Array, unit: float, noise: float, windows: Windows) -
     >>> from ardea.dynamics.windows import place_windows
     >>> windows, _, _ = place_windows((60, 60), (1.0, 1.0), (8.0, 8.0))
     >>> slow, fast = np.add.outer(np.arange(60.0), np.arange(60.0)) / 40, np.random.default_rng(0).normal(size=(60, 60))
-    >>> [bool(rounding_noise(field, 1.0, 12**-0.5, windows) > 1) for field in (slow, 9 * fast)]
+    >>> [bool(rounding_noise(field, 1.0, 12**-0.5, windows) > 0.5) for field in (slow, 9 * fast)]
     [True, False]
     """
     rng, beyond = np.random.default_rng(0), np.sqrt(max(noise**2 - unit**2 / 12, 0.0))
