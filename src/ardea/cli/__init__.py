@@ -32,7 +32,8 @@ CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability"
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
 # What a model notes of a table, to read others like it.
-NOTHING_NOTED = {"target": "", "header": True, "columns": 0, "decimal": None, "na": [], "levels": {}, "products": {}}
+NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
+NOTHING_NOTED |= {"levels": {}, "products": {}}
 # Lines left out, at most (a convention: no one leaves out more by their numbers).
 MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
@@ -129,7 +130,7 @@ def _moment(text: str) -> float | datetime:
 moment = reader(
     _moment,
     lambda value: isinstance(value, datetime) or abs(value) <= LARGEST,
-    "a number, or a date such as 2024-05-31 or 2024-05-31T12:00",
+    "a number, or a date such as 2024-05-31 or 2024-05-31T12:00 (with +02:00 where the data have zones)",
 )
 share = reader(float, lambda value: SMALLEST <= value < 1, "a number between 0 and 1")
 
@@ -283,7 +284,11 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
                 dest="begin",
             ),
             option("--until T", "last time; of a map, steps", moment, required=True),
-            option("--step DT", "time between rows (default: 100 rows)", positive),
+            option(
+                "--step DT",
+                "time between rows, the last of which is the last step not after --until (default: 100 steps to it)",
+                positive,
+            ),
             option("--inputs FILE", "a table with the inputs of the equations, and times", Path),
             option("--time COLUMN", "its column of times (default: by its name)"),
             CSV_FILE,

@@ -40,7 +40,7 @@ from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
-from ardea.tables.dates import names_time
+from ardea.tables.dates import in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
@@ -362,8 +362,8 @@ def discovered(options: argparse.Namespace) -> Found:
         **noise,
     )
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
-    model.fit(series.x, series.t, **settings)
-    model.table_ = {**written(options), "levels": series.levels}
+    model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
+    model.table_ = {**written(options), "levels": series.levels, "time": series.time}
     return Found(model, series, (series.x, series.t, series.u))
 
 
