@@ -174,8 +174,8 @@ examples:
   ardea demo --seed 7 --out demo7
 """,
     "fit": """\
-DATA is CSV or other text (.tsv, .txt; also .gz, .bz2, .xz), NPY, NPZ or Excel; Parquet with ardea[frames], NetCDF and
-Zarr with ardea[fields]. The default, --method sparse, is told how many meaningless terms you accept, and nothing else.
+DATA is CSV or other text (.tsv, .txt; also .gz, .bz2, .xz), NPY or NPZ; Excel and Parquet with ardea[frames], NetCDF
+and Zarr with ardea[fields]. The default, --method sparse, is told how many meaningless terms you accept, nothing else.
 Columns are given by name or by number from 0. Rows with empty cells (also NA, nan, - and the like) in columns in use
 are left out. A column of at most 20 different texts becomes one column for each text but the first. Separators, decimal
 commas, headers and units are inferred, and what was inferred is said. Nothing is written without --out.
@@ -209,8 +209,8 @@ examples:
   ardea predict run/model.ardea measured/ --out all.csv          all tables of a folder
 """,
     "discover": """\
-DATA is a table with one row per time (CSV and other text, NPY, Excel; Parquet with ardea[frames]): every column but the
-time is a state, empty fields are gaps, and times may be dates. Or it holds arrays (NPZ; NetCDF and Zarr with
+DATA is a table with one row per time (CSV and other text, NPY; Excel and Parquet with ardea[frames]): every column but
+the time is a state, empty fields are gaps, and times may be dates. Or it holds arrays (NPZ; NetCDF and Zarr with
 ardea[fields]): a field u with its coordinates x and times t, space axes first, or a table of states. Nothing is written
 without --out. Of a table larger than --memory up to 50 stretches of 400 rows are kept, spread over the whole of it; it
 needs --time.

@@ -137,6 +137,7 @@ def report_page(
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
+        unit=model.unit_told() if moving else "",
         remarks=_remarks(model, data) + warned,
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         program=_program(model, level, data, reading),
@@ -259,7 +260,7 @@ def _remarks(model: Any, data: Any) -> list[str]:
     """Return what the figures do not say."""
     if not hasattr(model, "simulate"):
         return [] if data is not None else ["Residuals need the data: pass them to the report."]
-    return [told for told in (model.unit_told(), motion.obstacle(model, data)) if told]
+    return [told for told in (motion.obstacle(model, data),) if told]
 
 
 def chosen_how(model: Any) -> str:
