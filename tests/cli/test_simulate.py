@@ -144,6 +144,22 @@ def test_zones_are_seen_however_a_file_holds_them(tmp_path):
         read_series(tmp_path / "zoned.csv", Choice("t"))
 
 
+def test_zoned_dates_are_refused_by_a_model_of_dates_without_a_zone(tmp_path, no_figures, capsys):
+    t = pd.date_range("2024-01-01T08:00", periods=60, freq="min")
+    x = 3 * np.exp(-0.05 * np.arange(60.0))
+    model = Discovery(Polynomials(1)).fit(x[:, None], t, feature_names=["pos"])
+    with pytest.raises(ValueError, match="The times of the fit named no time zones"):
+        model.elapsed(t.tz_localize("Asia/Karachi"))
+    ardea.save(model, tmp_path / "model.ardea")
+    pd.DataFrame({"when": t.tz_localize("Asia/Karachi"), "pos": x}).to_csv(tmp_path / "new.csv", index=False)
+    page = ["--out", str(tmp_path / "page.html")]
+    assert (
+        main(["report", str(tmp_path / "model.ardea"), "--data", str(tmp_path / "new.csv"), "--time", "when", *page])
+        == 1
+    )
+    assert "has a time zone, and the times of the data had none" in capsys.readouterr().err
+
+
 def test_times_of_which_some_name_a_zone_are_refused():
     plain, aware = pd.date_range("2024-01-01", periods=3), pd.date_range("2024-01-01", periods=3, tz="UTC")
     for given in ([plain, aware], [[*plain[:2].to_pydatetime(), *aware[2:].to_pydatetime()]]):

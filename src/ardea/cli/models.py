@@ -31,6 +31,7 @@ from ardea.cli.console import (
 )
 from ardea.cli.outputs import write_outputs, write_page
 from ardea.cli.regressions import arrays, estimator, products_of
+from ardea.cli.times import require_zones
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import WEAK, Equation
@@ -141,6 +142,7 @@ def _loaded(options: argparse.Namespace) -> Found:
         if acting := getattr(model.model_, "names", states)[len(states) :]:
             options.inputs = options.inputs or [joined_names(columns_of(acting, table_notes(model)))]
         series = series_of(options)
+        require_zones(model, series, options.data)
         return Found(model, series, (series.x, series.t, series.u))
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")

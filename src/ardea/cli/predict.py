@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,13 @@ from ardea.cli.console import Failure, kept_warnings, print_json, print_remarks,
 from ardea.cli.models import columns_of, header_record
 from ardea.cli.outputs import as_csv
 from ardea.cli.regressions import multiplied
+from ardea.cli.times import dates_of, number_of, require_zones, text_of
 from ardea.core.problem import Array
-from ardea.dynamics.series import IN_UTC, Clock, input_curve
+from ardea.dynamics.series import input_curve
 from ardea.names import counted
 from ardea.saving import load
 from ardea.tables.columns import Columns, notation_of
-from ardea.tables.dates import compact_dates, in_utc, names_time
+from ardea.tables.dates import names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.series import Choice, read_series
 from ardea.tables.table import Table, joined_names, shortened, unknown
@@ -210,7 +210,7 @@ def simulate(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         states = np.asarray(model.simulate(options.start, t, u))
     time = table_notes(model)["time"] or "t"
-    columns = {time: _dates(model, t[: len(states)]), **dict(zip(names, states.T, strict=True))}
+    columns = {time: dates_of(model, t[: len(states)]), **dict(zip(names, states.T, strict=True))}
     print_or_write(columns, options.out, exact=time)
     print_warnings(notes)
 
@@ -218,63 +218,21 @@ def simulate(options: argparse.Namespace) -> None:
 def _times_of_run(model: Any, options: argparse.Namespace) -> Array:
     """Return the times to print: from --from, else the first row of the data or 0, until --until."""
     known = options.start is None
-    until = _number(model, options.until, "--until")
+    until = number_of(model, options.until, "--until")
     first = model.joint_.first.time if known else 0.0
-    begin = first if options.begin is None else _number(model, options.begin, "--from")
+    begin = first if options.begin is None else number_of(model, options.begin, "--from")
     if not until > begin:
         where = "the first row of the data, at" if known and options.begin is None else "the start,"
-        raise Failure(f"--until {_told(model, until)} is not after {where} {_told(model, begin)}.")
+        raise Failure(f"--until {text_of(model, until)} is not after {where} {text_of(model, begin)}.")
     if model.discrete_time:
         return np.arange(round(begin), np.floor(until) + 1)
     if options.step is None:
         return np.linspace(begin, until, CURVE + 1)
     steps = np.floor((until - begin) / options.step + ROUNDING)
     if steps < 1:
-        ends = f"{_told(model, begin)} to {_told(model, until)}"
+        ends = f"{text_of(model, begin)} to {text_of(model, until)}"
         raise Failure(f"--step {options.step:g} is longer than the run, which goes from {ends}: give a smaller one.")
     return np.minimum(begin + options.step * np.arange(steps + 1), until)
-
-
-def _number(model: Any, moment: float | datetime, option: str) -> float:
-    """Return a time in the unit of the model; 20240531 is a date where the times of the data were dates."""
-    date: Any = moment
-    if not isinstance(moment, datetime):
-        compact = None if model.time_origin_ is None else compact_dates(np.array([moment]))
-        if compact is None:
-            return moment
-        date = compact[0].item()
-    if model.time_origin_ is None:
-        raise Failure(f"{date} is a date, but the times of the data were numbers: give a number in their unit.")
-    _require_zone(model, date.tzinfo is not None, f"{option} {date.isoformat()}")
-    told = date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date
-    return float(model.elapsed(np.array([told], dtype="datetime64[us]"))[0])
-
-
-def _require_zone(model: Any, zoned: bool, what: str) -> None:
-    """Refuse dates that name a time zone where those of the data did not, or the other way round."""
-    if _clock(model).zoned and not zoned:
-        raise Failure(
-            f"{what} has no time zone, and the times of the data had one: add it, such as {IN_UTC} for UTC in "
-            f"2024-05-31T12:00{IN_UTC}."
-        )
-    if zoned and not _clock(model).zoned:
-        raise Failure(f"{what} has a time zone, and the times of the data had none: leave it out.")
-
-
-def _clock(model: Any) -> Clock:
-    return Clock(model.time_unit_, model.time_origin_)
-
-
-def _dates(model: Any, numbers: Array) -> Any:
-    """Return times as the data had them: numbers, or dates, which say that they are in UTC if those had zones."""
-    times = model.dates(numbers)
-    return in_utc(times) if _clock(model).zoned else times
-
-
-def _told(model: Any, number: float) -> str:
-    """Return a time as text."""
-    (told,) = map(str, model.dates(np.array([number])))
-    return f"{told.removesuffix('.000000')}{IN_UTC * _clock(model).zoned}"
 
 
 def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
@@ -304,14 +262,13 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
         raise Failure(f"{options.inputs}: inputs must be known in every row. {told[0].upper()}{told[1:]}")
     if model.discrete_time:
         return series.x
-    if np.asarray(series.t).dtype.kind == "M":
-        _require_zone(model, series.zoned, f"The column of times {time!r} of {options.inputs}")
+    require_zones(model, series, options.inputs)
     known = np.asarray(model.elapsed(series.t), dtype=float)
     near = 1e-9 * (known[-1] - known[0])  # rounding
     last = np.inf if len(model.model_.held) == len(names) else known[-1]  # what is held stays what it is
     if t[0] < known[0] - near or t[-1] > last + near:
-        ends = " to ".join(_told(model, one) for one in known[[0, -1]])
+        ends = " to ".join(text_of(model, one) for one in known[[0, -1]])
         raise Failure(f"{options.inputs} has inputs from {ends}: let --from and --until lie between.")
     if t[-1] > known[-1] + near:
-        print_remarks(options.inputs, [f"after the last row, {_told(model, known[-1])}, inputs stay what they are"])
+        print_remarks(options.inputs, [f"after the last row, {text_of(model, known[-1])}, inputs stay what they are"])
     return input_curve(known, series.x, model.model_.held)

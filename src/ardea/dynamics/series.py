@@ -447,6 +447,8 @@ class Clock:
             return t
         if self.unit is None:
             raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
+        if self.origin and not self.zoned and have_zones([t]):
+            raise ValueError("The times of the fit named no time zones: give such dates here, or fit again with zones.")
         known = found[~np.isnat(found)]
         zero: Any = np.zeros((), found.dtype)
         if found.dtype.kind == "M":
@@ -484,9 +486,8 @@ def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any
         raise ValueError("Some series have dates as times and others numbers: give one kind for all.")
     if any(one.dtype.kind == "M" and one.ndim == 0 for one in dated):
         raise ValueError("t is one date: give the dates of all rows, or the step between them as a duration.")
-    zone = IN_UTC * have_zones(series)
     known = np.concatenate([one[~np.isnat(one)] for one in dated if one.dtype.kind == "M"] or [np.empty(0)])
-    clock = Clock(unit or _fitting_unit(dated), f"{known.min()}{zone}" if known.size else None)
+    clock = Clock(unit or _fitting_unit(dated), f"{known.min()}{IN_UTC * have_zones(series)}" if known.size else None)
     return [clock.numbers(one) for one in dated], clock
 
 
