@@ -137,7 +137,6 @@ def report_page(
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        unit=model.unit_told() if moving else "",
         remarks=_remarks(model, data) + warned,
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         program=_program(model, level, data, reading),
