@@ -279,14 +279,15 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
             ),
             option(
                 "--from T",
-                "first time, a number or a date (default: as the data began; with --start 0)",
+                "first time, a number or a date, with its zone where the data have zones (default: as they began; with "
+                "--start 0)",
                 moment,
                 dest="begin",
             ),
-            option("--until T", "last time; of a map, steps", moment, required=True),
+            option("--until T", "last time, written like the first; of a map, steps", moment, required=True),
             option(
                 "--step DT",
-                "time between rows, the last of which is the last step not after --until (default: 100 steps to it)",
+                "time between rows; the last row is the last step that is not after --until (default: 100 steps to it)",
                 positive,
             ),
             option("--inputs FILE", "a table with the inputs of the equations, and times", Path),
