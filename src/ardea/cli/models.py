@@ -31,6 +31,7 @@ from ardea.cli.console import (
 )
 from ardea.cli.outputs import write_outputs, write_page
 from ardea.cli.regressions import arrays, estimator, products_of
+from ardea.cli.times import require_zones
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import WEAK, Equation
@@ -40,7 +41,7 @@ from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
-from ardea.tables.dates import names_time
+from ardea.tables.dates import in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
@@ -141,6 +142,7 @@ def _loaded(options: argparse.Namespace) -> Found:
         if acting := getattr(model.model_, "names", states)[len(states) :]:
             options.inputs = options.inputs or [joined_names(columns_of(acting, table_notes(model)))]
         series = series_of(options)
+        require_zones(model, series, options.data)
         return Found(model, series, (series.x, series.t, series.u))
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
@@ -367,8 +369,8 @@ def discovered(options: argparse.Namespace) -> Found:
         **noise,
     )
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
-    model.fit(series.x, series.t, **settings)
-    model.table_ = {**written(options), "levels": series.levels}
+    model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
+    model.table_ = {**written(options), "levels": series.levels, "time": series.time}
     return Found(model, series, (series.x, series.t, series.u))
 
 

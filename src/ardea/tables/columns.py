@@ -90,7 +90,7 @@ def sign_of(cell: str) -> str:
     >>> sign_of("$1,200"), sign_of("101.3 kPa")
     ('$', 'kPa')
     """
-    found = SIGNED.fullmatch(cell)
+    found = SIGNED.fullmatch(cell.strip())
     return (found[1] or found[2]) if found else ""
 
 
