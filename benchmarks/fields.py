@@ -5,7 +5,7 @@
 Every system of `ardea.dynamics.systems.ALL_FIELDS` is fitted with its own library at every noise, each fit in a process
 of its own on one thread. Noise is Gaussian, as a share of the standard deviation of all fields of a system together.
 Results are saved after every system, and docs/fields_table.md is written from all that were saved. Systems in two and
-three dimensions have one draw, and none with the least and the largest noise: a fit takes most of a minute or more. No
+three dimensions have one draw, and none with the least and the largest noise: a fit takes 10 s to half a minute. No
 two fits of a system have the same seed, so that what their intervals hold is independent.
 """
 

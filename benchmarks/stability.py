@@ -195,8 +195,8 @@ def options_of(quick: bool, seed: int) -> list[str]:
 
 
 def run_here(records: str, file: str, *options: str) -> int:
-    """Run one file of tests in this process, noting each test."""
-    return int(pytest.main([file, *options], plugins=[Recorder(Path(records))]))
+    """Run one file of tests in this process, where the recorder hears of each test."""
+    return int(pytest.main([file, "-n", "0", *options], plugins=[Recorder(Path(records))]))
 
 
 def run_group(group: Group, options: Sequence[str], limit: float) -> Ran:
