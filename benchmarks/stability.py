@@ -46,7 +46,7 @@ class Group:
     @property
     def path(self) -> Path:
         """Where the tests are."""
-        return ROOT / "tests" / self.file
+        return ROOT / "tests" / "whole" / self.file
 
 
 GROUPS = (
@@ -346,7 +346,7 @@ def details(ran: Ran) -> str:
         for name, cases in functions.items()
     ]
     table = markdown(["what must hold", "tests", "examples", "failed", "time"], rows)
-    return f"### {ran.group.name}\n\n{ran.group.words} (`tests/{ran.group.file}`)\n\n{table}"
+    return f"### {ran.group.name}\n\n{ran.group.words} (`tests/whole/{ran.group.file}`)\n\n{table}"
 
 
 def save(path: Path, text: str) -> None:

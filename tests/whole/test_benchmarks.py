@@ -49,3 +49,12 @@ def test_scoreboards_run_go_on_and_tell(benchmark, monkeypatch, tmp_path, capsys
     assert told[0] == told[1]  # times, too: nothing is done twice
     assert "| Ardea | 2 of 2 | 2 of 2 | 2 of 2 | 0 |" in told[0]
     assert "Not run with Ardea: ode2, " in told[0]
+
+
+def test_stability_records_the_tests_of_groups_that_are_there(benchmark, tmp_path):
+    stability = benchmark("stability")
+    assert all(group.path.is_file() for group in stability.GROUPS)
+    (tmp_path / "test_some.py").write_text("def test_right():\n    pass\n\n\ndef test_wrong():\n    assert 0\n")
+    assert stability.run_here(str(tmp_path / "records.jsonl"), str(tmp_path / "test_some.py")) == 1
+    noted = (tmp_path / "records.jsonl").read_text()
+    assert noted.count('"passed"') == noted.count('"failed"') == 1
