@@ -402,7 +402,7 @@ def test_columns_whose_squares_vanish_are_refused(estimator, unit, container):
         clone(estimator).fit(container(tiny), Y)
     with pytest.raises(ValueError, match="'pressure': their squares are lost"):
         clone(estimator).fit(pd.DataFrame(tiny, columns=["a", "pressure", "c", "d"]), Y)
-    tiny[0, 1] = 1.0
+    tiny[::2, 1] = 1.0
     fitted = clone(estimator).fit(container(tiny), Y)
     assert np.isfinite(fitted.coef_).all()
 
