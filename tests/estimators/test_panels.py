@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from ardea import SparseARD
-from ardea.estimators.advice import DependentRowsWarning
+from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning
 from ardea.estimators.residuals import harm_within
 
 
@@ -97,3 +97,14 @@ def test_rows_sorted_by_y_within_groups_are_no_series():
     y = rng.normal(size=300)
     order = np.lexsort([y, label])
     assert not any("neighbouring rows of one group" in text for text in said("independent", X, y[order], label))
+
+
+@pytest.mark.parametrize(("rows", "labels"), [("groups", "different"), ("series", "different"), ("groups", "the same")])
+def test_labels_that_say_nothing_are_told(rows, labels):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + rng.normal(size=60)
+    label = np.arange(60) if labels == "different" else np.zeros(60)
+    with pytest.warns(FewRowsWarning, match=f"All 60 rows have {labels} label.* changes nothing"):
+        model = SparseARD(rows=rows).fit(X, y, groups=label)
+    np.testing.assert_allclose(model.coef_, SparseARD().fit(X, y).coef_)

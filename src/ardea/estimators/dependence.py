@@ -197,13 +197,16 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
+    alone = _alone(rows.given, kind)
     if rows.weight is not rows.given.weight:  # groups that agree
         rows = one_of_each_group(rows)
     given = rows.given
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
+    told = alone + told
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
-    told += weights_advice(given, equation, target) if given.weight is not None else []
+    if given.weight is not None and _has_noise(problem, fit):
+        told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
     if any(piles := piled_up(equal[0])):
         told = [(told_of_piles(piles, y), PiledUpWarning), *told]
@@ -214,6 +217,11 @@ def rows_advice(
     return np.fmin(number, total / inflation), [(told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
 
 
+def _has_noise(problem: Problem, fit: Fit) -> bool:
+    """Whether errors are more than rounding."""
+    return fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
+
+
 def _residuals_advice(
     rows: CheckedRows, kind: RowKind, problem: Problem, fit: Fit, equation: Equation, target: int
 ) -> tuple[float, list[Advice]]:
@@ -221,7 +229,7 @@ def _residuals_advice(
     given = rows.given
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
     total = float(m if given.weight is None else given.weight.sum())
-    sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
+    sound = fit.status not in STATUS_ADVICE and _has_noise(problem, fit)
     if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
         return np.nan, []
     look = _look(rows, equation, target) if rows is given and rows.weight is None and rows.groups is None else None
@@ -436,6 +444,21 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list
         "leave rows= out (python -m ardea.explain dependent_rows)."
     )
     return [(text, DependentRowsWarning)]
+
+
+def _alone(rows: CheckedRows, kind: RowKind) -> list[Advice]:
+    """Return what to tell of labels that say nothing: all of them different, or (of groups) all the same."""
+    if rows.groups is None or kind not in ("series", "groups"):
+        return []
+    sizes = GroupErrors.of(rows).sizes
+    if sizes.max() > 1 and (sizes.size > 1 or kind == "series"):
+        return []
+    one = "the same label, and what they share is the intercept" if sizes.size == 1 else "different labels"
+    text = (
+        f"All {rows.groups.size} rows have {one}: rows={kind!r} changes nothing. Are these groups= those of the "
+        "patient, batch or site? Else leave both out (python -m ardea.explain few_rows)."
+    )
+    return [(text, FewRowsWarning)]
 
 
 def _few_groups(sample: Sample) -> list[Advice]:
