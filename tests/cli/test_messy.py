@@ -364,6 +364,87 @@ def test_numbers_that_may_name_things_are_told_and_encoded_by_the_option_that_is
     assert not any("count as amounts" in one for one in found["remarks"])
 
 
+@pytest.mark.parametrize("mark", ["x", "1"])
+def test_marks_and_empty_cells_are_one_and_zero(mark, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    marked, x = np.arange(60) % 3 == 0, rng.normal(size=60)
+    y = 5 * marked + x + 0.1 * rng.normal(size=60)
+    path = written(pd.DataFrame({"promo": np.where(marked, mark, ""), "x": x, "y": y}), tmp_path / "marks.csv")
+    plain = record(capsys, "fit", path, "--target", "y")
+    if mark == "1":  # empty may mean that nobody looked
+        (said,) = (one for one in plain["remarks"] if "--categorical" in one)
+        plain = record(capsys, "fit", path, "--target", "y", *shlex.split(said[said.index("--categorical") :]))
+    numbers = pd.DataFrame({f"promo={mark}": marked.astype(int), "x": x, "y": y})
+    sure = record(capsys, "fit", written(numbers, tmp_path / "numbers.csv"), "--target", "y")
+    assert plain["equations"][0]["terms"] == sure["equations"][0]["terms"]
+    assert plain["rows"] == 60
+
+
+def test_named_categories_come_beside_those_that_texts_make(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    site, man = rng.integers(1, 5, 100), rng.integers(0, 2, 100)
+    y = 2 * (site == 2) + man + 0.1 * rng.normal(size=100)
+    path = written(pd.DataFrame({"site": site, "sex": np.where(man, "m", "f"), "y": y}), tmp_path / "cat.csv")
+    found = record(capsys, "fit", path, "--target", "y", "--categorical", "site")
+    assert {one["name"] for one in found["equations"][0]["terms"]} == {"site=2", "sex=m"}
+    assert main(["fit", path, "--target", "y", "--categorical", "none"]) == 1
+    assert "column 'sex' holds texts, not numbers" in capsys.readouterr().err
+
+
+def test_numbers_in_another_unit_than_those_fitted_are_told(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    share = rng.integers(1, 40, 100)
+    given = pd.DataFrame({"disc": [f"{one}%" for one in share], "y": 0.1 * share + rng.normal(size=100)})
+    model = tmp_path / "model"
+    run(capsys, "fit", written(given, tmp_path / "given.csv"), "--target", "y", "--out", model)
+    for cells, told in (("0.1 0.2", "none"), ("10€ 20€", "€"), ("10% 20%", None)):
+        (tmp_path / "new.csv").write_text("\n".join(["disc", *cells.split()]) + "\n")
+        _, said = run(capsys, "predict", model, tmp_path / "new.csv")
+        assert ("had the sign or unit" in said) == (told is not None)
+        assert told is None or f"unit % when the model was fitted, and have {told} here" in said
+
+
+def test_units_in_the_first_column_do_not_make_blanks_the_separator(tmp_path, capsys):
+    for mark in ",;":
+        lines = [mark.join(["weight", "pos", "grade"])]
+        lines += [mark.join([f"{i % 5} kg", f"{i % 5 + 0.01 * (i % 3):.2f}", "AB"[i % 2]]) for i in range(60)]
+        (tmp_path / "units.csv").write_text("\n".join(lines) + "\n")
+        found = record(capsys, "fit", tmp_path / "units.csv", "--target", "pos")
+        assert found["equations"][0]["terms"][0]["name"] == "weight"
+
+
+def test_brackets_make_numbers_negative(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    y = [f"{v:,.2f}" if v > 0 else f"({-v:,.2f})" for v in (2000 * x).round(2)]
+    found = record(capsys, "fit", written(pd.DataFrame({"x": x, "y": y}), tmp_path / "books.csv"), "--target", "y")
+    assert found["equations"][0]["terms"][0]["coef"] == pytest.approx(2000, rel=1e-3)
+    assert any("make numbers negative" in one for one in found["remarks"])
+
+
+def test_times_with_a_unit_and_a_text_that_never_changes(heater, tmp_path, capsys):
+    options = ["--time", "t", *QUICK, "--inputs", "heater"]
+    plain = record(capsys, "discover", written(heater, tmp_path / "plain.csv"), *options)["equations"]
+    noted = heater.assign(t=heater.t.map("{:.2f} s".format), status="OK")
+    found = record(capsys, "discover", written(noted, tmp_path / "noted.csv"), *options)
+    assert found["equations"] == plain
+    assert {"column 'status' has one value only and was left out", "the unit s in column 't' was left out (0.00 s)"} < {
+        *found["remarks"]
+    }
+
+
+def test_the_target_is_no_column_to_drop_and_no_cure_for_its_own_gaps(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=80), "y": rng.normal(size=80)})
+    table.loc[20:, "y"] = np.nan
+    path = written(table, tmp_path / "gaps.csv")
+    assert main(["fit", path, "--target", "y", "--drop", "y"]) == 1
+    assert "--drop names the target, 'y'" in capsys.readouterr().err
+    _, said = run(capsys, "fit", path, "--target", "y", "--missing", "drop")
+    assert "Most empty cells are in the target, 'y' (60)." in said
+    assert "--drop" not in said
+
+
 def test_a_clock_that_goes_back_without_a_midnight_is_refused_in_hours(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("t,x\n20:00:00,1\n20:10:00,2\n20:05:00,3\n20:20:00,4\n")
     assert main(["discover", str(tmp_path / "t.csv"), "--time", "t"]) == 1

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ardea.dynamics import Custom, Discovery, FieldTerms, systems
-from ardea.dynamics.field_runs import ends_twice
+from ardea.dynamics.field_runs import ends_twice, samples_end_twice
 from ardea.dynamics.field_simulation import SpectralEquation
+from ardea.dynamics.fields import Fields
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.simulation import SimulationWarning
 
@@ -298,6 +299,25 @@ def test_an_end_that_is_given_twice_counts_once(name):
     x, t, u = waves(HIGH_ORDERS[name])
     run = of_high_order(HIGH_ORDERS[name], np.append(x, 20.0)).simulate(np.append(u[:, 0], u[0, 0]), t, None)
     assert np.allclose(run, np.vstack([u, u[:1]]), atol=1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize("n", [41, 40])
+def test_samples_may_end_twice(n, noise):
+    """Of a ring of 40 points, with or without the first again at the end, smoothed samples give the period."""
+    x, t = np.arange(n) / 2, np.linspace(0, 4, 60)
+    turns = 2 * np.pi / 20 * np.array([1, 2, 4])
+    u = sum(np.exp(-0.1 * k**2 * t) * np.sin(k * (x[:, None] - t) + 1) for k in turns)
+    samples = u + noise * np.random.default_rng(0).normal(size=u.shape)
+    model = Discovery(FieldTerms(1, 2)).fit(samples, t, space=(x,))
+    assert samples_end_twice(Fields(samples, (x,), t)) == [n == 41]
+    assert np.max(np.abs(model.simulate(None, t) - u)) < 4 * noise + 1e-3
+
+
+def test_walls_with_one_value_at_both_ends_do_not_repeat_it():
+    x, t = np.linspace(0, 3, 60), np.linspace(0, 1, 40)
+    u = sum(np.exp(-t) * np.sin(np.pi * k / 3 * x[:, None]) for k in (1, 3))
+    assert samples_end_twice(Fields(u + 1e-3 * np.random.default_rng(0).normal(size=u.shape), (x,), t)) == [False]
 
 
 def test_symmetric_starts_have_two_equal_ends():

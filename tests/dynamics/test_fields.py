@@ -27,10 +27,12 @@ from ardea.dynamics import (
     systems,
 )
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
-from ardea.dynamics.field_equation import FieldEquation, NoiseCovariance, told_of
+from ardea.dynamics.field_equation import FieldEquation, told_of
+from ardea.dynamics.field_gaps import filled
+from ardea.dynamics.field_noise import NoiseCovariance
 from ardea.dynamics.field_samples import mistakes_in
 from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
-from ardea.dynamics.fields import Fields, Jets, filled, read_fields
+from ardea.dynamics.fields import Fields, Jets, read_fields
 from ardea.dynamics.search import Tournament, equivalents, searched
 from ardea.dynamics.terms import FieldTerm, Jet
 from ardea.dynamics.windows import AxisWindows, Windows, place_windows, spectral_radii

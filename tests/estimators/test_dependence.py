@@ -308,6 +308,10 @@ def test_few_groups_are_told_where_columns_are_constant_within_them():
     X, y, codes = grouped(3, 0.5, size=10)
     with pytest.warns(FewRowsWarning, match="4 of the columns are constant within groups, so that 12 groups"):
         SparseARD(rows="groups").fit(X, y, groups=codes)
+    with pytest.warns(
+        FewRowsWarning, match="One of the columns is constant within groups, so that 12 groups tell about i"
+    ):
+        SparseARD(rows="groups").fit(X[:, [0, *range(1, 8, 2)]], y, groups=codes)
     told(model := SparseARD(rows="groups"), X[:, 1::2], y - X[:, 0], groups=codes)
     assert not any("constant within groups" in text for text in model.warnings_)
 

@@ -365,3 +365,53 @@ def test_every_title_is_a_sentence(model, data, search, motion):
         found.plot_phase(x[0], t[:20], n_samples=0),
     ]
     assert all(len(title(ax).split()) > 3 for ax in drawn)
+
+
+# Long names and small numbers
+
+LONG = ["Temperature of the first reactor in °C", "Temperature of the first reactor in °F"]
+
+
+@pytest.fixture(scope="module")
+def long_names():
+    t, x = systems.linear_oscillator().noisy(0.3, seed=3)
+    with pytest.warns(AmbiguityWarning):
+        return t[:80], x[:80], Discovery(Polynomials(3)).fit(x[:80], t[:80], feature_names=LONG)
+
+
+def boxes(ax, *artists):
+    """Return where artists are drawn."""
+    ax.figure.canvas.draw()
+    return [one.get_window_extent() for one in artists]
+
+
+def test_a_power_of_ten_is_not_drawn_upon_the_label_of_an_axis():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)) * 1e4
+    y = np.column_stack([X[:, one] * 3e-4 + rng.normal(size=80) for one in range(3)])
+    for ax in SparseARD().fit(X, y).plot_coefficients().flat:
+        offset, label = boxes(ax, ax.xaxis.get_offset_text(), ax.xaxis.label)
+        assert ax.xaxis.get_offset_text().get_text()
+        assert not offset.overlaps(label)
+
+
+def test_titles_of_long_names_end_within_the_picture(long_names):
+    t, x, model = long_names
+    ax = model.plot_phase(None, t, n_samples=0)
+    (box,) = boxes(ax, ax.title if ax.get_title() else ax._left_title)
+    assert box.x1 <= ax.figure.bbox.x1
+    assert title(ax).replace("\n", " ").startswith("The found equations in the plane of Temperature of the…")
+    first, second = model.plot_simulation(None, t, n_samples=0, x=x)
+    upper, lower = boxes(first, first.yaxis.label, second.yaxis.label)
+    assert not upper.overlaps(lower)
+    assert first.get_ylabel() != second.get_ylabel()
+
+
+def test_rivals_have_labels_of_their_own(long_names):
+    *_, model = long_names
+    for ax, equation in zip(model.plot_pareto(), model.equations_, strict=True):
+        labels = [one.get_text() for one in ax.get_yticklabels()]
+        assert len({*labels}) == len(labels) == 1 + len(equation.rivals)
+        assert any(label.startswith("without") for label in labels)
+    long = f"{'x' * 23}…"
+    assert canvas.as_labels(["x" * 30 + "1", "x" * 30 + "2", "y", "y"]) == [f"{long} (1)", f"{long} (2)", "y", "y"]

@@ -351,3 +351,11 @@ def test_in_a_browser(tmp_path, width):
     assert min(result["scales"]) > 0.9
     assert result["lost"] == []
     assert result["links"] > 9  # those of the contents, and of the picture of terms
+
+
+def test_the_unit_of_time_stands_beside_the_equations():
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    model = Discovery(Polynomials(1)).fit(x, pd.Timestamp("2024-01-01") + pd.to_timedelta(t, unit="h"))
+    page = report_page(model)
+    assert page.count("rates of change are per") == 1
+    assert page.index('id="model"') < page.index("rates of change are per") < page.index('id="warnings"')

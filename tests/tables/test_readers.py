@@ -287,6 +287,20 @@ def test_parquet_with_nulls_and_text(tmp_path):
     assert rows.names == ("a", "b=v", "b=w")
 
 
+def test_the_index_of_a_frame_is_a_column_if_it_has_a_name_or_holds_dates(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(6.0) ** 2, "z": np.arange(6.0) ** 3, "y": np.arange(6.0)})
+    days = pd.date_range("2024-01-01", periods=6)
+    given = {"filtered": frame[frame.x != 4], "named": frame.set_index("z"), "dates": frame.set_index(days)}
+    names = {"filtered": ["x", "z", "y"], "named": ["x", "y", "z"], "dates": ["x", "z", "y", "index"]}
+    for kind, one in given.items():
+        one.to_parquet(path := tmp_path / f"{kind}.parquet")
+        table = open_table(path)
+        assert table.names == names[kind]
+        (read_again,) = table.frames(10, ["x", "y"])
+        np.testing.assert_array_equal(read_again, one[["x", "y"]].to_numpy())
+        assert bool(table.remarks) == (kind == "filtered")
+
+
 def test_zarr_arrays_must_fit_together(tmp_path):
     group = zarr.open_group(tmp_path / "g.zarr", mode="w")
     group.create_array("a", data=np.zeros(5))
@@ -380,7 +394,7 @@ def test_gaps_in_time_end_a_series(tmp_path):
     ("cells", "message"),
     [
         (["2024-03-31T10:00+01:00", "2024-03-31T10:30"], "names its time zone and 2024-03-31T10:30 does not"),
-        (["0.0 s", "0.1 s"], "has a unit"),
+        (["0.0 s", "0.1 min"], "has a unit"),
         (["12:00", "noon"], "time of day, and others are none"),
     ],
 )
@@ -575,6 +589,7 @@ def test_units_and_comments(tmp_path):
     path = text_file(tmp_path, "# made by hand\nt,v,m\ns,m/s,kg\n0,1,2\n# a break\n1,3,4\n")
     np.testing.assert_array_equal(cells_of(path), [[0, 1, 2], [1, 3, 4]])
     assert any("units" in one and "m/s" in one for one in open_table(path).remarks)
+    assert "lines that begin with # were left out, such as '# made by hand'" in open_table(path).remarks
     # A column of texts has no unit, and a first row of texts is none.
     assert cells_of(text_file(tmp_path, "a,b\n1,2\n"), header="yes").shape == (1, 2)
     table = open_table(text_file(tmp_path, "who,what\nAnn,red\nBo,blue\n"))
@@ -583,6 +598,7 @@ def test_units_and_comments(tmp_path):
     assert open_table(path).names == ["Sample #", "y"]
     path = text_file(tmp_path, "# t x\n0 1\n1 2\n", "t.txt")  # as numpy.savetxt writes names
     assert open_table(path).names == ["t", "x"]
+    assert open_table(path).remarks == ["names are taken from the comment before the rows"]
     np.testing.assert_array_equal(cells_of(path), [[0, 1], [1, 2]])
 
 

@@ -32,7 +32,8 @@ CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability"
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
 # What a model notes of a table, to read others like it.
-NOTHING_NOTED = {"target": "", "header": True, "columns": 0, "decimal": None, "na": [], "levels": {}, "products": {}}
+NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
+NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}}
 # Lines left out, at most (a convention: no one leaves out more by their numbers).
 MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
@@ -129,7 +130,7 @@ def _moment(text: str) -> float | datetime:
 moment = reader(
     _moment,
     lambda value: isinstance(value, datetime) or abs(value) <= LARGEST,
-    "a number, or a date such as 2024-05-31 or 2024-05-31T12:00",
+    "a number, or a date such as 2024-05-31 or 2024-05-31T12:00 (with +02:00 where the data have zones)",
 )
 share = reader(float, lambda value: SMALLEST <= value < 1, "a number between 0 and 1")
 
@@ -169,7 +170,7 @@ REGRESSION: Options = [
     option("--target COLUMN", "the column to explain: its name, or its number from 0"),
     several("--columns", "columns to explain it with, by name or number from 0 (default: all others)"),
     several("--drop", DROP),
-    several("--categorical", "columns of texts or codes to encode, or `none` (default: those of at most 20 texts)"),
+    several("--categorical", "columns of codes or texts to encode beside those of at most 20 texts; `none`: no column"),
     several("--keep", "columns that belong to the model: never dropped"),
     option("--missing", MISSING, choices=("drop", "refuse"), default="drop"),
     option("--method", "which estimator (default: sparse)", choices=METHODS, default="sparse"),
@@ -278,12 +279,17 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
             ),
             option(
                 "--from T",
-                "first time, a number or a date (default: as the data began; with --start 0)",
+                "first time, a number or a date, with its zone where the data have zones (default: as they began; with "
+                "--start 0)",
                 moment,
                 dest="begin",
             ),
-            option("--until T", "last time; of a map, steps", moment, required=True),
-            option("--step DT", "time between rows (default: 100 rows)", positive),
+            option("--until T", "last time, written like the first; of a map, steps", moment, required=True),
+            option(
+                "--step DT",
+                "time between rows; the last row is the last step that is not after --until (default: 100 steps to it)",
+                positive,
+            ),
             option("--inputs FILE", "a table with the inputs of the equations, and times", Path),
             option("--time COLUMN", "its column of times (default: by its name)"),
             CSV_FILE,
@@ -334,18 +340,41 @@ def add_options(parser: argparse.ArgumentParser, command: str) -> None:
         add_reproduce(parser)
 
 
+def option_names(command: str) -> list[str]:
+    """Return the options of a command."""
+    parser = argparse.ArgumentParser()
+    add_options(parser, command)
+    return list(dict.fromkeys(re.findall("--[a-z-]+", parser.format_help())))
+
+
 def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands, with the options of one command where that is asked for, else of all."""
     description = "Sparse Bayesian regression and equations of motion: few terms, honest error bars."
-    parser = argparse.ArgumentParser("ardea", None, description, EPILOGS["ardea"], formatter_class=HelpFormatter)
+    settings: dict[str, Any] = {"formatter_class": HelpFormatter, "allow_abbrev": False}
+    parser = argparse.ArgumentParser("ardea", None, description, EPILOGS["ardea"], **settings)
     parser.add_argument("--version", action="version", version=f"ardea {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name, (what, _, _) in COMMANDS.items():
         told: dict[str, Any] = {"description": f"{what[0].upper()}{what[1:]}.", "epilog": EPILOGS.get(name)}
-        command = commands.add_parser(name, help=what, formatter_class=HelpFormatter, **told)
+        command = commands.add_parser(name, help=what, **settings, **told)
         if asked in {None, name}:
             add_options(command, name)
     return parser
+
+
+def read_options(given: Sequence[str]) -> argparse.Namespace:
+    """Return what the arguments of a command mean; explain those that mean nothing, and leave."""
+    asked = given[0] if given and given[0] in COMMANDS else None
+    parser = build_parser(asked)
+    if asked is None:
+        return parser.parse_args(given)
+    known, options = option_names(asked), argparse.Namespace()
+    wrong = [one for one in given[1:] if one.startswith("--") and one.partition("=")[0] not in known]
+    if not wrong or {"-h", "--help"} & {*given}:  # else these are told before what is lacking
+        options, wrong = parser.parse_known_args(given)
+    if wrong:
+        resolve_name("ardea.cli.misuse:refuse")(given, wrong, options)
+    return options
 
 
 def command_with(options: argparse.Namespace, **changed: Any) -> str:
@@ -389,11 +418,7 @@ def written(options: argparse.Namespace) -> dict[str, Any]:
 
 def complete(_: argparse.Namespace) -> None:
     """Print a script for bash: commands first, then options after a dash, else files."""
-    options = {}
-    for name in COMMANDS:
-        parser = argparse.ArgumentParser()
-        add_options(parser, name)
-        options[name] = dict.fromkeys(re.findall("--[a-z-]+", parser.format_help()))
+    options = {name: option_names(name) for name in COMMANDS}
     cases = "\n".join(f"    {name}) words='{' '.join(flags)}' ;;" for name, flags in options.items())
     script = f"""# bash completion for ardea, written by `ardea completion`
 _ardea() {{
@@ -420,8 +445,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = ""
     try:
         given = sys.argv[1:] if arguments is None else arguments
-        asked = given[0] if given and given[0] in COMMANDS else None
-        options = build_parser(asked).parse_args(given)
+        options = read_options(given)
         command = options.command
         run = getattr(options, "run", None) or resolve_name(f"ardea.cli{COMMANDS[command][1]}")
         code = int(run(options) or 0)

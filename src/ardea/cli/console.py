@@ -20,7 +20,19 @@ BOLD, RED, YELLOW = "1", "31", "33"
 AS_OPTIONS = {
     "noise_variance=": "the square of --noise ",
     "noise_variance": "--noise",
+    "noise_std=": "--noise ",
+    "noise_std must": "--noise must",
     "form='derivative'": "--form derivative",
+    "criterion='": "--criterion '",
+    "memory=": "--memory ",
+    "(memory=, or --memory)": "(--memory)",
+    "(SparseARD, or a larger strength)": "(--method sparse, or a larger --strength)",
+    "Use SparseARD,": "Use --method sparse,",
+    "try derivative_order=2": "try --second-order",
+    "derivative_order=2 is for": "--second-order is for",
+    "leave form and discrete_time out": "leave --form and --map out",
+    "leave form, regressor and x_dot out": "leave --form out",
+    "known, constraints, shared, false_terms, noise and noise_std are": "--false-terms and --noise are",
     "missing='drop'": "--missing drop",
     "false_terms=": "--false-terms ",
     "always_keep": "--keep",
@@ -30,7 +42,21 @@ AS_OPTIONS = {
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
     " on the command line)": ")",
     "(plot_residuals())": "(--out DIR draws them)",
+    # There is no such option: what helps in Python is named as that, and what helps nowhere else is left out.
+    "(kind='selective' allows": "(in Python kind='selective' allows",
+    "need derivative_order=2": "need derivative_order of 2, in Python",
+    "library (Custom has": "library in Python (Custom has",
+    "Raise max_iter, or tol": "In Python raise max_iter, or tol",
+    "or raise tol": "or in Python raise tol",
+    "Give eta (beyond": "In Python give eta (beyond",
+    "real ones: fit(…, split=True)": "real ones: in Python fit(…, split=True)",
+    "give boundary=(left, right)": "give, in Python, boundary=(left, right)",
+    "try a smaller max_step": "in Python max_step may be smaller",
+    "(scipy.stats.fisher_exact": "(in Python scipy.stats.fisher_exact",
+    " (DataFrame.drop_duplicates(), or numpy.unique of X and y with axis=0)": "",
 }
+# The longest first, so that a phrase is taken before the name that stands in it.
+PARAMETERS = re.compile("|".join(map(re.escape, sorted(AS_OPTIONS, key=len, reverse=True))))
 # Control characters but the line break: a name or a cell with one could take over the terminal.
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -69,10 +95,14 @@ def complain(command: str, text: str) -> None:
 
 
 def as_options(text: str) -> str:
-    """Return a message of the library with its parameters called as the command line does."""
-    for parameter, option in AS_OPTIONS.items():
-        text = text.replace(parameter, option)
-    return text
+    """Return a message of the library with its parameters called as the command line does.
+
+    Examples
+    --------
+    >>> as_options("Give noise_variance, or try derivative_order=2.")
+    'Give --noise, or try --second-order.'
+    """
+    return PARAMETERS.sub(lambda found: AS_OPTIONS[found[0]], text)
 
 
 @contextmanager
@@ -144,8 +174,8 @@ examples:
   ardea demo --seed 7 --out demo7
 """,
     "fit": """\
-DATA is CSV or other text (.tsv, .txt; also .gz, .bz2, .xz), NPY, NPZ or Excel; Parquet with ardea[frames], NetCDF and
-Zarr with ardea[fields]. The default, --method sparse, is told how many meaningless terms you accept, and nothing else.
+DATA is CSV or other text (.tsv, .txt; also .gz, .bz2, .xz), NPY or NPZ; Excel and Parquet with ardea[frames], NetCDF
+and Zarr with ardea[fields]. The default, --method sparse, is told how many meaningless terms you accept, nothing else.
 Columns are given by name or by number from 0. Rows with empty cells (also NA, nan, - and the like) in columns in use
 are left out. A column of at most 20 different texts becomes one column for each text but the first. Separators, decimal
 commas, headers and units are inferred, and what was inferred is said. Nothing is written without --out.
@@ -179,8 +209,8 @@ examples:
   ardea predict run/model.ardea measured/ --out all.csv          all tables of a folder
 """,
     "discover": """\
-DATA is a table with one row per time (CSV and other text, NPY, Excel; Parquet with ardea[frames]): every column but the
-time is a state, empty fields are gaps, and times may be dates. Or it holds arrays (NPZ; NetCDF and Zarr with
+DATA is a table with one row per time (CSV and other text, NPY; Excel and Parquet with ardea[frames]): every column but
+the time is a state, empty fields are gaps, and times may be dates. Or it holds arrays (NPZ; NetCDF and Zarr with
 ardea[fields]): a field u with its coordinates x and times t, space axes first, or a table of states. Nothing is written
 without --out. Of a table larger than --memory up to 50 stretches of 400 rows are kept, spread over the whole of it; it
 needs --time.

@@ -31,6 +31,7 @@ from ardea.cli.console import (
 )
 from ardea.cli.outputs import write_outputs, write_page
 from ardea.cli.regressions import arrays, estimator, products_of
+from ardea.cli.times import require_zones
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import WEAK, Equation
@@ -40,7 +41,7 @@ from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import equations_of, r_squared
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
-from ardea.tables.dates import names_time
+from ardea.tables.dates import in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
@@ -141,6 +142,7 @@ def _loaded(options: argparse.Namespace) -> Found:
         if acting := getattr(model.model_, "names", states)[len(states) :]:
             options.inputs = options.inputs or [joined_names(columns_of(acting, table_notes(model)))]
         series = series_of(options)
+        require_zones(model, series, options.data)
         return Found(model, series, (series.x, series.t, series.u))
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
@@ -232,6 +234,9 @@ def _advice_on_series(error: TableError, options: argparse.Namespace) -> str:
         acting = {**others, "inputs": [joined_names([*inputs, name])]}
         said = [f"If {name!r} tells several runs apart: {command_with(options, **{**others, 'series': name})}"]
         said += [f"If it acts from outside: {command_with(options, **acting)}"]
+        if len(states) == 1:
+            wide = f"table.pivot(index={options.time!r}, columns={name!r}, values={states[0]!r})"
+            said += [f"If it names several states, each needs a column of its own: in pandas {wide}.to_csv(…)"]
     return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_with(options, **without)}"])
 
 
@@ -265,7 +270,7 @@ def fitted(options: argparse.Namespace) -> Found:
     groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")
     model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
     seen = {"target": target, "header": table.headed, "columns": len(table.names)}
-    model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products}
+    model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products, "signs": rows.signs}
     model.warnings_ = in_words_of_file(model.warnings_, rows)
     return Found(model, rows, data, rows.target_names)
 
@@ -275,6 +280,8 @@ def _rows(options: argparse.Namespace) -> Rows:
     working(f"Reading {options.data}")
     table = table_of(options)
     target = table.target(options.target)
+    if target in table.columns(options.drop):
+        raise Failure(f"--drop names the target, {target!r}: leave it out there, or explain another column.")
     dropped = {*table.columns(options.drop), target, *(table.column(one) for one in (options.groups,) if one)}
     columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
     if not columns:
@@ -362,8 +369,8 @@ def discovered(options: argparse.Namespace) -> Found:
         **noise,
     )
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
-    model.fit(series.x, series.t, **settings)
-    model.table_ = {**written(options), "levels": series.levels}
+    model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
+    model.table_ = {**written(options), "levels": series.levels, "time": series.time}
     return Found(model, series, (series.x, series.t, series.u))
 
 

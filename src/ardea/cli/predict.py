@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from ardea.cli.console import Failure, kept_warnings, print_json, print_remarks,
 from ardea.cli.models import columns_of, header_record
 from ardea.cli.outputs import as_csv
 from ardea.cli.regressions import multiplied
+from ardea.cli.times import dates_of, number_of, require_zones, text_of
 from ardea.core.problem import Array
 from ardea.dynamics.series import input_curve
 from ardea.names import counted
@@ -32,6 +32,8 @@ ROWS = 50_000
 PRINTED_DIGITS = 6
 # Steps of a curve where none is told (a convention: enough to draw it).
 CURVE = 100
+# A share of a step: a last one that ends so little after --until is one of it (derived: rounding of a million steps).
+ROUNDING = 1e-9
 
 
 def run(options: argparse.Namespace) -> None:
@@ -84,10 +86,10 @@ def _predicted_file(
     return columns, [which + one for one in (*table.remarks, *remarks)], [which + note for note in (*doubts, *notes)]
 
 
-def print_or_write(columns: dict[str, Any], path: Path | None) -> None:
-    """Print a table, with all digits of times only, or write it with all digits and say so."""
+def print_or_write(columns: dict[str, Any], path: Path | None, exact: str = "") -> None:
+    """Print a table, with all digits of one column at most, or write it with all digits and say so."""
     if path is None:
-        print(as_csv({name: _shown(values) if name != "t" else values for name, values in columns.items()}), end="")
+        print(as_csv({name: values if name == exact else _shown(values) for name, values in columns.items()}), end="")
     else:
         print(f"wrote {write_whole(path, as_csv(columns))}")
 
@@ -141,11 +143,11 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     first = np.cumsum([0, *map(len, frames)]).tolist()
     if not kept or not frames:
         return np.empty((first[-1], len(kept))), remarks, []
-    columns = Columns(table, used, categorical=(), levels=notes["levels"])
+    columns = Columns(table, used, categorical=(), levels=notes["levels"], signs=notes["signs"])
     values = np.vstack(columns.read([*zip(first, frames, strict=False)]))
     known = dict(zip(columns.names, values.T, strict=True))
     known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
-    return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.unknown_texts()
+    return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.doubts()
 
 
 def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str]:
@@ -207,35 +209,30 @@ def simulate(options: argparse.Namespace) -> None:
     u = _inputs_of(model, options, t)
     with kept_warnings() as notes:
         states = np.asarray(model.simulate(options.start, t, u))
-    times = model.dates(t[: len(states)])
-    print_or_write({"t": times, **dict(zip(names, states.T, strict=True))}, options.out)
+    time = table_notes(model)["time"] or "t"
+    columns = {time: dates_of(model, t[: len(states)]), **dict(zip(names, states.T, strict=True))}
+    print_or_write(columns, options.out, exact=time)
     print_warnings(notes)
 
 
 def _times_of_run(model: Any, options: argparse.Namespace) -> Array:
     """Return the times to print: from --from, else the first row of the data or 0, until --until."""
     known = options.start is None
-    until = _number(model, options.until)
+    until = number_of(model, options.until, "--until")
     first = model.joint_.first.time if known else 0.0
-    begin = first if options.begin is None else _number(model, options.begin)
+    begin = first if options.begin is None else number_of(model, options.begin, "--from")
     if not until > begin:
         where = "the first row of the data, at" if known and options.begin is None else "the start,"
-        raise Failure(f"--until {options.until} is not after {where} {model.dates([begin])[0]}.")
+        raise Failure(f"--until {text_of(model, until)} is not after {where} {text_of(model, begin)}.")
     if model.discrete_time:
-        return np.arange(round(begin), int(until) + 1)
+        return np.arange(round(begin), np.floor(until) + 1)
     if options.step is None:
         return np.linspace(begin, until, CURVE + 1)
-    return np.arange(begin, until + options.step / 2, options.step)
-
-
-def _number(model: Any, moment: float | datetime) -> float:
-    """Return a time in the unit of the model."""
-    if not isinstance(moment, datetime):
-        return moment
-    if model.time_origin_ is None:
-        raise Failure(f"{moment} is a date, but the times of the data were numbers: give a number in their unit.")
-    told = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    return float(model.elapsed(np.array([told], dtype="datetime64[us]"))[0])
+    steps = np.floor((until - begin) / options.step + ROUNDING)
+    if steps < 1:
+        ends = f"{text_of(model, begin)} to {text_of(model, until)}"
+        raise Failure(f"--step {options.step:g} is longer than the run, which goes from {ends}: give a smaller one.")
+    return np.minimum(begin + options.step * np.arange(steps + 1), until)
 
 
 def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
@@ -265,12 +262,13 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
         raise Failure(f"{options.inputs}: inputs must be known in every row. {told[0].upper()}{told[1:]}")
     if model.discrete_time:
         return series.x
+    require_zones(model, series, options.inputs)
     known = np.asarray(model.elapsed(series.t), dtype=float)
     near = 1e-9 * (known[-1] - known[0])  # rounding
     last = np.inf if len(model.model_.held) == len(names) else known[-1]  # what is held stays what it is
     if t[0] < known[0] - near or t[-1] > last + near:
-        ends = " to ".join(str(one) for one in model.dates(known[[0, -1]]))
+        ends = " to ".join(text_of(model, one) for one in known[[0, -1]])
         raise Failure(f"{options.inputs} has inputs from {ends}: let --from and --until lie between.")
     if t[-1] > known[-1] + near:
-        print_remarks(options.inputs, [f"after the last row, {model.dates(known[-1:])[0]}, inputs stay what they are"])
+        print_remarks(options.inputs, [f"after the last row, {text_of(model, known[-1])}, inputs stay what they are"])
     return input_curve(known, series.x, model.model_.held)

@@ -120,7 +120,8 @@ class Discovery(Answers, BaseEstimator):
     time_unit_ : {"s", "min", "h", "d"} or None
         The unit of time, if times were dates or you gave it. None: that of your times.
     time_origin_ : str or None
-        The date, in UTC, that counts as zero: the first of the data, if times were dates.
+        The date that counts as zero: the first of the data, if times were dates. It ends in +00:00, and is in UTC, if
+        these named their time zones.
     warnings_ : list of str
         The warnings of the fit.
     form_ : {"trajectory", "weak", "derivative"}
@@ -212,7 +213,8 @@ class Discovery(Answers, BaseEstimator):
             States; rows with NaN are gaps. Several trajectories as a list.
         t : array of shape (times,), float, or a list of arrays
             Times, or the step between samples. Uneven times are allowed. An xarray field brings its own. Dates and
-            durations (of pandas, polars, xarray, NumPy) are counted in `time_unit` from the first.
+            durations (of pandas, polars, xarray, NumPy) are counted in `time_unit` from the first. Dates that name
+            their time zones are counted in UTC, in which `dates` returns them (NumPy's dates have no zone).
         x_dot : like x, optional
             Derivatives, if they were measured.
         u : array of shape (times, inputs) or a list of them, optional

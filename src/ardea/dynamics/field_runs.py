@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 # Conventions: what differs by less than this share is equal, and how a field goes on across the seam is seen in
 # differences of this order.
 SAME, SEAM = 1e-9, 6
+# Conventions: smoothed samples at both ends are the same if they differ by at most so many times the noise, of which
+# each has no more than a sample has, by at most this share of their steps to their neighbours, and if these steps go
+# on: they differ by less than themselves.
+NOISE_OF_ENDS, STEP_OF_ENDS, BEND_OF_ENDS = 2.0, 0.3, 1.0
 
 
 def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u: Any, boundary: Any) -> Array:
@@ -99,10 +103,30 @@ def ends_twice(start: Array) -> list[bool]:
     return out
 
 
+def samples_end_twice(data: Fields) -> list[bool]:
+    """Return for every axis of space whether samples at its last point are those at the first again, up to noise.
+
+    Walls with one value at both ends are not meant: there steps to the neighbours change their sign.
+    """
+    out, values, noise = [], data.smoothed()[..., : data.n_measured], data.noise[: data.n_measured]
+
+    def size(differences: Array) -> Array:
+        return np.asarray(np.sqrt(np.mean(differences.reshape(-1, data.n_measured) ** 2, axis=0)))
+
+    for axis in range(len(data.space)):
+        first, second, *_, before, last = np.moveaxis(values, axis, 0)
+        step = np.minimum(size(second - first), size(last - before))
+        seam, bend = size(last - first), size(second - first - (last - before))
+        same = (seam < NOISE_OF_ENDS * noise) & (seam < STEP_OF_ENDS * step) & (bend < BEND_OF_ENDS * step)
+        out.append(bool(np.all(same)))
+    return out
+
+
 def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) -> tuple[Array, Any, Any]:
     """Return what a run needs as the smoothed data have it: a start, fields without an equation, values at both ends.
 
-    What is given stays. Values at the ends are taken where the start is not periodic.
+    What is given stays. Where samples of an axis end twice, so does the start. Values at the ends are taken where the
+    start is not periodic.
     """
     times, near = checked_times(t), SAME_TIME * (data.t[1] - data.t[0])
     if times[0] < data.t[0] - near or times[-1] > data.t[-1] + near:
@@ -113,6 +137,9 @@ def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) ->
     fields = curve(times)
     solved = [model.fields.index(name) for name in model.solved]
     start = np.concatenate([curve(times[0], order)[..., solved] for order in range(model.order)], axis=-1)
+    for axis in np.flatnonzero(samples_end_twice(data)):
+        ends = np.moveaxis(start, axis, 0)
+        ends[0] = ends[-1] = (ends[0] + ends[-1]) / 2
     others = {name: fields[..., i] for i, name in enumerate(model.fields) if name not in model.solved}
     known = {name: values for name, values in others.items() if u is None} or u
     if boundary is None and len(model.space) == 1:

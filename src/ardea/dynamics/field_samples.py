@@ -49,6 +49,11 @@ NEAR, BEYOND, RANGES, LEAST_BEYOND = 2, 6.0, 1.5, 0.02
 MEDIAN_OF_BENDS = 0.6745 * 6**0.5
 # A convention: so many mistakes are named.
 NAMED = 3
+# Conventions: values nearer than this share of their range are the same, and steps that are whole numbers of the least
+# of them within this much are those of rounded values.
+SAME_VALUE, WHOLE = 1e-9, 0.01
+# Derived: a rounded peak is one unit above all others near it, and a mistake is more.
+UNITS_BEYOND = 1.5
 
 
 def swapped_axis(fields: Sequence[Array], axes: Sequence[str]) -> str:
@@ -111,8 +116,34 @@ def said_of_structure(name: str, axes: Sequence[str], share: float) -> str:
     )
 
 
-def mistakes_in(values: Array) -> NDArray[np.intp]:
+def unit_of(values: Array) -> float:
+    """Return the unit to which all values are rounded, 0 if to none.
+
+    Examples
+    --------
+    >>> wave = np.sin(np.arange(50.0))
+    >>> round(unit_of(wave.round(2)), 12), unit_of(wave)
+    (0.01, 0.0)
+    """
+    steps = np.diff(np.unique(values[np.isfinite(values)]))
+    steps = steps[steps > SAME_VALUE * steps.sum()]
+    units = steps / steps.min()
+    return float(steps.min()) if np.abs(units - np.round(units)).max() < WHOLE else 0.0
+
+
+def said_of_rounding(name: str, unit: float, noise: float) -> str:
+    """Return what is to be warned of rounded samples whose errors of rounding are no independent noise."""
+    return (
+        f"{name} is rounded to {unit:.3g}, and neighbours mostly are by the same amount: what rounding leaves does not "
+        f"average out, and counts as noise of {noise:.2g}. Terms may be missing or wrong. Take finer readings (python "
+        "-m ardea.explain ambiguity)."
+    )
+
+
+def mistakes_in(values: Array, unit: float = 0.0) -> NDArray[np.intp]:
     """Return where single samples lie far beyond all others near them, one row of indices for each.
+
+    `unit` is that to which values are rounded, 0 if to none.
 
     Examples
     --------
@@ -125,6 +156,7 @@ def mistakes_in(values: Array) -> NDArray[np.intp]:
     bends = [np.diff(values, 2, axis=axis) for axis in range(values.ndim)]
     noise = min(float(np.nanmedian(np.abs(bend))) / MEDIAN_OF_BENDS for bend in bends)
     size, width = float(np.nanstd(values)), 2 * NEAR + 1
+    least = max(BEYOND * noise, LEAST_BEYOND * size, UNITS_BEYOND * unit)
     around = sliding_window_view(np.pad(values, NEAR, constant_values=np.nan), (width,) * values.ndim)
     found = []
     for sign in (1.0, -1.0):
@@ -139,7 +171,7 @@ def mistakes_in(values: Array) -> NDArray[np.intp]:
         near, own, places = near[known], own[known], places[known]
         beyond = own - np.nanmax(near, axis=1)
         range_of_others = np.nanmax(near, axis=1) - np.nanmin(near, axis=1)
-        found.append(places[beyond > np.maximum(RANGES * range_of_others, max(BEYOND * noise, LEAST_BEYOND * size))])
+        found.append(places[beyond > np.maximum(RANGES * range_of_others, least)])
     return np.concatenate(found)
 
 

@@ -1,15 +1,4 @@
-"""Fields on a grid: checked, smoothed by splines, and covered by the test functions of `windows`.
-
-Samples that are missing (NaN) are filled in by the splines that fit the others:
-
-1. *Fill.* Missing samples get the value of the nearest one that is there, then twice that of the splines fitted to the
-   samples that are there. How many splines an axis takes is read off the lines with the fewest missing samples.
-2. *Least squares on what is there*, min ‖M(u − Bc)‖², M the mask and B the splines, orthonormal on the whole grid: BᵀMB
-   is the identity without gaps, and conjugate gradients settle it in a few steps where gaps are small.
-3. *Where it is known.* A gap wider than splines are apart is not filled but guessed. So in a box of this size without a
-   sample, and next to it, the field is unknown, and test functions that weigh such places are left out. What is
-   scattered is used: û then has the noise of fewer samples, s²/ρ instead of s², ρ the share of those that are there.
-"""
+"""Fields on a grid: checked, smoothed by splines, and covered by the test functions of `windows`."""
 
 from __future__ import annotations
 
@@ -17,16 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from math import ceil, prod
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import ndimage
 
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, SplineSmoother, TensorSplines, on_axes
+from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, on_axes
+from ardea.dynamics.field_gaps import filled
+from ardea.dynamics.field_noise import rounding_noise
 from ardea.dynamics.field_samples import (
     LARGEST_KURTOSIS,
     LEAST_ROUGH,
@@ -36,7 +26,9 @@ from ardea.dynamics.field_samples import (
     mistakes_in,
     said_of_growth,
     said_of_mistakes,
+    said_of_rounding,
     said_of_structure,
+    unit_of,
     unresolved_axes,
 )
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
@@ -55,14 +47,12 @@ DIGITS = 6
 BLOCKS, LARGEST_THINNING = 10, 4.0
 # Derived from rounding, 2e-16 summed over a field: what varies by less is constant, and less noise is rounding error.
 LEAST_NOISE = 1e-12
+# A convention, the same as of a misfit: noise of rows that is so many times that of samples is told.
+LEAST_TOLD = 1.5
+# A convention: noise of up to so many times 1/√12 of the unit is that of rounding.
+ONLY_ROUNDED = 1.1
 # A convention: with fewer rows, hardly any model can be told from another.
 FEWEST_FUNCTIONS = 20
-# Times that missing samples are filled in by splines fitted to the others; a third time changes nothing (measured).
-ROUNDS = 2
-# Conventions: steps of conjugate gradients, and how far the residual falls; both are below the noise.
-MOST_STEPS, SETTLED = 100, 1e-8
-# Convention: boxes are at least so many samples wide.
-LEAST_BOX = 3
 # A test function may have this share of its weight where the field is unknown. Derived: that of its last fifth, where
 # even its fourth derivative is 1e-2 of its largest.
 LARGEST_UNKNOWN = 1e-5
@@ -156,7 +146,7 @@ class Fields:
         smooth = [plain(Jet(i, (0,) * len(self.space))) for i in range(self.n_fields)]
         self.noise = np.maximum([one.noise for one in found], LEAST_NOISE * self.spread)
         self.noise[self.n_measured :] = 0.0
-        self.left = self.noise / np.sqrt([one.density for one in found])
+        self.units = [unit_of(u) for u in fields[: self.n_measured]]
         self.rough, self.structured = dict[int, Array](), set[int]()
         self.told = [told for i in range(self.n_measured) for told in self._seen(i, fields[i], points)]
         self.told += [
@@ -172,11 +162,24 @@ class Fields:
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
         self._leave_out([one.known for one in found if one.known is not None])
+        self.told += self._rounded(smooth)
+        self.left = self.noise / np.sqrt([one.density for one in found])
+
+    def _rounded(self, smooth: Sequence[Array]) -> list[str]:
+        """Raise noise to what rounding leaves in the rows, at most; return what is to be said of it."""
+        told = []
+        for field, unit in enumerate(self.units):
+            own, structured = float(self.noise[field]), field in self.structured and self._only_rounded(field)
+            if own < unit:  # more noise makes errors of rounding independent
+                self.noise[field] = noise = rounding_noise(smooth[field], unit, own, self.windows)
+                self.structured |= {field} if noise > own else set()
+                told += [said_of_rounding(self.names[field], unit, noise)] * (structured or noise > LEAST_TOLD * own)
+        return told
 
     def _seen(self, field: int, u: Array, points: Sequence[Array]) -> list[str]:
         """Set whether a field jumps or has structure that splines leave; return what is to be said of its samples."""
         name, splines, axes = self.names[field], self.splines[field], [*self.axes, "t"]
-        if len(mistakes := mistakes_in(u)):
+        if len(mistakes := mistakes_in(u, self.units[field])):
             return [said_of_mistakes(name, mistakes, points, axes)]
         smooth = on_axes([one.basis for one in splines.smoothers], self._coefficients[field])
         left = np.where(np.isnan(u), 0.0, u - smooth)
@@ -188,7 +191,13 @@ class Fields:
                 self.rough[field] = u
                 return []
         self.structured |= {field} if coarse else set()
-        return [said_of_structure(name, [axes[i] for i in coarse], share)] if coarse and share > LEAST_ROUGH else []
+        if share <= LEAST_ROUGH or not coarse or self._only_rounded(field):
+            return []
+        return [said_of_structure(name, [axes[i] for i in coarse], share)]
+
+    def _only_rounded(self, field: int) -> bool:
+        """Whether the noise of a field is what rounding leaves."""
+        return bool(self.noise[field] <= ONLY_ROUNDED * self.units[field] / 12**0.5)
 
     def _leave_out(self, known: Sequence[NDArray[np.bool_]]) -> None:
         """Leave out test functions that weigh places where a field is not known."""
@@ -433,57 +442,3 @@ def _different(names: Sequence[Any], n: int, what: str) -> list[str]:
     if len(listed) != n or len(set(listed)) != n:
         raise ValueError(f"The {what} need {n} different names, got {listed}.")
     return listed
-
-
-def filled(values: Array, points: Sequence[Array], grid: Sequence[Array | None], least: int) -> SmoothedField:
-    """Return a field with gaps (NaN) smoothed by splines, at least so many along every axis.
-
-    Examples
-    --------
-    >>> x, t = np.linspace(0, 6, 80), np.linspace(0, 1, 60)
-    >>> u = np.sin(2 * x[:, None] - t)
-    >>> u[30:33, 20:24] = np.nan
-    >>> field = filled(u, (x, t), (None, None), 12)
-    >>> bool(np.max(np.abs(field.splines.derivative(field.coefficients, (0,)) - np.sin(2 * x[:, None] - t))) < 1e-5)
-    True
-    """
-    seen = np.isfinite(values)
-    nearest = ndimage.distance_transform_edt(~seen, return_distances=False, return_indices=True)
-    full = values[tuple(nearest)]
-    few = [SplineSmoother(where, SPLINE_DEGREE + 1, at) for where, at in zip(points, grid, strict=True)]
-    for turn in range(ROUNDS + 1):
-        splines = TensorSplines.fit(full, points, grid, least, seen) if turn else TensorSplines(few)
-        coefficients = _fitted(splines, full, seen)
-        smooth = on_axes([smoother.basis for smoother in splines.smoothers], coefficients)
-        full = np.where(seen, values, smooth)
-    known = _known(seen, splines)
-    numbers = prod(smoother.n_basis for smoother in splines.smoothers)
-    left = max(np.count_nonzero(seen) - numbers * float(np.mean(known)), 1.0)
-    noise = float(np.linalg.norm((full - smooth)[seen]) / np.sqrt(left))
-    return SmoothedField(splines, coefficients, noise, known, float(np.mean(seen[known])) if np.any(known) else 1.0)
-
-
-def _fitted(splines: TensorSplines, full: Array, seen: NDArray[np.bool_]) -> Array:
-    """Return c that minimises ‖M(u − Bc)‖², by conjugate gradients from the coefficients of the filled field."""
-    bases = [smoother.basis for smoother in splines.smoothers]
-    coefficients = splines.coefficients(full)
-    residual = splines.coefficients(seen * (full - on_axes(bases, coefficients)))
-    direction, square = residual, float(np.sum(residual**2))
-    target = SETTLED**2 * float(np.sum(coefficients**2))
-    for _ in range(MOST_STEPS):
-        if square <= target:
-            break
-        image = splines.coefficients(seen * on_axes(bases, direction))
-        step = square / float(np.sum(direction * image))
-        coefficients, residual = coefficients + step * direction, residual - step * image
-        before, square = square, float(np.sum(residual**2))
-        direction = residual + square / before * direction
-    return coefficients
-
-
-def _known(seen: NDArray[np.bool_], splines: TensorSplines) -> NDArray[np.bool_]:
-    """Return where samples are near: not in a box without any that is as wide as splines are apart, nor next to it."""
-    pairs = zip(seen.shape, splines.smoothers, strict=True)
-    widths = [max(LEAST_BOX, round(n / smoother.n_basis)) for n, smoother in pairs]
-    empty = ~ndimage.maximum_filter(seen, widths)
-    return np.asarray(~ndimage.maximum_filter(empty, [2 * width + 1 for width in widths]))

@@ -332,7 +332,7 @@ class EquationsOfMotion(ShowsMotion):
         return self._clock.numbers(t)
 
     def dates(self, numbers: Any) -> Any:
-        """Return times in the unit of the model as dates, where those of the data were dates; else as they are.
+        """Return times as dates, where those of the data were (in UTC, where these named zones); else as they are.
 
         Parameters
         ----------

@@ -94,8 +94,7 @@ class EquationRows(ABC):
     # units of its noise.
     noise_unit: float = 1.0
     excitation: float = np.inf
-    noise_known: bool = True  # whether that is noise, and not structure that the samples do not resolve
-    hint: str = ""  # what else may be wrong where nothing fits
+    noise_known: bool = True  # whether that is noise, and not structure or rounding that goes on
     told: tuple[str, ...] = ()  # what is to be said of the candidates
     ladders: Sequence[Support] = ()  # candidates that are all powers of one thing, times the same
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
@@ -107,6 +106,11 @@ class EquationRows(ABC):
     LISTS_EQUIVALENTS: ClassVar[bool] = False
     # Whether `noise_unit` is the noise of the samples, with which what an equation leaves can be compared.
     KNOWS_NOISE: ClassVar[bool] = False
+
+    @property
+    def hint(self) -> str:
+        """What else may be wrong where nothing fits."""
+        return ""
 
     @abstractmethod
     def system(self, fit: RowsFit) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from scipy.interpolate import CubicSpline
 
 from ardea.core.problem import Array
 from ardea.names import counted, default_names, listed, nor_others
+from ardea.tables.dates import have_zones
 
 # Longer stretches are cut, so that the cost grows with the number of rows, not with its cube: a Cholesky factor of 400
 # rows takes 2 ms.
@@ -26,6 +27,8 @@ GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
 NOISE_ORDERS = range(2, 11)
 # A share of the usual step: times that differ by less are the same, up to rounding (a convention).
 SAME_TIME = 1e-6
+# What a date in UTC ends in.
+IN_UTC = "+00:00"
 # A state this many deviations from zero is told of (a convention; measured on two coupled bodies with a constant added:
 # at 7 to 9 none of six models is wrong, at 14 to 18 one, at 28 to 37 five).
 FAR_FROM_ZERO = 10.0
@@ -425,7 +428,17 @@ class Clock:
     """
 
     unit: str | None = None
-    origin: str | None = None  # ISO, in UTC
+    origin: str | None = None  # ISO; with +00:00 where times named their zones, which are counted in UTC
+
+    @property
+    def zoned(self) -> bool:
+        """Whether times named their zones."""
+        return (self.origin or "").endswith(IN_UTC)
+
+    @property
+    def zero(self) -> Any:
+        """The date that counts as zero."""
+        return np.datetime64((self.origin or "NaT").removesuffix(IN_UTC), "us")
 
     def numbers(self, t: Any) -> Any:
         """Return times as numbers: dates from the origin (without one, from the first of them); others as they are."""
@@ -434,10 +447,12 @@ class Clock:
             return t
         if self.unit is None:
             raise ValueError("The model was fitted to times in numbers: give numbers in their unit here, not dates.")
+        if self.origin and not self.zoned and have_zones([t]):
+            raise ValueError("The times of the fit named no time zones: give such dates here, or fit again with zones.")
         known = found[~np.isnat(found)]
         zero: Any = np.zeros((), found.dtype)
         if found.dtype.kind == "M":
-            zero = np.datetime64(self.origin) if self.origin else known[0] if known.size else zero
+            zero = self.zero if self.origin else known[0] if known.size else zero
         return np.asarray((found - zero) / np.timedelta64(1, "s") / SECONDS[self.unit], dtype=float)
 
     def dates(self, numbers: Any) -> Any:
@@ -445,7 +460,7 @@ class Clock:
         if self.origin is None or self.unit is None:
             return numbers
         passed = np.asarray(numbers, dtype=float) * SECONDS[self.unit] * 1e6
-        return np.datetime64(self.origin, "us") + np.round(passed).astype("timedelta64[us]")
+        return self.zero + np.round(passed).astype("timedelta64[us]")
 
 
 def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any], Clock]:
@@ -472,7 +487,7 @@ def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any
     if any(one.dtype.kind == "M" and one.ndim == 0 for one in dated):
         raise ValueError("t is one date: give the dates of all rows, or the step between them as a duration.")
     known = np.concatenate([one[~np.isnat(one)] for one in dated if one.dtype.kind == "M"] or [np.empty(0)])
-    clock = Clock(unit or _fitting_unit(dated), str(known.min()) if known.size else None)
+    clock = Clock(unit or _fitting_unit(dated), f"{known.min()}{IN_UTC * have_zones(series)}" if known.size else None)
     return [clock.numbers(one) for one in dated], clock
 
 

@@ -469,10 +469,11 @@ def _few_groups(sample: Sample) -> list[Advice]:
     constant = int(np.all(sample.columns == sample.columns[first][codes], axis=0).sum())
     if constant == 0 or labels.size >= FEW_GROUPS:
         return []
+    which, them = ("One of the columns is", "it") if constant == 1 else (f"{constant} of the columns are", "them")
     text = (
-        f"{constant} of the columns are constant within groups, so that {labels.size} groups tell about them as much "
-        f"as {labels.size} rows: more false terms than asked for may be kept among them, and their intervals are too "
-        f"narrow. From {FEW_GROUPS} groups on both hold. Add groups, or leave such columns out. "
+        f"{which} constant within groups, so that {labels.size} groups tell about {them} as much as {labels.size} "
+        "rows: false terms are kept among such columns more often than asked for, and their intervals are too narrow. "
+        f"From {FEW_GROUPS} groups on both hold. Add groups, or leave such columns out. "
         "(python -m ardea.explain few_rows)"
     )
     return [(text, FewRowsWarning)]

@@ -132,7 +132,8 @@ def _content(model: Any) -> Model:
     found_by: Any = {ARDSearch: _choice_of, Discovery: _motion_of}.get(type(model), _regression_of)
     table = getattr(model, "table_", None)
     if table is not None:
-        lists = {name: [[key, *texts] for key, texts in table[name].items()] for name in ("levels", "products")}
+        kinds = ("levels", "products", "signs")
+        lists = {kind: [[name, *texts] for name, texts in table[kind].items()] for kind in kinds}
         table = Table(**{**table, **lists})
     return Model(model, found_by(model), table)
 
@@ -150,7 +151,7 @@ def _model(content: Model) -> Any:
         case _:
             raise ModelFileError("The file holds the findings of another kind of model. Get it again.")
     if (table := content.table) is not None:
-        lists = {"levels": table.levels, "products": table.products}
+        lists = {"levels": table.levels, "products": table.products, "signs": table.signs}
         model.table_ = {**vars(table), **{name: {key: texts for key, *texts in one} for name, one in lists.items()}}
     return model
 

@@ -50,7 +50,7 @@ from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.parametric import Decay, Oscillation, Power, Rational, Saturation
-from ardea.dynamics.series import SECONDS
+from ardea.dynamics.series import SECONDS, Clock
 from ardea.dynamics.states import Joint, KnownState
 from ardea.equation import KeptTerms
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
@@ -93,15 +93,17 @@ class Model:
 
 @dataclass(frozen=True)
 class Table:
-    """What `ardea fit` notes of the table that it read, to read others like it."""
+    """What the command line notes of the table that it read, to read others like it."""
 
     target: str
+    time: str
     header: bool
     columns: int
     decimal: str | None
     na: list[str]  # cells that hold nothing, besides the usual ones
     levels: list[list[str]]  # a column of categories, and these
     products: list[list[str]]  # a product of columns, and these
+    signs: list[list[str]]  # a column, and the sign or unit of its numbers
 
 
 @dataclass(frozen=True)
@@ -336,7 +338,7 @@ def _is_sound(value: Any) -> Any:
 def _is_clock(unit: str | None, origin: str | None) -> bool:
     """Whether times can be counted in this unit from this date."""
     try:
-        dated = origin is None or not np.isnat(np.datetime64(origin, "us"))
+        dated = origin is None or not np.isnat(Clock(unit, origin).zero)
     except ValueError:
         return False
     return dated and (unit in SECONDS if unit is not None else origin is None)

@@ -34,6 +34,8 @@ MOST_TICKS = 4
 ROOM = 0.6
 # Longer names are cut in labels, or go on in a next line; a convention.
 LONGEST_LABEL = 24
+# Inches: the width of a letter as labels are set, and what ticks and a label on the left of an Axes take (measured).
+LETTER, BESIDE = 0.075, 0.95
 
 # What parameters mean: their type, and what to give. `picture` writes it into the docstrings.
 PARAMETERS = {
@@ -103,11 +105,13 @@ def panels(axes: Any, rows: int, columns: int, *, width: float, height: float, *
 def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **settings: Any) -> Any:
     """Give an Axes its sentence, labels and a legend above, that of a second axis too; take needless lines away."""
     ax.set(**settings)
-    ax.set_title(title, fontsize="medium", loc="left", pad=22 if legend else 6)
+    lines = [textwrap.fill(line, _letters_above(ax), break_long_words=False) for line in title.split("\n")]
+    ax.set_title("\n".join(lines), fontsize="medium", loc="left", pad=22 if legend else 6)
     ax.spines[["top", "right"]].set_visible(False)
     if hasattr(ax.xaxis.get_major_formatter(), "set_powerlimits"):  # numbers, and not dates: no label meets the next
         ax.ticklabel_format(axis="x", scilimits=(-3, 4), useMathText=True)
         ax.locator_params(axis="x", nbins=MOST_TICKS)
+        ax.xaxis.get_offset_text().set(x=1.02, ha="left")  # a power of ten: on the right of the label, not upon it
     handles, labels = ax.get_legend_handles_labels()
     if right is not None:
         others, other_labels = right.get_legend_handles_labels()
@@ -121,6 +125,13 @@ def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **
     return ax
 
 
+def _letters_above(ax: Any) -> int:
+    """Return how many letters of a title have room above an Axes, so that none ends beyond its panel."""
+    figure, place = ax.figure, ax.get_subplotspec()
+    share = ax.get_position().width if place is None else 1 / place.get_gridspec().ncols
+    return max(LONGEST_LABEL, int((share * figure.bbox.width / figure.dpi - BESIDE) / LETTER))
+
+
 def percent(level: float) -> str:
     """Return a probability as it is read: 0.95 is 95 %."""
     return f"{100 * level:g} %"
@@ -131,7 +142,7 @@ def draw_band(ax: Any, along: ArrayLike, low: ArrayLike, high: ArrayLike, level:
     ax.fill_between(along, low, high, color=BAND, linewidth=0, label=f"{percent(level)} band")
 
 
-def as_label(name: str, lines: int = 1) -> str:
+def as_label(name: str, lines: int = 1, letters: int = LONGEST_LABEL) -> str:
     r"""Return a name as a label: on one line or a few, not too long, and never read as a formula.
 
     Examples
@@ -139,8 +150,28 @@ def as_label(name: str, lines: int = 1) -> str:
     >>> print(as_label("cost in $"), as_label("a column with far too long a name"))
     cost in \$ a column with far too…
     """
-    shown = textwrap.wrap(printable(name), LONGEST_LABEL, max_lines=lines, placeholder="…")
+    shown = textwrap.wrap(printable(name), letters)
+    if len(shown) > lines:
+        last = shown[lines - 1]
+        whole = last if len(last) < letters else last.rpartition(" ")[0]  # words; of one that is too long its beginning
+        shown = [*shown[: lines - 1], f"{whole or last[: letters - 1]}…"]
     return "\n".join(shown).replace("$", r"\$")
+
+
+def as_labels(names: Sequence[str], lines: int = 1, letters: int = LONGEST_LABEL) -> list[str]:
+    """Return names as labels, numbered where cutting has made them the same.
+
+    Examples
+    --------
+    >>> as_labels(["temperature of the first room", "temperature of the first hall", "y"])
+    ['temperature of the… (1)', 'temperature of the… (2)', 'y']
+    """
+    labels = [as_label(name, lines, letters) for name in names]
+    own = [[at for at, other in enumerate(labels) if other == label] for label in labels]
+    return [
+        f"{label} ({same.index(at) + 1})" if len({names[i] for i in same}) > 1 else label
+        for at, (label, same) in enumerate(zip(labels, own, strict=True))
+    ]
 
 
 def stacked(labels: Sequence[str]) -> Any:

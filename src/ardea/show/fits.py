@@ -26,8 +26,8 @@ LARGEST_SPREAD = 100.0
 MOST_EQUATIONS = 12
 # Inches between two terms: a line of text at matplotlib's usual size.
 ROW_HEIGHT = 0.24
-# Lines of a term's name, and the width of a letter in inches, as labels are set.
-NAME_LINES, LETTER = 3, 0.075
+# Lines of a term's name.
+NAME_LINES = 3
 # A convention of time-series plots.
 LONGEST_LAG = 20
 # How the chosen strength is marked.
@@ -83,7 +83,7 @@ def plot_coefficients(
     labels = [[canvas.as_label(term, NAME_LINES).split("\n") for term in one.terms[:max_terms]] for one in chosen]
     lines = [[line for label in own for line in label] for own in labels]
     columns, longest = min(len(chosen), 3), max((len(line) for own in lines for line in own), default=0)
-    width = 3.0 + LETTER * longest if len(chosen) > 1 else canvas.WIDTH
+    width = 3.0 + canvas.LETTER * longest if len(chosen) > 1 else canvas.WIDTH
     size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(1, *map(len, lines))}
     axes = canvas.panels(ax, -(-len(chosen) // columns), columns, **size)
     for place, one in zip(axes.flat, chosen, strict=False):
@@ -100,7 +100,7 @@ def _draw_terms(ax: Any, equation: Equation, level: float, max_terms: int) -> No
     coef, std, ends = (values[drawn] for values in (equation.coefficients, equation.std, equation.interval(level)))
     in_errors = _spread(np.abs(coef[coef != 0])) > LARGEST_SPREAD and bool(np.all(std > 0))
     unit = std if in_errors else np.ones_like(coef)
-    labels = [canvas.as_label(equation.terms[i], NAME_LINES) for i in drawn]
+    labels = canvas.as_labels([equation.terms[i] for i in drawn], NAME_LINES)
     at = canvas.stacked(labels)
     bars = np.abs(ends - coef[:, None]).T / unit
     ax.axvline(0.0, color=canvas.SOFT, linewidth=0.8, linestyle=":")
@@ -391,13 +391,24 @@ def _not_kept(equation: Equation, X: Any, y: Array) -> list[Step]:
 
 
 def _rivals(equation: Equation, number: int) -> tuple[list[Step], int]:
-    """Return the chosen model and its rivals, by how much larger their criterion is."""
-    own = ", ".join(equation.terms) or "no term"
-    chosen: Step = (canvas.as_label(own, NAME_LINES), 0.0, ANCHOR.format(number, "chosen"))
-    return [chosen] + [
-        (canvas.as_label(", ".join(one.terms) or "no term", NAME_LINES), one.excess, ANCHOR.format(number, i))
-        for i, one in enumerate(equation.rivals)
-    ], 1
+    """Return the chosen model and its rivals, by how much larger their criterion is.
+
+    Where names are so long that labels would be the same, rivals are named by what they add and leave out.
+    """
+    models = [equation.terms, *(one.terms for one in equation.rivals)]
+    names = [", ".join(terms) or "no term" for terms in models]
+    if len({canvas.as_label(name, NAME_LINES) for name in names}) < len(names):
+        names[1:] = [_beside(terms, equation.terms) for terms in models[1:]]
+    excess = [0.0, *(one.excess for one in equation.rivals)]
+    places = ["chosen", *range(len(equation.rivals))]
+    links = [ANCHOR.format(number, place) for place in places]
+    return [*zip(canvas.as_labels(names, NAME_LINES), excess, links, strict=True)], 1
+
+
+def _beside(terms: Sequence[str], chosen: Sequence[str]) -> str:
+    """Return terms by how they differ from the chosen ones."""
+    added = [f"with {one}" for one in terms if one not in chosen]
+    return ", ".join([*added, *(f"without {one}" for one in chosen if one not in terms)])
 
 
 def _draw_steps(ax: Any, equation: Equation, steps: list[Step], kept: int, valued: bool) -> None:

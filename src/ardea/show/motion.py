@@ -19,6 +19,8 @@ from ardea.show.fits import draw_quantiles, draw_scatter, equations_of, plot_coe
 
 # So many states or equations fill a page; a convention.
 MOST_PANELS = 6
+# Lines of a name on the left of a panel of 1.4 inches, and letters of each that have room there (measured).
+SIDEWAYS = 3, 13
 # Points of a curve that is to look round: on a line of states, and between two samples of a trajectory.
 GRID_POINTS, SUBSTEPS = 200, 5
 # A convention: a band says nothing of a state any more that is wider than so many of its deviations (± one).
@@ -161,14 +163,14 @@ def _draw_series(
     along = model.dates(cut(numbers)) if _are_dates(times) else cut(numbers)
     drawn, samples = cut(states), cut([]) if x is None else cut(np.asarray(x, dtype=float).reshape(len(times), -1))
     places = canvas.panels(axes, len(names), 1, width=canvas.WIDTH, height=1.4, sharex=True).ravel()
-    for i, (place, name) in enumerate(zip(places, names, strict=True)):
+    for i, (place, label) in enumerate(zip(places, canvas.as_labels(names, *SIDEWAYS), strict=True)):
         if ends is not None:
             low, high = (cut(one)[:, i] for one in ends)
             canvas.draw_band(place, along, low, high, level)
         if samples.ndim > 1 and i < samples.shape[1]:
             place.plot(along, samples[:, i], **canvas.POINT, label=dots, zorder=1.5)
         place.plot(along, drawn[:, i], color=canvas.MODEL, linewidth=1, label=line, **look)
-        canvas.finished(place, "", ylabel=canvas.as_label(name))
+        canvas.finished(place, "", ylabel=label)
         canvas.show_around(place, "y", np.append(drawn[:, i], samples[:, i : i + 1] if samples.ndim > 1 else samples))
     places[-1].set_xlabel(_time_label(model, times))
     if _are_dates(times):

@@ -259,7 +259,7 @@ def _remarks(model: Any, data: Any) -> list[str]:
     """Return what the figures do not say."""
     if not hasattr(model, "simulate"):
         return [] if data is not None else ["Residuals need the data: pass them to the report."]
-    return [told for told in (model.unit_told(), motion.obstacle(model, data)) if told]
+    return [told for told in (motion.obstacle(model, data),) if told]
 
 
 def chosen_how(model: Any) -> str:

@@ -30,7 +30,7 @@ CODE_NAMES = re.compile(
     "type|cluster|id"
 )
 # What a switch is called that is on; the other text is its reference.
-SWITCHED_ON = frozenset("on yes true open running active an ein ja oui y t high pass passed positive success".split())
+SWITCHED_ON = re.compile("on|yes|true|open|running|active|an|ein|ja|oui|y|t|high|pass|passed|positive|success")
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 
@@ -63,13 +63,16 @@ READ_WITH = {
     ",": {"whole", "dots", "plain", "decimal", "either"},
 }
 ROLES = {True: "stand before decimals", False: "group thousands"}
+# (1,200.50) is what accountants write for −1,200.50.
+IN_BRACKETS = re.compile(r"^\(([$€£¥]?\s?[0-9][0-9., ]*%?)\)$")
 # Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
 SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
 
 
 def tidied(cell: str) -> str:
-    """Return a cell without blanks around it or between thousands, and with a hyphen for a minus."""
+    """Return a cell without blanks around it or between thousands, and with a hyphen for a minus or for brackets."""
     cell = cell.strip().replace("−", "-")
+    cell = IN_BRACKETS.sub(r"-\1", cell)
     return re.sub(_BLANK, "", cell) if SPACED.fullmatch(cell) else cell
 
 
@@ -87,7 +90,7 @@ def sign_of(cell: str) -> str:
     >>> sign_of("$1,200"), sign_of("101.3 kPa")
     ('$', 'kPa')
     """
-    found = SIGNED.fullmatch(cell)
+    found = SIGNED.fullmatch(cell.strip())
     return (found[1] or found[2]) if found else ""
 
 
@@ -128,17 +131,20 @@ def as_numbers(column: Any, mark: str | None, empty: Set[str], sign: str = "") -
 
 
 def indicators(column: Any, levels: Sequence[str], empty: Set[str]) -> Cells:
-    """Return 1 where a cell holds a text, for all but the first of them, NaN for gaps; and where it holds another."""
+    """Return 1 where a cell holds a text, for all but the first of them, NaN for gaps; and where it holds another.
+
+    Gaps are a text like others where the levels have an empty one.
+    """
     codes, texts = texts_of(column, empty)
     place = dict(zip(levels, np.eye(len(levels)), strict=True))
     gap = np.full(len(levels), np.nan)
-    rows = np.array([*(place.get(text, gap) for text in texts), gap])
+    rows = np.array([*(place.get(text, gap) for text in texts), place.get("", gap)])
     return rows[codes, 1:], np.array([*(text not in place for text in texts), False])[codes]
 
 
 def _rank(text: str) -> tuple[bool, str, str]:
     """Return where a text stands among others: of a switch what is off comes first, whatever the case."""
-    return text.casefold() in SWITCHED_ON, text.casefold(), text
+    return SWITCHED_ON.fullmatch(text.casefold()) is not None, text.casefold(), text
 
 
 def level_names(column: str, levels: Sequence[str]) -> list[str]:
@@ -157,7 +163,7 @@ class Column:
         self.kinds = Counter({"plain": n_numbers})  # cells by notation, or "signed", or "" for other texts
         self.levels: set[str] = set()
         self.tokens: dict[str, None] = {}  # texts, as they came
-        self.dates, self.spaced, self.signed, self._largest_whole = True, "", "", 0.0
+        self.dates, self.spaced, self.bracketed, self.signed, self._largest_whole = True, "", "", "", 0.0
         self.sign, self._bare = (
             "",
             Counter[tuple[str, str]](),
@@ -182,9 +188,10 @@ class Column:
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
-        if not self.spaced and not is_numeric(column):
-            given = (str(cell).strip() for cell in column.unique())
-            self.spaced = next(filter(SPACED.fullmatch, given), "")
+        if not (self.spaced and self.bracketed) and not is_numeric(column):
+            given = [str(cell).strip() for cell in column.unique()]
+            self.spaced = self.spaced or next(filter(SPACED.fullmatch, given), "")
+            self.bracketed = self.bracketed or next(filter(IN_BRACKETS.fullmatch, given), "")
 
     def settle_sign(self, decimal: str | None) -> list[str]:
         """Take one sign that all numbers bear as part of how they are written, unless 1.234 € is in doubt; say so."""
@@ -224,6 +231,10 @@ class Column:
             return TIMES_OF_DAY
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
 
+    def tells_nothing(self, n_rows: int) -> bool:
+        """Whether every row has the same text."""
+        return len(self.levels) == 1 and self.n_texts == n_rows
+
     def tells_runs(self, n_rows: int) -> bool:
         """Whether every row has one of a few texts, so that they may tell runs apart."""
         few = 1 < len(self.levels) <= min(self._most, n_rows / FEWEST_IN_A_RUN)
@@ -257,15 +268,16 @@ class Column:
             remarks.append(f"commas {where} {ROLES[self.mark == ',']}{other}")
         if "dots" in found and "," in (self.mark, of_file):
             remarks.append(f"dots {where} {ROLES[self.mark == '.']}, since commas stand before decimals elsewhere")
+        remarks += [f"brackets {where} make numbers negative ({self.bracketed})"] if self.bracketed else []
         return [*remarks, *([f"blanks {where} group thousands ({self.spaced})"] if self.spaced else [])]
 
 
 class Columns:
     """Columns of a table as numbers: texts of few kinds encoded, commas in numbers read as the whole column tells.
 
-    By default columns of at most 20 different texts are encoded, else those that `categorical` names, and those of
-    `if_text` that hold so few texts; `levels` are the texts of columns that were encoded before, of which others are
-    gaps.
+    Columns of at most 20 different texts are encoded, and those that `categorical` names; where it is empty, only those
+    of `if_text` that hold so few texts. `levels` are the texts of columns that were encoded before, of which others are
+    gaps, and `signs` what stood at the numbers of others.
     """
 
     def __init__(
@@ -275,13 +287,15 @@ class Columns:
         categorical: Sequence[str] | None = None,
         levels: dict[str, list[str]] | None = None,
         if_text: Sequence[str] = (),
+        signs: dict[str, list[str]] | None = None,
     ) -> None:
         known = set(table.names)
         if missing := [name for name in (*used, *(categorical or ())) if name not in known]:
             raise unknown(missing[0], table.names, f"{table.path} has no column")
         self._table, self.used, self._categorical = table, list(used), categorical or ()
-        self._if_text = set(used if categorical is None else if_text)
+        self._if_text = set(used if categorical is None or self._categorical else if_text)
         self._unknown: Counter[tuple[str, str]] = Counter()
+        self._signs_before = signs
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
@@ -339,7 +353,8 @@ class Columns:
             self.remarks += one.settle_sign(told) if name not in self._categorical else []
             contents = one.contents
             if name in self._categorical or (name in self._if_text and contents == "texts, not numbers"):
-                self.levels[name] = sorted(one.levels, key=_rank)
+                texts, ticked = sorted(one.levels, key=_rank), one.kinds.total() < self._n_seen
+                self.levels[name] = ["", *texts] if ticked and len(texts) == 1 else texts
                 self._remark_on_texts(name)
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
@@ -357,6 +372,8 @@ class Columns:
     def _remark_on_texts(self, name: str) -> None:
         texts, names = self.levels[name], self.names_of(name)
         encoded = f"holds {len(texts)} texts: encoded as {shortened(names)}, against {texts[0]!r}" if names else ""
+        if not texts[0]:
+            encoded = f"holds {texts[1]!r} or nothing: encoded as {names[0]}, which is 0 where cells are empty"
         self.remarks.append(f"column {name!r} {encoded or 'is the same in every row and was left out'}")
         alike = Counter(text.casefold() for text in texts)
         twins = [text for text in texts if alike[text.casefold()] > 1]
@@ -401,17 +418,33 @@ class Columns:
             self.look(frame)
         numeric = [name for name in optional if name not in self.seen]
         ends = {name: {end for _, one in pieces for end in (one[name].min(), one[name].max())} for name in numeric}
-        self._same = [name for name in numeric if len(ends[name]) == 1]
+        texts = [name for name in optional if name in self.seen and self.seen[name].tells_nothing(self._n_seen)]
+        self._same = [*(name for name in numeric if len(ends[name]) == 1), *texts]
         self.leave_out(optional if len(self._same) < len(optional) else ())
         self.settle()
         return [self.numbers(frame, first) for first, frame in pieces]
 
-    def unknown_texts(self) -> list[str]:
-        """Return which texts were taken as gaps: with their number of rows, and what they may have meant."""
+    @property
+    def signs(self) -> dict[str, list[str]]:
+        """Return the sign or unit that was left out of the numbers of every column that has one."""
+        return {name: [one.sign] for name, one in self.seen.items() if one.sign}
+
+    def doubts(self) -> list[str]:
+        """Return which signs differ from those before, and which texts were taken as gaps, and what they may mean."""
+        before = self.signs if self._signs_before is None else self._signs_before
+        pairs = {name: [*(one.get(name, ["none"])[0] for one in (before, self.signs))] for name in self.used}
         return [
-            str(unknown(text, self.levels[name], f"column {name!r} ({counted(count, 'row')}): unknown text"))
-            + " It was taken as empty."
-            for (name, text), count in self._unknown.items()
+            *(
+                f"Numbers of column {name!r} had the sign or unit {old} when the model was fitted, and have {new} "
+                "here: see that they count in the same unit."
+                for name, (old, new) in pairs.items()
+                if old != new
+            ),
+            *(
+                str(unknown(text, self.levels[name], f"column {name!r} ({counted(count, 'row')}): unknown text"))
+                + " It was taken as empty."
+                for (name, text), count in self._unknown.items()
+            ),
         ]
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:
 YEAR_FIRST = re.compile(r"([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})(?![0-9])")
 CLOCK = re.compile(r"[ T]+([0-9]{1,2}):([0-9]{2}[0-9:.]*) ?(?:([AaPp])\.?[Mm]\.?)?$")
 OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
+# The end of a time that names its zone.
+ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 # What columns of times are called.
 TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
 WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
@@ -47,6 +50,42 @@ def as_dates(texts: Sequence[str]) -> NDArray[Any]:
     dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     found: NDArray[Any] = dates.dt.tz_localize(None).to_numpy()
     return found
+
+
+def name_zones(texts: Sequence[str], where: str) -> bool:
+    """Whether times name their time zones: all of them or none."""
+    zoned = [bool(ZONED.fullmatch(text)) for text in texts]
+    if any(zoned) and not all(zoned):
+        with_zone, without = texts[zoned.index(True)], texts[zoned.index(False)]
+        raise ValueError(
+            f"{where}: {with_zone} names its time zone and {without} does not, so that their distance is not known. "
+            "Write all times with a zone, or all without."
+        )
+    return any(zoned)
+
+
+def have_zones(series: Sequence[Any]) -> bool:
+    """Whether the dates of several series name their time zones: all of them or none."""
+    zoned: set[bool] = set()
+    for t in series:
+        kind = getattr(t, "dtype", None)
+        if kind is not None and str(kind) != "object":  # pandas calls the zone of a column tz, polars time_zone
+            zoned.add(getattr(kind, "tz", getattr(kind, "time_zone", None)) is not None)
+            continue
+        zoned |= {one.tzinfo is not None for one in np.ravel(t) if isinstance(one, datetime) and one == one}
+    if len(zoned) > 1:
+        raise ValueError(
+            "Some times name their time zones and others do not, so that their distance is not known. Give all with a "
+            "zone, or all without."
+        )
+    return True in zoned
+
+
+def in_utc(times: Any) -> Any:
+    """Return dates in UTC as pandas holds those that name their zone; of several series a list."""
+    import pandas as pd
+
+    return [*map(in_utc, times)] if isinstance(times, list) else pd.DatetimeIndex(times, tz="UTC")
 
 
 def compact_dates(values: Array) -> NDArray[Any] | None:

@@ -20,7 +20,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import NOTATIONS, decided, notation_of, uneven_or_wrong
+from ardea.tables.columns import NOTATIONS, decided, notation_of, sign_of, uneven_or_wrong
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -44,7 +44,7 @@ HEAD, SAMPLE_LINES, SAMPLE_LETTERS = 2**22, 100, 2**16
 # Cells of a row that are looked at to choose a separator (a convention; very wide tables would take seconds else).
 SAMPLE_CELLS = 200
 # Bytes read at a time: as pandas asks for (2¹⁸), times four, so that lines are cut less often.
-CHUNK = 2**20
+CHUNK, LONGEST_QUOTE = 2**20, 40
 # A line of text longer than this is none (a convention: 100,000 columns of 17 digits take 2 MB).
 LONGEST_LINE = 2**26
 # First of all that may fit wins where two separators explain a file equally well; None stands for blanks.
@@ -162,6 +162,7 @@ class TextTable(Table):
         self._old_ends = b"\n" not in head  # lines end as on old Macintoshes, or there is one
         text = codecs.getincrementaldecoder(self.encoding)().decode(head).lstrip("\ufeff")
         comments, lines = _sampled(text, path, self._dropped)
+        passed = re.findall(r"(?m)^#.*", text)
         try:
             self.separator, ends, rows = _separated(lines)
         except csv.Error as error:
@@ -174,6 +175,8 @@ class TextTable(Table):
             said = [f"the table begins below {shortened([' '.join(row).strip() for row in rows[:before]], 2)!r}", *said]
         n_rows += before
         body = rows[n_rows:]
+        if len(passed) > (self.headed and n_rows == before):  # of which names were taken from one
+            said = [f"lines that begin with # were left out, such as {passed[0].strip()[:LONGEST_QUOTE]!r}", *said]
         self._name(fields, body, said)
         self.skipped = ends[n_rows - 1] if n_rows else 0
         self.decimal = told or decided(map(notation_of, {cell for row in body for cell in row}))
@@ -427,20 +430,21 @@ def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str]
 def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
     """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows.
 
-    Of two under which as many have, the first line tells, which may lack one name: `0.5 s,3 kg` has a header of two.
+    Of two under which as many have, the first line tells: the fewer names it lacks, up to two, the better.
     """
-    best: tuple[float, bool, float] = (-1.0, False, -1.0)
+    best: tuple[float, int, float] = (-1.0, 0, -1.0)
     found: tuple[str | None, list[int], list[list[str]]] = (",", [], [])
     for separator in SEPARATORS:
         ended = [(end, row) for end, row in _fields(lines, separator) if len(row) > 1 or any(row)]
         rows = [row for _, row in ended]
-        if not rows:
-            continue
+        if not rows or (separator is None and len(rows) > 1 and len(rows[0]) == 1 and all(map(sign_of, lines[1:]))):
+            continue  # blanks stand before units
         width, count = Counter(map(len, rows)).most_common(1)[0]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
         numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
-        score = (round(count / len(rows), 1) if width > 1 else -0.5, len(rows[0]) >= width - 1, numbers)
+        lacking = min(max(width - len(rows[0]), 0), 2)
+        score = (round(count / len(rows), 1) if width > 1 else -0.5, -lacking, numbers)
         if score > best:
             best, found = score, (separator, [end for end, _ in ended], rows)
     return found

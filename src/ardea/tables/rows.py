@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -63,8 +64,8 @@ class Rows:
         Columns of X; a column of texts gives one for every text but the first, its reference.
     targets : tuple of str
         Columns of y; of two texts one counts as 1 and the other as 0.
-    levels : dict of str to list of str
-        The texts of columns that are encoded.
+    levels, signs : dict of str to list of str
+        The texts of columns that are encoded, and the sign or unit that was left out of the numbers of others.
     fits : bool
         Whether all rows fit into memory.
     n_read, n_left_out : int
@@ -102,7 +103,7 @@ class Rows:
         self._read_already: Iterator[Any] | None = None
         self._n_rows = 0
         self.fits = self._survey(columns if levels is None else (), wanted)
-        self.levels = self._columns.levels
+        self.levels, self.signs = self._columns.levels, self._columns.signs
         self.names = tuple(self._columns.names[: len(self._columns.names) - len(targets)])
         if texts := [name for name in targets if len(self.levels.get(name, "01")) != 2]:
             raise TableError(table.path, [f"column {name!r} holds texts, not numbers" for name in texts], texts)
@@ -125,17 +126,18 @@ class Rows:
         n = self.n_left_out
         verbs = "have empty cells and were" if n > 1 else "has empty cells and was"
         left_out = [f"{n} of {self.n_read} rows {verbs} left out"] if n else []
-        unknown = self._columns.unknown_texts()
+        unknown = self._columns.doubts()
         return [*self.table.remarks, *self._columns.remarks, *self._noticed, *unknown, *left_out]
 
     @property
     def doubts(self) -> list[str]:
         """Return what of it gives reason for doubt."""
-        half = (
-            f"More than half of the rows were left out. Most empty cells are in {self._emptiest()}: leaving out such "
-            "columns (--drop) keeps more rows."
-        )
-        return [*self._totals(), *([half] if 2 * self.n_left_out > self.n_read else [])]
+        if 2 * self.n_left_out <= self.n_read:
+            return self._totals()
+        told = f"{self._emptiest(self.columns)}: leaving out such columns (--drop) keeps more rows"
+        if self.gaps.most_common(1)[0][0] in self.targets:
+            told = f"the target, {self._emptiest(self.targets)}"
+        return [*self._totals(), f"More than half of the rows were left out. Most empty cells are in {told}."]
 
     def _totals(self) -> list[str]:
         """Tell of the few rows in use that bear a name for sums or means in a column of texts, used or not."""
@@ -208,7 +210,7 @@ class Rows:
         if not self.n_read:
             raise ValueError(f"{self.table.path} has no rows.")
         if self.n_left_out == self.n_read:
-            problem = f"every row has empty cells, most of them in {self._emptiest()}"
+            problem = f"every row has empty cells, most of them in {self._emptiest(self._columns.used)}"
             raise TableError(self.table.path, [problem], [self.gaps.most_common(1)[0][0]])
 
     def _whole_rows(self, block: Array) -> Array:
@@ -231,9 +233,10 @@ class Rows:
         self.n_left_out += int(left_out.sum())
         return block[~left_out]
 
-    def _emptiest(self) -> str:
-        """Return the columns with most gaps, with their numbers, as text."""
-        return ", ".join(f"{name!r} ({count})" for name, count in self.gaps.most_common(3))
+    def _emptiest(self, columns: Collection[str]) -> str:
+        """Return those of some columns with most gaps, with their numbers, as text."""
+        found = ((name, count) for name, count in self.gaps.most_common() if count and name in columns)
+        return ", ".join(f"{name!r} ({count})" for name, count in islice(found, 3))
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """Yield (X, y), block by block; y has a second axis where there are several targets.
@@ -359,7 +362,11 @@ class Rows:
         for name, column in zip(self.names, X.T, strict=True):
             if column[0] >= 17000101 and looks_like_dates(column):
                 self._noticed.append(f"column {name!r} looks like dates ({column[0]:.0f}) but is used as a number")
-        if len(X) > 1 and (same := [self.names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]):
+        same = [self.names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)] if len(X) > 1 else []
+        for name in (one for one in same if self.gaps[one]):
+            what = f"column {name!r} is the same in every row that has it, and empty in {self.gaps[name]}"
+            self._noticed.append(f"{what}: if empty means no, --categorical {shlex.quote(name)}")
+        if same := [name for name in same if not self.gaps[name]]:
             self._noticed.append(f"the same in every row, so that nothing can be said of it: {', '.join(same[:5])}")
         if self.n_left_out and self.n_read * len(self._columns.used) <= MOST_CELLS:
             self._noticed += self._taken_as_empty()

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted, nor_others
-from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, texts_of
-from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, names_time, time_of_day
+from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, sign_of, texts_of
+from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
     ARRAYS,
@@ -37,8 +37,6 @@ LONG_STEPS = 10.0
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 # Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
 EVEN = 1e-3
-# The end of a time that names its zone.
-ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 HALF_DAY = np.timedelta64(12, "h")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
@@ -68,6 +66,8 @@ class Series:
     levels: dict[str, list[str]] = field(default_factory=dict)  # the texts of inputs that were encoded
     remarks: list[str] = field(default_factory=list)  # how the file was read
     doubts: list[str] = field(default_factory=list)  # and what of it gives reason for doubt
+    time: str = ""  # the column of times
+    zoned: bool = False  # whether they name their time zones: they are in UTC here
 
     @property
     def n_inputs(self) -> int:
@@ -141,7 +141,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     if not states:
         raise TableError(table.path, ["every column that could be a state is empty"])
     split = sum(len(columns.names_of(name)) for name in states)
-    times, said = ([None] * len(pieces), []) if time is None else times_of(table, pieces, time)
+    times, said, zoned = ([None] * len(pieces), [], False) if time is None else times_of(table, pieces, time)
     if time is not None and label is None and whole:
         if _rise(times[0][::-1]):
             numbers, times, said = (
@@ -157,7 +157,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
-    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.unknown_texts()
+    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.doubts()
     doubts += [] if time else [*_clocks(states, numbers[0])]
     alone = whole and label is None
     return Series(
@@ -168,6 +168,8 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         levels=columns.levels,
         remarks=remarks,
         doubts=doubts,
+        time=time or "",
+        zoned=zoned,
     )
 
 
@@ -266,8 +268,8 @@ def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int,
     return ([(0, pd.concat(frames, ignore_index=True))] if whole else kept), whole
 
 
-def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str]]:
-    """Return a column as times: numbers, or dates; and what was inferred."""
+def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str], bool]:
+    """Return a column as times: numbers, or dates; what was inferred; and whether it names time zones."""
     columns = [frame[name] for _, frame in pieces]
     found, order = _by_order(table, columns, name)
     found = found if order else [_as_times(column, table) for column in columns]
@@ -281,14 +283,29 @@ def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[li
         lines = _lines_of(table, [row for row, _, _ in bad], sum(map(len, columns)))
         told = [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])]
         raise TableError(table.path, told, lines=lines)
-    if order:
-        return found, [f"column {name!r} was read as {order} ({columns[0].iloc[0]} is {str(found[0][0])[:10]})"]
+    zoned, first = _zoned(columns, table), columns[0].iloc[0]
+    said = [f"times name their time zones and are counted in UTC ({first} is {found[0][0]!s:.19} UTC)"] * zoned
+    if order:  # shown by a date that tells it
+        dates = [str(one)[:10] for one in found[0]]
+        shown = next((row for row, date in enumerate(dates) if date[5:7] != date[8:10]), 0)
+        read = f"column {name!r} was read as {order} ({columns[0].iloc[shown]} is {dates[shown]})"
+        return found, [read, *said], zoned
     if found[0].dtype.kind == "m":
         found, nights = _unbroken(found)
         days = f"day, past {counted(nights, 'midnight')}" if nights else "one day"
-        return found, [f"column {name!r} was read as times of {days} ({columns[0].iloc[0]})"]
+        return found, [f"column {name!r} was read as times of {days} ({first})"], False
+    if (unit := sign_of(str(first))) and found[0].dtype.kind == "f":
+        return found, [f"the unit {unit} in column {name!r} was left out ({first})"], False
     compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
-    return found, [f"column {name!r} was read as dates ({columns[0].iloc[0]:.0f})"] if compact else []
+    return found, [f"column {name!r} was read as dates ({first:.0f})"] if compact else said, zoned
+
+
+def _zoned(columns: list[Any], table: Table) -> bool:
+    """Whether times name their time zones: all of them or none."""
+    if columns[0].dtype.kind == "M" or any(map(is_numeric, columns)):
+        return getattr(columns[0].dtype, "tz", None) is not None
+    texts = [text for column in columns for text in texts_of(column, table.empty)[1]]
+    return name_zones(texts, f"{table.path}, column {columns[0].name!r}")
 
 
 def _unbroken(clocks: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int]:
@@ -366,19 +383,14 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
         return np.asarray(pd.to_datetime(column, utc=True).dt.tz_localize(None))
     if is_numeric(column):
         numbers = column.to_numpy(dtype=float)
-        dates = compact_dates(numbers)
+        dates = None if (numbers % 1 > 0).any() else compact_dates(numbers)
         return numbers if dates is None else dates
     codes, texts = texts_of(column, table.empty)
     if texts and all(map(OF_DAY.fullmatch, texts)):
         return np.array([*map(time_of_day, texts), "NaT"], dtype="m8[us]")[codes]
+    if len(units := {sign_of(text) for text in texts}) == 1 and "" not in units:
+        return as_numbers(column, table.decimal or ".", table.empty, *units)[0]
     dates = as_dates([*texts, ""])[codes]
-    zoned = [bool(ZONED.fullmatch(text)) for text in texts]
-    if any(zoned) and not all(zoned) and not np.isnat(dates).any():
-        with_zone, without = texts[zoned.index(True)], texts[zoned.index(False)]
-        raise ValueError(
-            f"{table.path}, column {column.name!r}: {with_zone} names its time zone and {without} does not, so that "
-            "their distance is not known. Write all times with a zone, or all without."
-        )
     return (
         dates if np.isnat(dates).sum() <= len(dates) / 2 else as_numbers(column, table.decimal or ".", table.empty)[0]
     )

@@ -46,6 +46,7 @@ MISSING = (
 )
 # Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
 BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
+UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # as pandas calls it in Parquet files
 PARQUET, SPREADSHEETS = (".parquet", ".pq"), (".xlsx", ".xlsm")
 ARRAYS = (".npz", ".nc", ".nc4", ".cdf", ".zarr")
 IN_PARTS = "Give a part of it, or a table that can be read in blocks (CSV, NPY, Parquet)."
@@ -425,8 +426,13 @@ class ParquetTable(Table):
             with readable(file, "Parquet"):
                 reader = self._reader(file)
                 rows += reader.metadata.num_rows
-                given = list(reader.schema_arrow.names)
-        super().__init__(path, *sound_names(given))
+                schema = reader.schema_arrow
+        # What pandas calls an index without a name says where rows stood before; dates tell when they were taken.
+        unnamed = [one.name for one in schema if UNNAMED_INDEX.fullmatch(one.name)]
+        numbers = [one for one in unnamed if not str(schema.field(one).type).startswith(("timestamp", "date"))]
+        given = [name for name in schema.names if name not in numbers]
+        super().__init__(path, *sound_names(["index" if name in unnamed else name for name in given]))
+        self.remarks += ["the index of the frame, which has no name, was left out"] if numbers else []
         self.n_rows, self._given = rows, dict(zip(self.names, given, strict=True))
 
     def _reader(self, file: Path) -> Any:
@@ -444,7 +450,9 @@ class ParquetTable(Table):
                 if missing := [name for name in given if name not in reader.schema_arrow.names]:
                     raise ValueError(f"it lacks the columns {', '.join(missing[:MOST_PROBLEMS])}")
                 for batch in reader.iter_batches(rows, columns=given):
-                    frame = batch.select(given).to_pandas(self_destruct=True).set_axis(list(names), axis=1)
+                    columns = batch.select(given).replace_schema_metadata(None)  # an index is a column like others
+                    frame = columns.to_pandas(self_destruct=True).set_axis(list(names), axis=1)
+                    del columns
                     del batch
                     package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
                     yield frame
