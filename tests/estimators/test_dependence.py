@@ -476,27 +476,6 @@ def test_a_model_of_changes_that_misses_the_levels_says_so():
         assert not any("further off" in one for one in whole.warnings_)
 
 
-def categories(model, *data, **given):
-    """Return the categories of the warnings of a fit."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(*data, **given)
-    return [one.category for one in caught]
-
-
-def test_readings_of_one_thing_in_any_order_are_told():
-    """Three rows with the same columns share an error; those of a designed experiment do not."""
-    shared, own = 0, 0
-    for seed in range(50):
-        rng = np.random.default_rng(seed)
-        X, order = np.repeat(rng.normal(size=(40, 12)), 3, axis=0), rng.permutation(120)
-        error = np.repeat(rng.normal(size=40), 3) + 0.3 * rng.normal(size=120)
-        shared += DependentRowsWarning in categories(SparseARD(), X[order], (X[:, 0] + error)[order])
-        own += DependentRowsWarning in categories(SparseARD(), X[order], (X[:, 0] + rng.normal(size=120))[order])
-    assert shared >= 48
-    assert own <= 1
-
-
 def test_a_small_design_with_few_terms_is_not_said_to_interpolate():
     """An unreplicated 2⁴ factorial with all products: fifteen columns on sixteen rows, of which three matter."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, 16).T

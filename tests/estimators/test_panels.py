@@ -1,4 +1,4 @@
-"""Several series side by side, in any order of the rows: neighbours within a group are looked at."""
+"""Rows that belong together, in any order: series side by side, levels of groups, readings of one thing."""
 
 from __future__ import annotations
 
@@ -108,3 +108,16 @@ def test_labels_that_say_nothing_are_told(rows, labels):
     with pytest.warns(FewRowsWarning, match=f"All 60 rows have {labels} label.* changes nothing"):
         model = SparseARD(rows=rows).fit(X, y, groups=label)
     np.testing.assert_allclose(model.coef_, SparseARD().fit(X, y).coef_)
+
+
+def test_readings_of_one_thing_in_any_order_are_told():
+    """Three rows with the same columns share an error; those of a designed experiment do not."""
+    shared, own = 0, 0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        X, order = np.repeat(rng.normal(size=(40, 12)), 3, axis=0), rng.permutation(120)
+        error = np.repeat(rng.normal(size=40), 3) + 0.3 * rng.normal(size=120)
+        shared += bool(said("independent", X[order], (X[:, 0] + error)[order], None))
+        own += bool(said("independent", X[order], (X[:, 0] + rng.normal(size=120))[order], None))
+    assert shared >= 48
+    assert own <= 1

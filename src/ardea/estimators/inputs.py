@@ -159,7 +159,6 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
     if groups is not None and (isinstance(X, CompressedRows) or any(map(is_lazy, (X, y, groups)))):
         raise ValueError("groups needs rows in memory: leave it out, or fit a part of the rows as an array.")
     _refuse_queries_and_repeated_names(X=X, y=y, sample_weight=sample_weight)
-    _tell_of_order(X, y=y, sample_weight=sample_weight, groups=groups)
     if any(map(is_lazy, (X, y, sample_weight))):
         from ardea.distributed.compress import LazyRows, compressed
 
@@ -173,6 +172,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
         meet_columns(model, X.shape[1], X.names, first=first)
         return CheckedRows.of_compressed(X)
+    _tell_of_order(X, y=y, sample_weight=sample_weight, groups=groups)
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
