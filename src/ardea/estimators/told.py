@@ -26,11 +26,11 @@ def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effecti
         "replicates": "rows with the same values in all columns",
     }.get(of, apart)
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
-    curved = "A term that is missing, the square of a slow column for example, looks the same (plot_residuals())."
+    like = "A term that is missing, such as a season or the square of a slow column, looks the same (plot_residuals())."
     return (
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
-        f"are too narrow. {_independence(of, harm.lag, kind)} {curved} (python -m ardea.explain dependent_rows)"
+        f"are too narrow. {_independence(of, harm.lag, kind)} {like} (python -m ardea.explain dependent_rows)"
     )
 
 
