@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +15,7 @@ from sklearn.linear_model import Ridge
 
 import ardea
 from ardea import ARD, ARDSearch, CollapseWarning, Operator, SparseARD
+from ardea.estimators.advice import SuspectDataWarning
 from conftest import (
     assert_same_fit,
     assert_same_moments,
@@ -402,7 +405,7 @@ def test_columns_whose_squares_vanish_are_refused(estimator, unit, container):
         clone(estimator).fit(container(tiny), Y)
     with pytest.raises(ValueError, match="'pressure': their squares are lost"):
         clone(estimator).fit(pd.DataFrame(tiny, columns=["a", "pressure", "c", "d"]), Y)
-    tiny[0, 1] = 1.0
+    tiny[::2, 1] = np.arange(10.0)
     fitted = clone(estimator).fit(container(tiny), Y)
     assert np.isfinite(fitted.coef_).all()
 
@@ -413,3 +416,40 @@ def test_a_stream_may_hold_a_tiny_block_but_not_a_tiny_column(estimator):
     with pytest.raises(ValueError, match="'x1': their squares are lost"):
         model.coef_  # noqa: B018
     assert np.isfinite(model.partial_fit(X[10:], Y[10:]).coef_).all()
+
+
+def test_a_row_of_a_frame_is_told_to_be_one(estimator):
+    """Named after places in the row, a text in it had seemed to stand in row 3 of the table."""
+    frame = FRAME.to_pandas() if hasattr(FRAME, "to_pandas") else pd.DataFrame(X, columns=list("abcd"))
+    model = estimator.fit(frame, Y)
+    for one in (frame.iloc[0], frame.assign(name="Anna").iloc[0], frame[frame.columns[0]]):
+        with pytest.raises(ValueError, match=r"X is a single row or column .* pass table\.iloc\[\[0\]\]"):
+            model.predict(one)
+    assert model.predict(frame.iloc[[0]]).shape == (1,)
+
+
+@pytest.mark.parametrize("what", ["groups", "sample_weight"])
+def test_names_in_the_place_of_columns_are_refused(what):
+    with pytest.raises(ValueError, match=rf"{what}='site' is a text: give the .* such as table\['site'\]"):
+        SparseARD().fit(X, Y, **{what: "site"})
+
+
+@pytest.mark.parametrize("what", ["y", "sample_weight", "groups"])
+def test_labels_in_another_order_are_told(what):
+    """Rows are paired by their place; other labels, or the same ones twice, say nothing."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    m = len(frame)
+    y, other = pd.Series(Y), pd.Series(np.arange(m) // 2 if what == "groups" else np.ones(m))
+
+    def fit(turned):
+        data = {"y": y} | ({what: turned} if what != "y" else {"y": turned})
+        return SparseARD().fit(frame, **data)
+
+    turned = (y if what == "y" else other).iloc[[1, 0, *range(2, m)]]
+    with pytest.warns(SuspectDataWarning, match=rf"{what} has the row labels of X in another order.*\.loc\[X\.index\]"):
+        fit(turned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SuspectDataWarning)
+        fit(turned.loc[frame.index])
+        fit(turned.set_axis(np.arange(m) + 100))
+        fit(turned.set_axis(np.arange(m) // 2))

@@ -20,6 +20,8 @@ KINDS = (
     "grows",
     "far",
     "gross",
+    "slipped",
+    "resting",
     "codes",
     "repeated",
     "constant",
@@ -46,6 +48,11 @@ def drawn(kind, seed, m=90):
         e[:2] += rng.choice([0, 8])
     if kind == "gross":
         e[5] += 60
+    if kind == "slipped":
+        e[: rng.integers(5, 20)] += 12
+    if kind == "resting":
+        X[3] *= 40
+        e[3] += 15 * rng.normal()
     if kind == "constant":
         X[:, 3] = 7.0
     y = X[:, 0] - 0.5 * X[:, 1] + e
@@ -98,7 +105,7 @@ def test_statistics_are_those_of_the_tests(m, k):
     look = dependence.compiled.look(X[:n], y[:n], ranges, kept, coefficients, 2.0, n / m, cut)
     errors = (y - X[:, kept] @ coefficients - 2.0)[:n]
     errors /= np.abs(errors).max()
-    fitted = dependence._basis(np.ones(n), X[:n, kept]) * np.sqrt(n / m)
+    fitted = residuals.basis_of(np.ones(n), X[:n, kept]) * np.sqrt(n / m)
     # Errors, and what was fitted
     np.testing.assert_allclose(look.rows[0], errors - errors.mean(), atol=1e-12)
     np.testing.assert_allclose(look.rows[2:].T @ look.rows[2:], fitted @ fitted.T, atol=1e-10)
@@ -112,6 +119,9 @@ def test_statistics_are_those_of_the_tests(m, k):
     np.testing.assert_allclose(look.of_kept, v[kept].max(initial=0.0), rtol=1e-10)
     np.testing.assert_allclose(look.noise, sizes.noise, rtol=1e-10)
     np.testing.assert_allclose(residuals.tail_of_kurtosis(look.kurtosis, n), sizes_of._heavy_tails(errors), rtol=1e-8)
+    squares = np.sort((X - X.mean(axis=0))[:, kept] ** 2, axis=0)
+    if n == m:
+        assert (squares[-3:].sum(axis=0) <= look.carried * squares.sum(axis=0) * (1 + 1e-9)).all()
     # Rows far out: squares that the fit leaves without them
     far = np.argsort(-leverage)[: look.theirs.size]
     hat, left = fitted @ fitted.T, errors - fitted @ (fitted.T @ errors)

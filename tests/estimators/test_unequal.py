@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from ardea import ARD, SparseARD
-from ardea.estimators.advice import TwoValuesWarning, UnequalErrorsWarning
+from ardea.estimators.advice import FewRowsWarning, TwoValuesWarning, UnequalErrorsWarning
 from ardea.estimators.sizes import unequal_sizes
 
 M, D = 150, 6
@@ -54,7 +54,8 @@ def test_one_error_cannot_make_a_term():
     X[:, 0] = np.arange(M) < 2
     y = rng.normal(size=M)
     y[:2] += 30.0
-    assert SparseARD().fit(X, y).support_[0]
+    with pytest.warns(FewRowsWarning, match=r"x0 .* is kept because of 2 rows \(rows 0, 1, counted from 0\)"):
+        assert SparseARD().fit(X, y).support_[0]
     assert not SparseARD(rows="unequal").fit(X, y).support_[0]
 
 

@@ -42,19 +42,20 @@ class Look(NamedTuple):
     of_kept: float  # the largest v of a column that was kept
     theirs: np.ndarray  # the part of the 1, 2, … farthest rows in all squares that the fitted columns leave
     left: float  # all these squares
+    carried: float  # the share that three rows could have at most of all squared distances of a kept column
 
 
 cdef bint ordinary(const double[:] y) noexcept nogil:
     """Whether no two neighbours are equal, values rise and fall, and there are more than two of them."""
     cdef Py_ssize_t i
-    cdef bint rises = False, falls = False, third = False
+    cdef bint up = False, down = False, third = False
     cdef double first = y[0], second = y[1]
     for i in range(1, y.shape[0]):
         if y[i] == y[i - 1]:
             return False
-        rises, falls = rises or y[i] > y[i - 1], falls or y[i] < y[i - 1]
+        up, down = up or y[i] > y[i - 1], down or y[i] < y[i - 1]
         third = third or (y[i] != first and y[i] != second)
-    return rises and falls and third
+    return up and down and third
 
 
 cdef bint orthonormal(double *columns, int m, int k, double scale, double *work) noexcept nogil:
@@ -189,18 +190,24 @@ cdef int theirs(
     return known
 
 
-cdef double usual_size(const double[::1] ordered) noexcept nogil:
-    """Return the median of |e|, given e in order; −1 where some are equal."""
-    cdef Py_ssize_t low = 0, high = ordered.shape[0] - 1, i
-    for i in range(high):
+cdef bint rises(const double[::1] ordered) noexcept nogil:
+    """Whether no two numbers in order are equal."""
+    cdef Py_ssize_t i
+    for i in range(ordered.shape[0] - 1):
         if ordered[i] == ordered[i + 1]:
-            return -1.0
+            return False
+    return True
+
+
+cdef double usual_size(const double[::1] ordered, double centre) noexcept nogil:
+    """Return the median of |e − c|, given e in order."""
+    cdef Py_ssize_t low = 0, high = ordered.shape[0] - 1, i
     for i in range(high - (high + 1) // 2):
-        if -ordered[low] > ordered[high]:
+        if centre - ordered[low] > ordered[high] - centre:
             low += 1
         else:
             high -= 1
-    return max(-ordered[low], ordered[high])
+    return max(centre - ordered[low], ordered[high] - centre)
 
 
 def look(
@@ -278,13 +285,19 @@ def look(
         along_all = ddot(&q, along, &ONE, along, &ONE)
         if n > 0:
             n = theirs(fitted, &errors[0], along, &far[0], n, m, q, root, parts)
-    usual = usual_size(np.sort(residual))
-    if odd or n < 0 or usual < 0:
+    cdef double[::1] ordered = np.sort(residual)
+    if odd or n < 0 or not rises(ordered):
         return None
+    usual = min(usual_size(ordered, 0.0), usual_size(ordered, ordered[m // 2]))
     noise = sqrt(all_errors / m) / max(usual / MEDIAN, EPS)
+    carried = 0.0
+    for j in range(k):
+        i = <int>places[j]
+        value = max(ranges[1, i] - mean[i], mean[i] - ranges[0, i])
+        carried = max(carried, 3 * value * value / v[d + i])
     theirs_all = np.cumsum([parts[i] ** 2 for i in range(n)])
     left = all_errors + (share - 2) * along_all
-    return Look(both, m * fourth / second**2, noise, false_terms, of_kept, theirs_all, left)
+    return Look(both, m * fourth / second**2, noise, false_terms, of_kept, theirs_all, left, carried)
 
 
 def neighbours(

@@ -78,11 +78,11 @@ class AdviceWarning(UserWarning):
 
 
 class ConstantTargetWarning(AdviceWarning):
-    """There is nothing to explain: y is constant, or the columns always kept explain all of it."""
+    """Nothing to explain: y is constant, or columns always kept explain all of it (docs/warnings/constant_target)."""
 
 
 class FewRowsWarning(AdviceWarning):
-    """Hardly any rows, or groups, are left to learn the noise variance from (docs/warnings/few_rows)."""
+    """Hardly any rows are left to learn the noise variance, or a term, from (docs/warnings/few_rows)."""
 
 
 class WeakEvidenceWarning(AdviceWarning):
@@ -122,7 +122,7 @@ class AlternativesWarning(AdviceWarning):
 
 
 class SuspectDataWarning(AdviceWarning):
-    """A column holds codes for missing values, or a row the sums of the others (docs/warnings/suspect_data)."""
+    """Codes for missing values, sums, copies, or weights that are no counts (docs/warnings/suspect_data)."""
 
 
 class ExtrapolationWarning(AdviceWarning):
@@ -225,7 +225,10 @@ def fit_advice(
         )
         return [(text, CollapseWarning)]
     if problem.total == 0:
-        text = "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise."
+        text = (
+            "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise "
+            "(python -m ardea.explain constant_target)."
+        )
         return [(text, ConstantTargetWarning)]
     if known_noise:
         told = _on_known_noise(problem, fit)

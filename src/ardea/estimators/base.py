@@ -115,7 +115,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_targets)
             What they should explain. Several targets share one compression of X.
         sample_weight : array-like or Dask collection of shape (n_samples,), optional
-            Counts: a row of weight 2 is a row given twice. Divide weights that say how precise a row is by their mean.
+            Counts: a row of weight 2 is a row given twice. Divide weights that say how precise a row is by their mean;
+            multiply those of a survey by Σw/Σw².
         groups : array-like of shape (n_samples,), optional
             The subject, batch or site of every row. With ``rows="groups"`` rows of one label share an error; with
             "series" every label is a series of its own; otherwise the fit tests whether rows of a label are dependent.
@@ -146,7 +147,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             What they should explain.
         sample_weight : array-like of shape (n_rows,), optional
-            Counts: a row of weight 2 is a row given twice. Divide weights that say how precise a row is by their mean.
+            Counts: a row of weight 2 is a row given twice. Divide weights that say how precise a row is by their mean;
+            multiply those of a survey by Σw/Σw².
 
         Returns
         -------

@@ -21,14 +21,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, special
+from scipy import special
 
 from ardea.core.compression import CompressedRows, digests, odd_numbers, ranges_of
 from ardea.core.evidence import NoiseRule
 from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import STATUS_ADVICE, Fit
-from ardea.core.problem import EPS, TINY, Array, Index, Problem, require
+from ardea.core.problem import TINY, Array, Index, Problem, require
 from ardea.equation import Equation
 from ardea.estimators.advice import (
     Advice,
@@ -51,26 +51,29 @@ from ardea.estimators.residuals import (
     ALARM,
     FIRST_COLUMNS,
     MODEST,
-    WELL_CONDITIONED,
     WORTH_A_WORD,
     Harm,
+    basis_of,
     copied_rows,
     equal_pairs,
     harm_by_groups,
     harm_in_order,
+    harm_within,
     piled_up,
     unusual,
 )
+from ardea.estimators.resting import MOST_OF_IT, unsupported
 from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
 from ardea.estimators.told import (
     told_of_copies,
     told_of_dependence,
+    told_of_few,
     told_of_piles,
     told_of_sizes,
     told_of_two,
-    told_of_weights,
 )
 from ardea.estimators.unequal import UnequalErrors
+from ardea.estimators.weights import weights_advice
 from ardea.methods.task import Task, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
@@ -169,30 +172,8 @@ def _beside(rows: CheckedRows, columns: Sequence[int], intercept: bool) -> tuple
     """Return an orthonormal basis of some columns and the constant, and y, in units of its largest value."""
     y, ones = rows.Y[:, 0], np.ones((rows.Y.shape[0], int(intercept)))
     chosen = dense(rows.X[:, sorted(set(columns))])
-    basis = _basis(ones, chosen / np.maximum(np.abs(chosen).max(axis=0, initial=0.0), TINY))
+    basis = basis_of(ones, chosen / np.maximum(np.abs(chosen).max(axis=0, initial=0.0), TINY))
     return basis, y / max(float(np.abs(y).max()), TINY)
-
-
-def _basis(constant: Array, columns: Array) -> Array:
-    """Return orthonormal columns of the span of a constant (of one or no column) and others, of size one at most.
-
-    By Cholesky of the Gram matrix where that has digits left, else by SVD.
-    """
-    m = columns.shape[0]
-    constant = constant.reshape(m, -1)
-    constant = constant / np.sqrt(np.maximum(np.einsum("ij,ij->j", constant, constant), TINY))
-    left = columns - constant @ (constant.T @ columns)
-    size = np.sqrt(np.einsum("ij,ij->j", left, left))
-    if not (live := size > EPS * m).all():
-        left, size = left[:, live], size[live]
-    if size.size == 0:
-        return constant
-    left /= size
-    root, info = linalg.lapack.dpotrf(left.T @ left)
-    if info == 0 and linalg.lapack.dtrcon(root)[0] ** 2 > WELL_CONDITIONED:
-        return np.concatenate([constant, left @ linalg.lapack.dtrtri(root)[0]], axis=1)
-    basis, size, _ = np.linalg.svd(left, full_matrices=False)
-    return np.concatenate([constant, basis[:, size > size[0] * np.sqrt(EPS)]], axis=1)
 
 
 def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
@@ -216,13 +197,16 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
+    alone = _alone(rows.given, kind)
     if rows.weight is not rows.given.weight:  # groups that agree
         rows = one_of_each_group(rows)
     given = rows.given
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
+    told = alone + told
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
-    told += _on_weights(given, equation, target) if given.weight is not None else []
+    if given.weight is not None and _has_noise(problem, fit):
+        told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
     if any(piles := piled_up(equal[0])):
         told = [(told_of_piles(piles, y), PiledUpWarning), *told]
@@ -233,25 +217,9 @@ def rows_advice(
     return np.fmin(number, total / inflation), [(told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
 
 
-def _on_weights(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
-    """Return what to tell of weights that are no counts, or where errors are the smaller the larger the weight.
-
-    With h_i the leverage of all w_i rows, e_i/(1 − h_i) does not depend on w_i if these are counts, and Spearman's
-    correlation of its size and w has variance 1/(m − 1).
-    """
-    counted = np.flatnonzero(np.asarray(rows.weight))
-    weight, root = np.asarray(rows.weight)[counted], np.sqrt(np.asarray(rows.weight)[counted])
-    total, m, kept = float(weight.sum()), counted.size, np.asarray(equation.kept.support, dtype=np.intp)
-    if abs(total / m - 1) < EPS * m or not np.ptp(weight):  # relative to their mean, or all the same
-        return []
-    columns = dense(rows.X[:, kept])[counted]
-    errors = rows.Y[counted, target] - columns @ equation.coefficients - (equation.intercept or 0.0)
-    basis = _basis(root, columns * root[:, None])
-    errors = np.abs(errors) / np.maximum(1 - np.einsum("ij,ij->i", basis, basis), WORTH_A_WORD / 2)
-    ranks = np.argsort(np.argsort(np.column_stack([errors, weight]), axis=0), axis=0)
-    falls = m >= FEWEST_TESTED and special.ndtr(np.asarray(np.corrcoef(ranks.T))[0, 1] * np.sqrt(m - 1)) < ALARM
-    many = total * WORTH_A_WORD > m and bool(np.any(weight != np.round(weight)))
-    return [(told_of_weights(total, m, bool(falls)), SuspectDataWarning)] if many or falls else []
+def _has_noise(problem: Problem, fit: Fit) -> bool:
+    """Whether errors are more than rounding."""
+    return fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
 
 
 def _residuals_advice(
@@ -261,11 +229,12 @@ def _residuals_advice(
     given = rows.given
     m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
     total = float(m if given.weight is None else given.weight.sum())
-    sound = fit.status not in STATUS_ADVICE and fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
+    sound = fit.status not in STATUS_ADVICE and _has_noise(problem, fit)
     if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
         return np.nan, []
-    if rows is given and rows.weight is None and rows.groups is None and _nothing_to_tell(rows, equation, target):
-        return total, []
+    look = _look(rows, equation, target) if rows is given and rows.weight is None and rows.groups is None else None
+    if look is not None:
+        return total, _on_few_rows(rows, equation, target) if look.carried > MOST_OF_IT else []
     before = _sample(given, equation, target)
     after = before if rows is given else _sample(rows, equation, target)
     if before is None or after is None:
@@ -279,23 +248,25 @@ def _residuals_advice(
             return effective, [*few, (told_of_dependence(of, harm, kind, total, left), DependentRowsWarning)]
     if (values := _two_values(given.Y[:, target])) is not None:
         return effective, [*few, (_on_two_values(values, problem, after, equation), TwoValuesWarning)]
-    return effective, few + _sizes_advice(rows, kind, after, equation, target)
+    told = few + _sizes_advice(rows, kind, after, equation, target)
+    return effective, told + _on_few_rows(rows, equation, target)
 
 
-def _nothing_to_tell(rows: CheckedRows, equation: Equation, target: int) -> bool:
-    """Whether one look at all statistics, compiled, shows that no test will have anything to tell."""
+def _look(rows: CheckedRows, equation: Equation, target: int) -> Any:
+    """Return one look at all statistics, compiled, where it shows that no test of errors will have anything to tell."""
     if compiled is None or numpy_is_asked_for() or rows.ranges is None:
-        return False
+        return None
     index, columns = _looked_at(rows, support := np.asarray(equation.kept.support, dtype=np.intp))
     few = columns[:, :FIRST_COLUMNS]
     if _enough(digests(few, odd_numbers(few.shape[1]))):  # rows may be replicates; few columns mostly say no
-        return False
+        return None
     y, rate = rows.Y[:MOST_TESTED_ROWS, target], rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     some = index.size < rows.n_columns
     ranges, places = (rows.ranges[:, index], np.searchsorted(index, support)) if some else (rows.ranges, support)
     kept = places, equation.coefficients, equation.intercept or 0.0, y.size / rows.Y.shape[0]
     look = compiled.look(np.ascontiguousarray(columns), y, ranges, *kept, -float(special.ndtri(rate / 2)))
-    return look is not None and not unusual(look, rate, compiled.neighbours, compiled.largest)
+    ordinary = look is not None and not unusual(look, rate, compiled.neighbours, compiled.largest)
+    return look if ordinary else None
 
 
 def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> str:
@@ -325,6 +296,22 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
     return [(told_of_sizes(sizes, name, kind, numbers[sample.numbers[once]]), UnequalErrorsWarning)]
 
 
+def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
+    """Return what to tell of terms that were chosen because of a few rows far out."""
+    support = np.asarray(equation.kept.support, dtype=np.intp)
+    chosen = np.flatnonzero(np.isin(support, equation.kept.active))
+    if rows.weight is not None or not chosen.size or isinstance(rows.X, Operator):
+        return []
+    constant = np.ones(rows.Y.shape[0]) if rows.whitened is None else rows.whitened.constant
+    columns, given = dense(rows.X[:, support]), dense(rows.given.X[:, support])
+    two = np.array([_two_values(column) is not None for column in given.T])
+    intercept = constant[:, None][:, : equation.intercept is not None]
+    found = unsupported(columns, intercept, rows.Y[:, target], chosen, two)
+    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
+    names = [equation.vocabulary.names[support[one.column]] for one in found]
+    return [(told_of_few(found, names, numbers), FewRowsWarning)] if found else []
+
+
 def _mostly_one(y: Array) -> bool:
     """Whether most of y is one value, as of rare counts: rows with another are then no slips."""
     return bool(2 * np.unique(y, return_counts=True)[1].max() > y.size)
@@ -347,6 +334,7 @@ class Sample(NamedTuple):
     fitted: Array  # orthonormal columns that were fitted to the rows
     groups: Index | None
     ordered: bool  # whether the order of the rows may tell something
+    within: bool  # whether that within groups may
     numbers: Index  # which rows they are, of those that count
 
     @property
@@ -377,7 +365,7 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     constant = np.ones(y.size) if rows.whitened is None else rows.whitened.constant[part]
     predicted = kept @ (equation.coefficients * largest[places])
     errors = y - predicted - (equation.intercept or 0.0) * constant
-    fitted = _basis(constant, kept)
+    fitted = basis_of(constant, kept)
     if y.size < m:  # fitted to more rows than are looked at, they took less from these
         fitted *= np.sqrt(y.size / m)
     vary, steps, numbers = high > low, y[1:] - y[:-1], np.arange(y.size)
@@ -391,9 +379,13 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     if not vary.all():
         columns, index, places = columns[:, vary], index[vary], (np.cumsum(vary) - 1)[places[vary[places]]]
     errors = errors / max(most, -least)
-    groups = None if rows.groups is None else rows.groups[numbers]
     ordered = bool(steps.min() < 0 < steps.max())
-    return Sample(columns, index, places, errors, predicted, fitted, groups, ordered, numbers)
+    groups, within = None if rows.groups is None else rows.groups[numbers], ordered
+    if groups is not None:
+        order = np.argsort(groups, kind="stable")
+        steps = np.diff(y[numbers[order]])[groups[order][1:] == groups[order][:-1]]
+        within = ordered and bool((steps < 0).any() and (steps > 0).any())
+    return Sample(columns, index, places, errors, predicted, fitted, groups, ordered, within, numbers)
 
 
 def _harms(sample: Sample) -> dict[str, Harm]:
@@ -401,14 +393,17 @@ def _harms(sample: Sample) -> dict[str, Harm]:
     looked_at = sample.columns, sample.errors, sample.fitted
     cells = digests(sample.columns, odd_numbers(sample.places.size))
     if sample.groups is not None:
-        harms = {"groups": harm_by_groups(*looked_at, sample.groups)}
+        # First: a series says of groups that differ in level as well what is to be said, and not the other way round.
+        harms = {"within": harm_within(*looked_at, sample.groups)} if sample.within else {}
+        harms["groups"] = harm_by_groups(*looked_at, sample.groups)
     elif _enough(cells) and not _enough(
         cells ^ digests(sample.errors[:, None], odd_numbers(1))
     ):  # not copies in y, too
         harms = {"replicates": harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])}
     else:
         harms = {}
-    return harms | {"order": harm_in_order(*looked_at)} if sample.ordered else harms
+    order = "order" if sample.groups is None else "across"
+    return harms | {order: harm_in_order(*looked_at)} if sample.ordered else harms
 
 
 def _enough(cells: Any) -> bool:
@@ -449,6 +444,21 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list
         "leave rows= out (python -m ardea.explain dependent_rows)."
     )
     return [(text, DependentRowsWarning)]
+
+
+def _alone(rows: CheckedRows, kind: RowKind) -> list[Advice]:
+    """Return what to tell of labels that say nothing: all of them different, or (of groups) all the same."""
+    if rows.groups is None or kind not in ("series", "groups"):
+        return []
+    sizes = GroupErrors.of(rows).sizes
+    if sizes.max() > 1 and (sizes.size > 1 or kind == "series"):
+        return []
+    one = "the same label, and what they share is the intercept" if sizes.size == 1 else "different labels"
+    text = (
+        f"All {rows.groups.size} rows have {one}: rows={kind!r} changes nothing. Are these groups= those of the "
+        "patient, batch or site? Else leave both out (python -m ardea.explain few_rows)."
+    )
+    return [(text, FewRowsWarning)]
 
 
 def _few_groups(sample: Sample) -> list[Advice]:

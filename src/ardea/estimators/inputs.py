@@ -29,7 +29,8 @@ from ardea.core.compression import (
 )
 from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
-from ardea.estimators.refusals import as_numbers, listed, not_finite, not_numbers, words
+from ardea.estimators.advice import SuspectDataWarning, warn_caller
+from ardea.estimators.refusals import as_numbers, in_another_order, listed, not_finite, not_numbers, one_axis, words
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
 from ardea.names import counted, default_names
@@ -171,6 +172,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
         meet_columns(model, X.shape[1], X.names, first=first)
         return CheckedRows.of_compressed(X)
+    _tell_of_order(X, y=y, sample_weight=sample_weight, groups=groups)
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
@@ -187,6 +189,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
 
 def _checked_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the group of every row, numbered from 0."""
+    _refuse_names("groups", groups, "column itself")
     labels = np.asarray(groups)
     if labels.shape != (n_rows,):
         raise ValueError(
@@ -201,8 +204,7 @@ def _checked_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
 def _checked_arrays(model: Any, X: Any, y: Any, *, first: bool) -> tuple[Any, Any, Array | None]:
     """Return X and y as numbers, and the range of every column."""
     for name, data in (("X", X), ("y", y)):
-        if isinstance(data, str):
-            raise ValueError(f"{name}={data!r} is a text: give the numbers themselves, such as table[{data!r}].")
+        _refuse_names(name, data, "numbers themselves")
         _refuse_masks_and_dates(name, data)
     if isinstance(X, Operator):
         y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
@@ -255,7 +257,7 @@ def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:
     Words and dates in a data frame are refused (some would turn into numbers), and it is said where NaN and infinity
     are.
     """
-    if advice := not_numbers("X", X) or not_numbers("y", target.get("y")):
+    if advice := one_axis("X", X) or not_numbers("X", X) or not_numbers("y", target.get("y")):
         raise ValueError(advice)
     try:
         types = (np.float64, np.float32)
@@ -295,6 +297,7 @@ def meet_columns(model: Any, n_columns: int, names: Sequence[str] | None, *, fir
 
 def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
     """Return the rows that count, with their weights."""
+    _refuse_names("sample_weight", sample_weight, "numbers themselves")
     _refuse_masks_and_dates("sample_weight", sample_weight)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
     used = weight > 0
@@ -324,6 +327,18 @@ def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:
         f"Several columns of X have the same name: {listed(repeated)}. Rename them, so that results can be told "
         "apart, or pass X.to_numpy()."
     )
+
+
+def _tell_of_order(X: Any, **others: Any) -> None:
+    """Warn if data of pandas have the labels of X in another order."""
+    if hasattr(X, "index") and (advice := in_another_order(X, **others)) is not None:
+        warn_caller(advice, SuspectDataWarning)
+
+
+def _refuse_names(what: str, data: Any, wanted: str) -> None:
+    """Refuse the name of a column in the place of it."""
+    if isinstance(data, str):
+        raise ValueError(f"{what}={data!r} is a text: give the {wanted}, such as table[{data!r}].")
 
 
 def _refuse_masks_and_dates(what: str, data: Any) -> None:

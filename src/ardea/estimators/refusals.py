@@ -1,4 +1,4 @@
-"""What is said of data that cannot be fitted: words, dates, gaps, and where they are."""
+"""What is said of data that cannot be fitted: words, dates, gaps, and where they are; and of rows in another order."""
 
 from __future__ import annotations
 
@@ -35,6 +35,37 @@ def not_numbers(what: str, data: Any) -> str | None:
         f"first, {'categories into columns of 0 and 1 (pandas.get_dummies), ' * coded}or drop them "
         f"({what}.drop({columns}[…]))."
     )
+
+
+def one_axis(what: str, data: Any) -> str | None:
+    """Say how to pass one row or one column of a frame, which pandas gives as a series."""
+    if getattr(data, "ndim", 2) != 1 or not hasattr(data, "iloc"):
+        return None
+    return (
+        f"{what} is a single row or column of a table, and must have rows and columns: pass table.iloc[[0]] for one "
+        "row, or table[['a']] for one column, with two brackets."
+    )
+
+
+def in_another_order(X: Any, **others: Any) -> str | None:
+    """Say which data of pandas have the labels of X in another order: rows are taken by their place."""
+    index: Any = getattr(X, "index", None)
+    if not hasattr(index, "is_unique"):
+        return None
+    given: list[tuple[str, Any]] = [(name, getattr(data, "index", None)) for name, data in others.items()]
+    moved = [name for name, own in given if hasattr(own, "is_unique") and not index.equals(own) and _same(index, own)]
+    if not moved:
+        return None
+    return (
+        f"{' and '.join(moved)} {'has' if len(moved) == 1 else 'have'} the row labels of X in another order. Rows are "
+        f"paired by their place, not by their labels: if that is not what you want, pass {moved[0]}.loc[X.index] "
+        "(python -m ardea.explain suspect_data)."
+    )
+
+
+def _same(index: Any, other: Any) -> bool:
+    """Whether two indexes hold the same labels, each once."""
+    return index.size == other.size and index.is_unique and other.is_unique and bool(other.isin(index).all())
 
 
 def _is_category(kind: Any) -> bool:

@@ -1,16 +1,17 @@
 """What the residuals of a fit tell: errors of rows that depend on each other; of unequal sizes, `sizes` tells.
 
-*Dependence.* Rows are tested in their order and by group. Least squares gives the coefficient of a column x the
-variance that independent errors would, times v = 1 + Σ ρ_e(s, t) ρ_x(s, t) over pairs of rows: dependence harms where
-it is in the errors *and* in the columns. In order, v is the mean over frequencies of the product of two periodograms,
-of the errors and of the columns (averaged), each of mean 1; by group it follows from the two intraclass correlations.
-What the fitted terms took away from the errors, a share h of the power at a frequency if those are independent, is
-given back. Rows are said to depend on each other where v is large and independent errors would hardly ever be as
-correlated. For these, sums over pairs of rows are a quadratic form of random signs: its variance is known, whatever the
-variances of the rows, and its tail is that of the χ² that has the skewness of its eigenvalues. In order there are two
-such sums: one of all pairs of rows that are near each other, and, for seasons, the largest of those of all pairs that
-are k apart, k up to a third of the rows. The signs of products of rows k apart are independent: its tail is normal at
-most, times the number of k.
+*Dependence.* Rows are tested in their order, by group, and in their order within groups. Least squares gives the
+coefficient of a column x the variance that independent errors would, times v = 1 + Σ ρ_e(s, t) ρ_x(s, t) over pairs of
+rows: dependence harms where it is in the errors *and* in the columns. In order, v is the mean over frequencies of the
+product of two periodograms, of the errors and of the columns (averaged), each of mean 1; by group it follows from the
+two intraclass correlations. What the fitted terms took away from the errors, a share h of the power at a frequency if
+those are independent, is given back. Rows are said to depend on each other where v is large and independent errors
+would hardly ever be as correlated. For these, sums over pairs of rows are a quadratic form of random signs: its
+variance is known, whatever the variances of the rows, and its tail is that of the χ² that has the skewness of its
+eigenvalues. In order there are two such sums: one of all pairs of rows that are near each other, and, for seasons, the
+largest of those of all pairs that are k apart, k up to a third of the rows. The signs of products of rows k apart are
+independent: its tail is normal at most, times the number of k. Neighbours within a group are compared with all orders
+of its rows, since rows of a group may be alike without being a series.
 
 *Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
 equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
@@ -26,7 +27,7 @@ from math import copysign, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import fft, sparse, special
+from scipy import fft, linalg, sparse, special
 
 from ardea.core.compression import BLOCK_BYTES, digests, odd_numbers
 from ardea.core.problem import EPS, TINY, Array, Index
@@ -153,6 +154,28 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     return Harm(float(count @ (power * own)) / (m - 1), min(chance, far), correlation, lag)
 
 
+def basis_of(constant: Array, columns: Array) -> Array:
+    """Return orthonormal columns of the span of a constant (of one or no column) and others, of size one at most.
+
+    By Cholesky of the Gram matrix where that has digits left, else by SVD.
+    """
+    m = columns.shape[0]
+    constant = constant.reshape(m, -1)
+    constant = constant / np.sqrt(np.maximum(np.einsum("ij,ij->j", constant, constant), TINY))
+    left = columns - constant @ (constant.T @ columns)
+    size = np.sqrt(np.einsum("ij,ij->j", left, left))
+    if not (live := size > EPS * m).all():
+        left, size = left[:, live], size[live]
+    if size.size == 0:
+        return constant
+    left /= size
+    root, info = linalg.lapack.dpotrf(left.T @ left)
+    if info == 0 and linalg.lapack.dtrcon(root)[0] ** 2 > WELL_CONDITIONED:
+        return np.concatenate([constant, left @ linalg.lapack.dtrtri(root)[0]], axis=1)
+    basis, size, _ = np.linalg.svd(left, full_matrices=False)
+    return np.concatenate([constant, basis[:, size > size[0] * np.sqrt(EPS)]], axis=1)
+
+
 def lags_of(m: int) -> int:
     """Return how many lags of m rows are looked at."""
     return int(m * LONGEST_LAG)
@@ -228,6 +251,39 @@ def harm_by_groups(columns: Array, errors: Array, fitted: Array, codes: Index) -
         return Harm(1.0, chance, correlation)
     of_columns = float(np.mean(products(columns) * m / (pairs * (columns**2).sum(axis=0))))
     return Harm(1 + pairs / m * correlation * of_columns, chance, correlation)
+
+
+def harm_within(columns: Array, errors: Array, fitted: Array, codes: Index) -> Harm:
+    """Return what dependence of neighbours in one group does, in order of appearance; see `harm_in_order`.
+
+    Neighbours must be more alike than other rows of their group: what is told of is the chance of a larger sum of
+    their products if the errors of every group were dealt to its rows at random.
+    """
+    order = np.argsort(codes, kind="stable")
+    errors, codes = errors[order] - errors.mean(), codes[order]
+    chance = _chance_within(errors, codes)
+    products = (errors[1:] * errors[:-1])[codes[1:] == codes[:-1]]
+    correlation = float(products.sum()) * errors.size / (max(products.size, 1) * float(errors @ errors))
+    if chance > PERHAPS:
+        return Harm(1.0, chance, correlation)
+    return Harm(harm_in_order(columns[order], errors, fitted[order]).inflation, chance, correlation)
+
+
+def _chance_within(errors: Array, codes: Index) -> float:
+    """Return the chance of as large a sum of products of neighbours in one group, over all orders within groups.
+
+    Let n errors e of a group have the mean 0, S = Σ e² and Q = Σ e⁴. In random order R = Σ e_t e_{t+1} has the mean
+    −S/n. R² sums over pairs of pairs, of which n − 1 are the same, 2(n − 2) share a row and (n − 2)(n − 3) none, with
+    means (S² − Q)/n(n − 1), (2Q − S²)/n(n − 1)(n − 2) and (3S² − 6Q)/n(n − 1)(n − 2)(n − 3); in all
+
+        E R² = (S² − Q)/n + (S² − 2Q)/n(n − 1).
+    """
+    n = np.maximum(np.bincount(codes), 1).astype(float)
+    apart = errors - (np.bincount(codes, errors) / n)[codes]
+    S, Q = np.bincount(codes, apart**2), np.bincount(codes, apart**4)
+    variance = float(((S**2 - Q) / n + (S**2 - 2 * Q) / np.maximum(n * (n - 1), 1.0) - (S / n) ** 2).sum())
+    beyond = float((apart[1:] * apart[:-1])[codes[1:] == codes[:-1]].sum() + (S / n).sum())
+    return float(special.ndtr(-beyond / sqrt(variance))) if variance > EPS * float(S @ S) else 1.0
 
 
 def _of_pairs(value: float, variance: float, squares: float, cubes: float) -> float:

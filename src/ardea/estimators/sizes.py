@@ -42,6 +42,11 @@ EXPECTED_HITS = 60
 # How many rows (or which share of them) must have half of the squares to be a few gross errors, and from how many
 # deviations on a row is one of them: conventions.
 GROSS_ROWS, GROSS_SHARE, GROSS = 5, 0.02, 5.0
+# The largest share of the rows that may stand apart, what is a large error that is not gross, and the chance that the
+# latter are as few if both were as likely: conventions. Of 1,500 draws each of 40 to 200 errors none or one stand apart
+# if they are normal, Laplace's, Student's with 2 to 4 degrees, exponential or negative binomial; up to 0.5 % (of 40) if
+# lognormal or χ² with one degree, 1 to 9 % if Cauchy's (measured).
+MANY_GROSS, LARGE, GROSS_ALARM = 0.2, 3.0, 0.01
 # Deviations by which far rows must move estimates to be worth a word: a convention.
 WORTH_MOVING = 2.0
 # Chance of growth without the row that adds most to it counts so often (measured: errors of Student's t with five
@@ -110,14 +115,14 @@ def unequal_sizes(
     cut = -float(special.ndtri(rate / 2))
     harm = 2 * float(special.ndtr(-cut / np.sqrt(np.maximum(v, EPS))).sum()) / (v.size * rate)
     of_kept = float(v[np.asarray(kept, dtype=np.intp)].max(initial=0.0))
-    noise, gross = _gross(errors)
+    noise, gross, by_chance = _gross(errors)
     tails = growth = 1.0
     if max(harm, of_kept) > WORTH_SIZES or gross.size or _heavy_tails(errors) < ALARM:
         tails, growth = _chances(columns, shares * (m / scale), errors, fitted, predicted)
     harm, of_kept = (harm, of_kept) if growth < ALARM else (1.0, 1.0)
     if tails < ALARM:
         harm = max(harm, false_terms_if_dealt(columns, errors, leverage, rate))
-    gross = gross if min(tails, growth) < ALARM else gross[:0]
+    gross = gross[:0] if by_chance and min(tails, growth) >= ALARM else gross
     column = int(v.argmax())
     carried = shares[:, column] * squares
     carried_by = float(ones @ carried) ** 2 / float(carried @ carried)
@@ -144,17 +149,40 @@ def _squared_distances(columns: Array, ones: Array) -> Array:
     return np.square(distances, out=distances)
 
 
-def _gross(errors: Array) -> tuple[float, Index]:
-    """Return the deviation of the noise relative to that of most rows, and the rows that alone make it so large."""
+def _gross(errors: Array) -> tuple[float, Index, bool]:
+    """Return the noise relative to that of most rows, the rows that alone make it so large, and whether chance may.
+
+    They are few, and have half of all squares; or up to a fifth of the rows, which stand apart: of errors whose tails
+    fall off smoothly about as many at least are as far out as between that and three deviations, and where that is not
+    so, as for the heaviest skewed ones, the others are skewed, too. Normal errors do not do the latter by chance. Many
+    errors of one sign move the mean: deviations are then from the median.
+    """
     m, total, sizes = errors.size, float(errors @ errors), np.abs(errors)
-    usual = max(float(np.partition(sizes, m // 2)[m // 2]) / MEDIAN, EPS * float(sizes.max()))
-    noise = sqrt(total / m) / usual
-    if noise < WORTH_GROSS:
-        return noise, np.empty(0, dtype=np.intp)
-    most = max(GROSS_ROWS, int(GROSS_SHARE * m))
+    apart = np.abs(errors - np.partition(errors, m // 2)[m // 2])
+    least = EPS * float(sizes.max())
+    usual, around = (max(float(np.partition(one, m // 2)[m // 2]) / MEDIAN, least) for one in (sizes, apart))
+    noise = sqrt(total / m) / np.array([usual, around])
     order = np.argsort(-sizes)
-    few = 2 * float(errors[order[:most]] @ errors[order[:most]]) > total
-    return noise, order[: int((sizes > GROSS * usual).sum())] if few else order[:0]
+    first = errors[order[: max(GROSS_ROWS, int(GROSS_SHARE * m))]]
+    if noise[0] >= WORTH_GROSS and 2 * float(first @ first) > total:
+        return float(noise[0]), order[: int((sizes > GROSS * usual).sum())], True
+    if noise[1] >= WORTH_GROSS and _stand_apart(errors, apart / around):
+        return float(noise[1]), np.argsort(-apart)[: int((apart > GROSS * around).sum())], False
+    return float(noise.max()), order[:0], True
+
+
+def _stand_apart(errors: Array, apart: Array) -> bool:
+    """Whether some rows stand apart from all others, which are symmetric, given how far they are from the median."""
+    others = errors[apart <= GROSS]
+    far, between = errors.size - others.size, int((apart[apart <= GROSS] > LARGE).sum())
+    if far > MANY_GROSS * errors.size or special.bdtrc(far - 1, far + between, 0.5) > GROSS_ALARM:
+        return False
+    centred = others - others.mean()
+    square = float(np.mean(centred**2))
+    if square <= 0:  # without noise
+        return False
+    skewness = float(np.mean(centred**3)) / square**1.5
+    return 2 * float(special.ndtr(-abs(skewness) * sqrt(others.size / 6))) > ALARM
 
 
 def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index, float]:

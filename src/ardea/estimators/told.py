@@ -9,6 +9,7 @@ import numpy as np
 from ardea.core.problem import Array, Index
 from ardea.estimators.inputs import RowKind
 from ardea.estimators.residuals import WORTH_SIZES, Harm
+from ardea.estimators.resting import Unsupported
 from ardea.estimators.sizes import Sizes
 from ardea.names import counted, printable
 
@@ -19,24 +20,45 @@ NAMED_ROWS, NAMED_COLUMNS = 5, 3
 def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effective: float) -> str:
     """Return a warning with what to do."""
     apart = "neighbouring rows" if harm.lag == 1 else f"rows {harm.lag} apart (a season of {harm.lag} rows)"
-    where = {"groups": "rows of one group", "replicates": "rows with the same values in all columns"}.get(of, apart)
+    where = {
+        "groups": "rows of one group",
+        "within": "neighbouring rows of one group",
+        "replicates": "rows with the same values in all columns",
+    }.get(of, apart)
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
-    do: dict[RowKind, str] = {
-        "independent": "Use rows='groups'."
-        if of == "groups"
-        else "If they are readings of one thing, say which rows belong together with groups= and use rows='groups'."
-        if of == "replicates"
-        else "If the rows are in the order of time, use rows='series'; if they come in blocks, say which with groups= "
-        "and use rows='groups'.",
-        "series": "Add columns for a trend or a season, if there may be one, or take fewer rows per unit of time.",
-        "groups": "If the rows are in the order of time, use rows='series'.",
-        "unequal": "Errors that depend on each other harm more: use rows='series' or rows='groups' instead.",
-    }
-    curved = "A term that is missing, the square of a slow column for example, looks the same (plot_residuals())."
+    like = "A term that is missing, such as a season or the square of a slow column, looks the same (plot_residuals())."
     return (
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
-        f"are too narrow. {do[kind]} {curved} (python -m ardea.explain dependent_rows)"
+        f"are too narrow. {_independence(of, harm.lag, kind)} {like} (python -m ardea.explain dependent_rows)"
+    )
+
+
+def _independence(of: str, lag: int, kind: RowKind) -> str:
+    """Return what makes rows independent."""
+    if kind == "unequal":
+        return "Errors that depend on each other harm more: use rows='series' or rows='groups' instead."
+    if lag > 1:
+        same = "If a season has the same effect every time, add columns for its parts (months, weekdays) to always_keep"
+        groups = "if such rows come from one subject or machine, give it as groups= and use rows='groups'"
+        changes = f"; if it changes from time to time, use rows='series'; {groups}"
+        return f"{same}{changes * (kind != 'series')}."
+    if kind == "series":
+        return "Add columns for a trend or a season, if there may be one, or take fewer rows per unit of time."
+    if of == "within":
+        return "They are more alike than other rows of their group: use rows='series' with the same groups=."
+    if of == "across":
+        return (
+            "Rows of different groups that follow each other share something, such as a date: if that is what harms "
+            "most, give it as groups= and use rows='groups', or add columns for it to always_keep."
+        )
+    if kind == "groups" or of == "groups":
+        return "Use rows='groups'."
+    if of == "replicates":
+        return "If they are readings of one thing, say which rows belong together with groups= and use rows='groups'."
+    return (
+        "If the rows are in the order of time, use rows='series'; if they come in blocks, say which with groups= and "
+        "use rows='groups'."
     )
 
 
@@ -56,9 +78,19 @@ def told_of_weights(total: float, m: int, means: bool) -> str:
     why = "errors are smaller where weights are larger, as those of means of several readings are: " if means else ""
     return (
         f"The weights of {m} rows add up to {total:.4g}, and {why}a weight says how many equal rows a row stands for. "
-        "If yours say how precise a row is (readings behind a mean, 1/σ²), or how many people it stands for, divide "
-        "them by their mean: else false terms are kept and intervals are too narrow "
-        "(python -m ardea.explain suspect_data)."
+        "If yours say how precise a row is (readings behind a mean, 1/σ²), divide them by their mean; if they say how "
+        "many people it stands for, take w * w.sum() / (w**2).sum(): else false terms are kept and intervals are too "
+        "narrow (python -m ardea.explain suspect_data)."
+    )
+
+
+def told_of_survey(total: float, m: int, kish: float) -> str:
+    """Return a warning of weights that say neither how often a row counts nor how precise it is."""
+    return (
+        f"Errors are not smaller where weights are larger, so that the weights do not say how precise a row is: as "
+        f"those of a survey, {m} rows of such weights tell about as much as {kish:.0f} of equal ones, but the weights "
+        f"add up to {total:.4g}. More false terms than asked for are kept, and intervals are too narrow. Take "
+        "w * w.sum() / (w**2).sum(), or leave the weights out (python -m ardea.explain suspect_data)."
     )
 
 
@@ -102,10 +134,13 @@ def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str
     if sizes.gross.size:
         which = "largest error makes" if sizes.gross.size == 1 else f"{sizes.gross.size} largest errors make"
         do = ", or use rows='unequal', which draws such errors in" if kind == "independent" else ""
+        kind_of_its_own = "; if they are rows of another kind, add a column that says so" * (
+            sizes.gross.size > NAMED_ROWS
+        )
         return (
             f"The {which} the standard deviation of the noise{left} {sizes.noise:.2g} times that of most rows "
             f"({_listed_rows(numbers[sizes.gross])}): true terms may be missed, and false ones kept if such a row "
-            f"decides over a column. {look}{do}. (python -m ardea.explain unequal_errors)"
+            f"decides over a column. {look}{do}{kind_of_its_own}. (python -m ardea.explain unequal_errors)"
         )
     far = f"Rows far out contradict all others{left} ({_listed_rows(numbers[sizes.far])})" if sizes.far.size else ""
     if far and max(sizes.excess, sizes.of_kept) < WORTH_SIZES:
@@ -117,6 +152,11 @@ def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str
             "(python -m ardea.explain unequal_errors)"
         )
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
+    both = (
+        "No rows= learns dependence and sizes together: if that does not help, intervals stay too narrow, and robust "
+        "(HAC) standard errors of another package tell more. "
+    )
+    both *= kind in ("series", "groups")
     more = f"About {sizes.excess:.2g} times as many false terms as asked for may be kept, and intervals"
     harm = f"{more if sizes.excess > WORTH_SIZES else 'Intervals'} are too narrow."
     carrying = counted(round(max(sizes.carried, 1.0)), "row carries", "rows carry")
@@ -124,7 +164,27 @@ def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str
         f"Errors are of unequal size{left}. In the rows that decide over {printable(name)} their variance is "
         f"{sizes.inflation:.2g} times the mean, and about {carrying} it. {harm} "
         f"{far}{'. ' * bool(far)}{do} logarithms of what varies over orders of magnitude; look at the largest "
-        "residuals (plot_residuals()), and mend or drop rows that are wrong. (python -m ardea.explain unequal_errors)"
+        "residuals (plot_residuals()), and mend or drop rows that are wrong. "
+        f"{both}(python -m ardea.explain unequal_errors)"
+    )
+
+
+def told_of_few(found: Sequence[Unsupported], names: Sequence[str], numbers: Index) -> str:
+    """Return a warning of terms that were kept because of few rows, with what to do."""
+    rows = numbers[np.unique(np.concatenate([one.rows for one in found]))]
+    least = min(one.share for one in found)
+    said = [
+        f"{printable(name)} (t-statistic {one.t:.2g}, without {one.without:.2g})"
+        for name, one in zip(names[:NAMED_COLUMNS], found, strict=False)
+    ]
+    more = f" and {len(found) - NAMED_COLUMNS} more" if len(found) > NAMED_COLUMNS else ""
+    many, one = len(found) > 1, rows.size == 1
+    return (
+        f"{', '.join(said)}{more} {'are' if many else 'is'} kept because of {counted(rows.size, 'row')} "
+        f"({_listed_rows(rows)}), which {'has' if one else 'have'} {100 * least:.0f} % {'or more ' * many}of the "
+        f"variation of {'these columns' if many else 'the column'}. An error there would look the same, and residuals "
+        "do not show it. Look at these rows for slips, use rows='unequal', in which they count less, or fit without "
+        "them. (python -m ardea.explain few_rows)"
     )
 
 

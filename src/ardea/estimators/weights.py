@@ -1,0 +1,66 @@
+"""Weights that are no counts: those of precision, and those of surveys.
+
+A weight says how many equal rows a row stands for. With h_i the leverage of all w_i rows, e_i/(1 − h_i) does then not
+depend on w_i. If w_i says how precise a row is, √w_i e_i/√(1 − h_i) does not. The correlation of normal scores tells
+whether the size of either does: over all ways to deal errors to rows its variance is 1/(m − 1).
+
+The weights of a survey say neither: errors do not depend on them, and they are no counts. A coefficient then has the
+variance of (Σw)²/Σw² rows (Kish), fewer than m.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from ardea.core.problem import EPS, TINY, Array, Index
+from ardea.equation import Equation
+from ardea.estimators.advice import Advice, SuspectDataWarning
+from ardea.estimators.inputs import CheckedRows, dense
+from ardea.estimators.residuals import ALARM, MOST_TAKEN, WORTH_A_WORD, basis_of
+from ardea.estimators.sizes import normal_scores
+from ardea.estimators.told import told_of_survey, told_of_weights
+
+# The fewest rows whose errors are looked at: a convention.
+FEWEST_LOOKED_AT = 20
+
+
+def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
+    """Return what to tell of weights that are no counts."""
+    counted = np.flatnonzero(np.asarray(rows.weight))
+    weight, m = np.asarray(rows.weight)[counted], counted.size
+    if not np.ptp(weight):
+        return []
+    total, kish = float(weight.sum()), float(weight.sum()) ** 2 / float(weight @ weight)
+    errors, left = _errors(rows, equation, target, counted, weight)
+    whole = bool(np.all(weight == np.round(weight)))
+    if not whole and m >= FEWEST_LOOKED_AT:
+        # As Kish's number, by the errors: Σ w²e²x² is the variance of Σ wex, and with counts Σ we² Σ wx²/Σ w.
+        shown = total * float(weight @ errors**2) / max(float(weight**2 @ errors**2), TINY)
+        grows = _chance(-np.abs(errors) * np.sqrt(weight / left), weight) < ALARM
+        if grows and max(kish, shown) < WORTH_A_WORD * total:
+            return [(told_of_survey(total, m, kish), SuspectDataWarning)]
+    if min(abs(total / m - 1), abs(total / kish - 1)) < EPS * m:  # scaled as they should be
+        return []
+    falls = m >= FEWEST_LOOKED_AT and _chance(np.abs(errors) / left, weight) < ALARM
+    many = total * WORTH_A_WORD > m and not whole
+    return [(told_of_weights(total, m, falls), SuspectDataWarning)] if many or falls else []
+
+
+def _errors(rows: CheckedRows, equation: Equation, target: int, counted: Index, weight: Array) -> tuple[Array, Array]:
+    """Return the errors of the rows that count, in units of the largest, and 1 − h."""
+    root, kept = np.sqrt(weight), np.asarray(equation.kept.support, dtype=np.intp)
+    columns = dense(rows.X[:, kept])[counted]
+    errors = rows.Y[counted, target] - columns @ equation.coefficients - (equation.intercept or 0.0)
+    errors /= max(float(np.abs(errors).max()), TINY)
+    columns = columns * root[:, None]
+    basis = basis_of(root, columns / np.maximum(np.abs(columns).max(axis=0, initial=0.0), TINY))
+    return errors, np.maximum(1 - np.einsum("ij,ij->i", basis, basis), 1 - MOST_TAKEN)
+
+
+def _chance(sizes: Array, weight: Array) -> float:
+    """Return the chance of sizes that fall as much with the weight."""
+    if not np.ptp(sizes):
+        return 1.0
+    scores = normal_scores(sizes), normal_scores(weight)
+    return float(special.ndtr(np.corrcoef(*scores)[0, 1] * np.sqrt(weight.size - 1)))

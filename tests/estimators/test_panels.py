@@ -1,0 +1,123 @@
+"""Rows that belong together, in any order: series side by side, levels of groups, readings of one thing."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy import special
+
+from ardea import SparseARD
+from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning
+from ardea.estimators.residuals import harm_within
+
+
+def slow(rng, shape, phi):
+    """Return series of variance one along the first axis."""
+    x = rng.normal(size=shape)
+    for t in range(1, len(x)):
+        x[t] = phi * x[t - 1] + np.sqrt(1 - phi**2) * x[t]
+    return x
+
+
+def panel(seed, phi=0.9, level=0.0, by="date", dates=40, n=12):
+    """Return rows of a panel of which three in ten are missing, with their labels."""
+    rng = np.random.default_rng(seed)
+    X, errors = slow(rng, (dates, n, 10), phi), slow(rng, (dates, n), phi)
+    y = 0.4 * X[..., 0] + 0.4 * X[..., 1] + errors + level * rng.normal(size=n)
+    there, label = rng.random((dates, n)) > 0.3, np.tile(np.arange(n), (dates, 1))
+    if by == "label":
+        X, y, there, label = X.transpose(1, 0, 2), y.T, there.T, label.T
+    return X[there], y[there], label[there]
+
+
+def said(rows, X, y, groups):
+    """Return what a fit says of dependence."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        SparseARD(rows=rows).fit(X, y, groups=groups)
+    return [str(one.message) for one in caught if one.category is DependentRowsWarning]
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (4, 3), (6, 1, 2)])
+def test_the_chance_is_that_of_all_orders_within_groups(sizes):
+    """Mean and variance of sums of products of neighbours, over every order of every group."""
+    rng, codes = np.random.default_rng(0), np.repeat(np.arange(len(sizes)), sizes)
+    errors, mean, variance, found = rng.normal(size=codes.size), 0.0, 0.0, 0.0
+    errors -= errors.mean()
+    for code in range(len(sizes)):
+        own = errors[codes == code] - errors[codes == code].mean()
+        sums = [np.dot(order[1:], order[:-1]) for order in map(np.array, itertools.permutations(own))]
+        mean, variance, found = mean + np.mean(sums), variance + np.var(sums), found + own[1:] @ own[:-1]
+    harm = harm_within(np.arange(codes.size)[:, None] ** 2.0, errors, np.empty((codes.size, 0)), codes)
+    np.testing.assert_allclose(harm.chance, special.ndtr((mean - found) / np.sqrt(variance)))
+
+
+@pytest.mark.parametrize("by", ["date", "label"])
+@pytest.mark.parametrize("rows", ["independent", "groups"])
+def test_series_side_by_side_are_told_in_any_order_of_the_table(rows, by):
+    for seed in range(4):
+        (text,) = said(rows, *panel(seed, by=by))
+        assert "Errors of neighbouring rows of one group are correlated" in text
+        assert "use rows='series' with the same groups=." in text
+        assert not said("series", *panel(seed, by=by))
+
+
+@pytest.mark.parametrize("by", ["date", "label"])
+def test_groups_that_differ_in_level_are_no_series(by):
+    """Rows of a group are alike, and neighbours no more than others."""
+    for seed in range(20):
+        X, y, label = panel(seed, phi=0.0, level=1.0, by=by)
+        X[:, ::2] += np.random.default_rng(seed).normal(size=(12, 5))[label]
+        (text,) = said("independent", X, y, label)
+        assert "Errors of rows of one group are correlated" in text
+        assert "Use rows='groups'" in text
+        assert not said("groups", X, y, label)
+
+
+def test_rows_that_share_a_date_are_not_called_a_series():
+    """What neighbours share belongs to the date if they are of different groups."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        date, label = np.repeat(np.arange(40), 12), np.tile(np.arange(12), 40)
+        X, shared = rng.normal(size=(480, 8)), rng.normal(size=40)[date]
+        X[:, ::2] += rng.normal(size=(40, 4))[date]
+        y = X[:, 0] + shared + rng.normal(size=480)
+        (text,) = said("independent", X, y, label)
+        assert "share something, such as a date" in text
+        assert not said("groups", X, y, date)
+
+
+def test_rows_sorted_by_y_within_groups_are_no_series():
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(10), 30)
+    X = rng.normal(size=(300, 5)).cumsum(axis=0)
+    y = rng.normal(size=300)
+    order = np.lexsort([y, label])
+    assert not any("neighbouring rows of one group" in text for text in said("independent", X, y[order], label))
+
+
+@pytest.mark.parametrize(("rows", "labels"), [("groups", "different"), ("series", "different"), ("groups", "the same")])
+def test_labels_that_say_nothing_are_told(rows, labels):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + rng.normal(size=60)
+    label = np.arange(60) if labels == "different" else np.zeros(60)
+    with pytest.warns(FewRowsWarning, match=f"All 60 rows have {labels} label.* changes nothing"):
+        model = SparseARD(rows=rows).fit(X, y, groups=label)
+    np.testing.assert_allclose(model.coef_, SparseARD().fit(X, y).coef_)
+
+
+def test_readings_of_one_thing_in_any_order_are_told():
+    """Three rows with the same columns share an error; those of a designed experiment do not."""
+    shared, own = 0, 0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        X, order = np.repeat(rng.normal(size=(40, 12)), 3, axis=0), rng.permutation(120)
+        error = np.repeat(rng.normal(size=40), 3) + 0.3 * rng.normal(size=120)
+        shared += bool(said("independent", X[order], (X[:, 0] + error)[order], None))
+        own += bool(said("independent", X[order], (X[:, 0] + rng.normal(size=120))[order], None))
+    assert shared >= 48
+    assert own <= 1

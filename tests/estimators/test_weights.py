@@ -1,0 +1,69 @@
+"""Weights that are no counts: those of precision and of surveys, and when a fit says so."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from ardea import SparseARD
+from ardea.estimators.advice import SuspectDataWarning
+
+
+def said(X, y, weight):
+    """Return what a fit says of weights."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        SparseARD().fit(X, y, sample_weight=weight)
+    return [str(one.message) for one in caught if one.category is SuspectDataWarning]
+
+
+def test_weights_that_are_no_counts_are_told():
+    """Of means of several readings errors are smaller where there are more; σ says how many rows 1/σ² would be."""
+    as_means, as_counts = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, number = rng.normal(size=(150, 8)), rng.integers(1, 20, size=150).astype(float)
+        means = X[:, 0] + rng.normal(size=150) / np.sqrt(number)
+        as_means += bool(said(X, means, number))
+        assert said(X, means, 100.25 * number)
+        assert not said(X, means, number / number.mean())
+        y = X[:, 0] + rng.normal(size=150)
+        as_counts += bool(said(X, y, number))
+    assert as_means >= 32
+    assert as_counts <= 1
+
+
+def survey(seed, kind, m=300):
+    """Return rows whose errors do not depend on their weights, and the weights divided by their mean."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 8))
+    weight = np.where(rng.random(m) < 0.2, 6.0, 1.0) if kind == "strata" else rng.lognormal(size=m)
+    return X, X[:, 0] + rng.normal(size=m), weight / weight.mean()
+
+
+@pytest.mark.parametrize("kind", ["strata", "lognormal"])
+def test_weights_of_a_survey_are_told_with_the_scale_that_holds(kind):
+    for seed in range(8):
+        X, y, weight = survey(seed, kind)
+        kish = weight.sum() ** 2 / np.sum(weight**2)
+        (text,) = said(X, y, weight)
+        assert f"about as much as {kish:.0f} of equal ones" in text
+        assert "Take w * w.sum() / (w**2).sum()" in text
+        assert not said(X, y, weight * weight.sum() / np.sum(weight**2))
+        assert said(X, y, 1024.5 * weight)[0].partition("add up")[0] == text.partition("add up")[0]
+
+
+@pytest.mark.parametrize("kind", ["strata", "lognormal"])
+def test_weights_of_precision_are_not_taken_for_those_of_a_survey(kind):
+    for seed in range(100):
+        X, y, weight = survey(seed, kind)
+        assert not said(X, X[:, 0] + (y - X[:, 0]) / np.sqrt(weight), weight)
+
+
+def test_weights_of_rows_without_errors_or_of_huge_ones_are_no_trouble():
+    X, y, weight = survey(0, "strata")
+    assert len(said(X, 1e140 * y, weight)) == 1
+    assert not said(X, np.full(300, 2.0), weight)
+    assert not said(X, X[:, 0], weight)
