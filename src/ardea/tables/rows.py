@@ -246,8 +246,7 @@ class Rows:
         """
         split = len(self.names)
         for block in self._sound_blocks():
-            rows = np.ascontiguousarray(block)
-            yield rows[:, :split], rows[:, split] if len(self.targets) == 1 else rows[:, split:]
+            yield block[:, :split], block[:, split] if len(self.targets) == 1 else block[:, split:]
 
     def arrays(self) -> tuple[Array, Array]:
         """Return X and y as a whole."""

@@ -454,8 +454,8 @@ class ParquetTable(Table):
                     frame = columns.to_pandas(self_destruct=True).set_axis(list(names), axis=1)
                     del columns
                     del batch
-                    package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
                     yield frame
+            package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
 
 
 def read_spreadsheet(path: Path, sheet: str | None) -> bytes:
