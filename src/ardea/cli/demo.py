@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ardea.cli.console import BOLD, Failure, painted, visible, working
-from ardea.cli.outputs import as_csv
+from ardea.cli.models import as_csv
 from ardea.core.problem import Array
 from ardea.dynamics import Discovery, systems
 from ardea.estimators import ARD, SparseARD
