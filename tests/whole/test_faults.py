@@ -38,7 +38,7 @@ from ardea.dynamics import systems
 from ardea.paper import runner
 from ardea.paper.experiment import Experiment
 from ardea.show import report
-from ardea.tables.writing import ENDING, whole_file, write_whole
+from ardea.tables import ENDING, whole_file, write_whole
 from conftest import WHOLE
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")

@@ -36,13 +36,13 @@ from ardea.names import counted, sized
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.fits import equations_of
+from ardea.tables import write_whole
 from ardea.tables.columns import level_names
 from ardea.tables.dates import in_utc, names_time
 from ardea.tables.reading import open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import Table, TableError, joined_names, shortened
-from ardea.tables.writing import write_whole
 
 # What a model notes of a table, to read others like it.
 NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}

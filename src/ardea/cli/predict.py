@@ -29,13 +29,13 @@ from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
+from ardea.tables import write_whole
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import Table, joined_names, shortened, unknown
-from ardea.tables.writing import write_whole
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000

@@ -31,7 +31,7 @@ from ardea.names import counted, printable, rounded, sized
 from ardea.show import fits, motion
 from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, listed, unique
 from ardea.show.canvas import Drawing, figure_bytes, percent
-from ardea.tables.writing import write_whole
+from ardea.tables import write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
