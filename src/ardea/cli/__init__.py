@@ -23,7 +23,7 @@ from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from ardea import __version__
-from ardea.cli.console import EPILOGS, FAILED, INTERRUPTED, Failure, complain, make_writable, visible
+from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable, visible
 from ardea.names import in_a_row
 from ardea.paper.runner import add_options as add_reproduce
 
@@ -33,6 +33,8 @@ METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
 CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+# What stands below the options in the help of commands: what data may be, and examples.
+HELP = Path(__file__).parent / "help"
 # Lines left out, at most (a convention: no one leaves out more by their numbers).
 MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
@@ -363,11 +365,12 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands, with the options of one command where that is asked for, else of all."""
     description = "Sparse Bayesian regression and equations of motion: few terms, honest error bars."
     settings: dict[str, Any] = {"formatter_class": HelpFormatter, "allow_abbrev": False}
-    parser = argparse.ArgumentParser("ardea", None, description, EPILOGS["ardea"], **settings)
+    below = {page.stem: page.read_text(encoding="utf-8") for page in HELP.glob("*.txt")}
+    parser = argparse.ArgumentParser("ardea", None, description, below["ardea"], **settings)
     parser.add_argument("--version", action="version", version=f"ardea {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name, (what, _, _) in COMMANDS.items():
-        told: dict[str, Any] = {"description": f"{what[0].upper()}{what[1:]}.", "epilog": EPILOGS.get(name)}
+        told: dict[str, Any] = {"description": f"{what[0].upper()}{what[1:]}.", "epilog": below.get(name)}
         command = commands.add_parser(name, help=what, **settings, **told)
         if asked in {None, name}:
             add_options(command, name)
@@ -429,13 +432,9 @@ def _left_over(given: Sequence[str], others: Sequence[str], options: argparse.Na
     return f"{told} {'belong' if len(others) > 1 else 'belongs'} to no option. Names with blanks need quotes{example}"
 
 
-def command_with(options: argparse.Namespace, **changed: Any) -> str:
-    """Return the command with some options changed."""
-    return command_line(argparse.Namespace(**{**vars(options), **changed}))
-
-
-def command_line(options: argparse.Namespace) -> str:
-    """Return a command that does the same again, from the options that differ from their defaults."""
+def command_line(options: argparse.Namespace, **changed: Any) -> str:
+    """Return a command that does the same again, some options changed, from those that differ from their defaults."""
+    options = argparse.Namespace(**{**vars(options), **changed})
     first = getattr(options, "source", None) or options.data
     parts = ["ardea", options.command, str(first)]
     for option, settings in (one for one in COMMANDS[options.command][2] if isinstance(one, tuple)):

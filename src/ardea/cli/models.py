@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ardea import __version__
-from ardea.cli import command_line, command_with, line_numbers
+from ardea.cli import command_line, line_numbers
 from ardea.cli.console import (
     BOLD,
     Failure,
@@ -195,16 +195,16 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     target = getattr(options, "target", None)
     if error.lines:
         lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
-        return f"To leave such lines out: {command_with(options, drop_lines=','.join(lines))}"
+        return f"To leave such lines out: {command_line(options, drop_lines=','.join(lines))}"
     if 0 < len(error.tokens) <= MOST_TOKENS:
-        tried = command_with(options, na=[*(options.na or []), *error.tokens])
+        tried = command_line(options, na=[*(options.na or []), *error.tokens])
         return f"Correct these lines, or take such cells as empty: {tried}"
     if error.tokens:
         return "Correct these lines."
     if target in error.columns:
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
     if target is not None:
-        return f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+        return f"Try: {command_line(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
     return _advice_on_series(error, options)
 
 
@@ -219,17 +219,17 @@ def _advice_on_series(error: TableError, options: argparse.Namespace) -> str:
     others = without if len(error.columns) > 1 else {}  # which cannot be used either
     if error.clocks:  # and the time is what they lack
         both = joined_names([*table_of(options).columns([options.time]), error.clocks[0]])
-        return f"If date and time of day stand in two columns: {command_with(options, **others, time=both)}"
+        return f"If date and time of day stand in two columns: {command_line(options, **others, time=both)}"
     said = []
     if error.runs and options.series is None and error.runs[0] not in named:
         name = error.runs[0]
         acting = {**others, "inputs": [joined_names([*inputs, name])]}
-        said = [f"If {name!r} tells several runs apart: {command_with(options, **{**others, 'series': name})}"]
-        said += [f"If it acts from outside: {command_with(options, **acting)}"]
+        said = [f"If {name!r} tells several runs apart: {command_line(options, **{**others, 'series': name})}"]
+        said += [f"If it acts from outside: {command_line(options, **acting)}"]
         if len(states) == 1:
             wide = f"table.pivot(index={options.time!r}, columns={name!r}, values={states[0]!r})"
             said += [f"If it names several states, each needs a column of its own: in pandas {wide}.to_csv(…)"]
-    return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_with(options, **without)}"])
+    return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_line(options, **without)}"])
 
 
 # Equations of motion --------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def series_of(options: argparse.Namespace) -> Series:
         raise Failure("Give --time or --step, not both.")
     if options.time is None and options.step is None and not options.map:
         near = next(filter(names_time, table_of(options).names), None)
-        tried = "" if near is None else f"\nTry: {command_with(options, time=near)}"
+        tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
         raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
     choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
     with helped(options):
