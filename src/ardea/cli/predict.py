@@ -147,15 +147,16 @@ def _mean_and_std(model: Any, X: Array, names: list[str]) -> tuple[Array, Array]
 
 def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str], list[str]]:
     """Return the columns that a model has kept, encoded as they were when it was fitted; remarks and doubts."""
+    import pandas as pd
+
     notes = table_notes(model)
     used = columns_of(kept, notes)
     remarks = _matched(table, used, notes)
     frames = [*table.frames(ROWS, used or table.names[:1])]
-    first = np.cumsum([0, *map(len, frames)]).tolist()
     if not kept or not frames:
-        return np.empty((first[-1], len(kept))), remarks, []
+        return np.empty((sum(map(len, frames)), len(kept))), remarks, []
     columns = Columns(table, used, categorical=(), levels=notes["levels"], signs=notes["signs"])
-    values = np.vstack(columns.read([*zip(first, frames, strict=False)]))
+    values = columns.read(pd.concat(frames, ignore_index=True))
     known = dict(zip(columns.names, values.T, strict=True))
     known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
     return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.doubts()
