@@ -113,14 +113,13 @@ def header_record(options: argparse.Namespace) -> dict[str, Any]:
 
 def equation_record(found: Equation, level: float) -> dict[str, Any]:
     """Return an equation as machines read it."""
-    rows = zip(*found.table(level).values(), strict=True)
     return {
         "left": found.left.text,
         "formula": found.formula(),
         "intercept": found.intercept,
         "intercept_std": found.intercept_std,
         "noise_std": found.noise,
-        "terms": [dict(zip(("name", "coef", "std", "low", "high"), row, strict=True)) for row in rows],
+        "terms": [dict(zip(("name", "coef", "std", "low", "high"), row, strict=True)) for row in found.rows(level)],
     }
 
 
@@ -275,12 +274,16 @@ def series_of(options: argparse.Namespace) -> Series:
         near = next(filter(names_time, table_of(options).names), None)
         tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
         raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
-    choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
     with helped(options):
-        series = read_series(options.data, choice, memory=options.memory, **text_settings(options))
+        series = read_series(options.data, choice_of(options), memory=options.memory, **text_settings(options))
         if series.space is None:
             series.require_samples(options.data)
     return series if series.t is not None else replace(series, t=options.step or 1.0)
+
+
+def choice_of(options: argparse.Namespace) -> Choice:
+    """Return which columns or arrays the options name."""
+    return Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
 
 
 def _require_room(series: Series, library: Any, order: int) -> None:
@@ -408,10 +411,9 @@ def _reading(found: Found, options: argparse.Namespace) -> str | None:
         )
     if isinstance(found.source, Series) and not options.time_unit:
         step = "" if options.step is None and not options.map else f"\nt = {options.step or 1.0}"
-        choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
         return (
             "from pathlib import Path\nfrom ardea.tables.series import Choice, read_series\n\n"
-            f"series = read_series(Path({path!r}), {choice}{settings})\n"
+            f"series = read_series(Path({path!r}), {choice_of(options)}{settings})\n"
             f"x, t, u, space = series.x, series.t, series.u, series.space{step}"
         )
     return None
@@ -421,7 +423,7 @@ def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:
     """Return all terms as CSV, with all digits."""
     rows: list[tuple[Any, ...]] = []
     for found in equations:
-        terms = [*zip(*found.table(level).values(), strict=True)]
+        terms = found.rows(level)
         if found.intercept is not None:
             std = found.intercept_std or 0.0
             alone = replace(found.posterior, mean=np.array([found.intercept]), covariance=np.array([[std**2]]))

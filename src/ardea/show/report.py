@@ -379,7 +379,7 @@ def term_row(name: str, coef: float, std: float, low: float, high: float) -> Row
 
 def term_rows(equation: Equation, level: float) -> list[Row]:
     """Return all terms of an equation, and its intercept where there is one."""
-    rows = [term_row(*row) for row in zip(*equation.table(level).values(), strict=True)]
+    rows = [term_row(*row) for row in equation.rows(level)]
     if equation.intercept is not None:
         error = equation.intercept_std or 0.0
         rows.append(Row("constant", rounded(equation.intercept, error), rounded(error, error)))
