@@ -79,7 +79,7 @@ class Found:
     @property
     def equations(self) -> list[Equation]:
         """Return what was found, under the names of the targets."""
-        return equations_of(self.model, self.targets)
+        return list(self.model.equations_) if self.targets is None else equations_of(self.model, self.targets)
 
 
 def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callable[..., Any], record: Any) -> None:

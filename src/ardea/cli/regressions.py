@@ -22,7 +22,7 @@ from ardea.show.fits import r_squared
 from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
 from ardea.tables.rows import Rows
-from ardea.tables.table import SHOWN_NAMES, listed, shortened
+from ardea.tables.table import SHOWN_NAMES, all_named, shortened
 
 # R² from which on a column that was computed from y is likelier than so good a model (a convention).
 NEARLY_ALL = 0.9995
@@ -59,7 +59,7 @@ def fitted(options: argparse.Namespace) -> Found:
             f"--false-terms {options.false_terms:g} accepts every one of the {columns} columns as a term without "
             f"meaning: give less than {columns}."
         )
-    kept = listed(options.keep, [*names, *rows.levels], f"{options.data} has no column")
+    kept = all_named(options.keep, [*names, *rows.levels], f"{options.data} has no column")
     keep = [one for name in kept for one in (level_names(name, rows.levels[name]) if name in rows.levels else [name])]
     table = rows.table
     groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")

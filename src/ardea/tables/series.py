@@ -23,8 +23,8 @@ from ardea.tables.table import (
     NamedArray,
     Table,
     TableError,
+    all_named,
     bytes_of,
-    listed,
     read_arrays,
     shortened,
     unknown,
@@ -407,7 +407,7 @@ def _from_arrays(arrays: dict[str, NamedArray], path: Path, choice: Choice) -> S
     if choice.time is not None and choice.time not in arrays:
         raise unknown(choice.time, arrays, where)
     t = None if choice.time is None else _array_times(arrays[choice.time], choice.time, path)
-    states, axes = (listed(names, list(arrays), where) for names in (choice.states, choice.space))
+    states, axes = (all_named(names, list(arrays), where) for names in (choice.states, choice.space))
     lines = [name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"]
     wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiuc"]
     chosen = states or wide or [name for name in lines if name != choice.time]

@@ -136,7 +136,7 @@ class Table(ABC):
 
     def columns(self, texts: Iterable[str] | None) -> list[str]:
         """Return the columns that lists name."""
-        return listed(texts, self.names, f"{self.path} has no column")
+        return all_named(texts, self.names, f"{self.path} has no column")
 
     def target(self, entry: str | int) -> str:
         """Return the column to explain, by name or number."""
@@ -213,13 +213,13 @@ def named(entry: str | int, names: Sequence[str], where: str) -> str:
 
 
 def joined_names(names: Iterable[str]) -> str:
-    """Return names as one list that `listed` takes apart again."""
+    """Return names as one list that `all_named` takes apart again."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(names)
     return text.getvalue()
 
 
-def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
+def all_named(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
     """Return the columns that lists name; quotes, or being a name as a whole, keep one with commas together."""
     found: list[str] = []
     for text in texts or []:
