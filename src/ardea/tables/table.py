@@ -158,7 +158,7 @@ class Table(ABC):
         """Return what is wrong with cells (row, column, trouble), each with its place; one more than are shown."""
         shown = sorted(cells)[: MOST_PROBLEMS + 1]
         lines = [line for line, _ in islice(self.numbered_rows(), max((row + 1 for row, _, _ in shown), default=0))]
-        places = [f"line {lines[row]}" if lines else f"row {row}" for row, _, _ in shown]
+        places = [f"line {lines[row]}" if row < len(lines) else f"row {row}" for row, _, _ in shown]
         return [f"{place}, column {name!r}: {trouble}" for place, (_, name, trouble) in zip(places, shown, strict=True)]
 
 
