@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
-from ardea.cli import outputs
+from ardea.cli import models
 from ardea.show import report
 
 # Tests with @given alone take the number of examples from the profile: few and always the same ones by default; many,
@@ -40,7 +40,7 @@ def forkserver():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENBLAS_NUM_THREADS", "1")
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["ardea.cli.models", "ardea.paper.catalogue", "ardea.distributed", *LATE])
+        context.set_forkserver_preload(["ardea.cli.predict", "ardea.paper.catalogue", "ardea.distributed", *LATE])
         ensure_running()
         yield context
 
@@ -162,7 +162,7 @@ WHOLE = {".svg": b"</svg>", ".png": b"IEND\xaeB`\x82"}  # how files of figures e
 @pytest.fixture
 def no_figures(monkeypatch):
     """Commands write the end of a figure instead of a figure, and reports without any: a second each is saved."""
-    monkeypatch.setattr(outputs, "figure_bytes", lambda draw, kind: WHOLE[f".{kind}"])
+    monkeypatch.setattr(models, "figure_bytes", lambda draw, kind: WHOLE[f".{kind}"])
     monkeypatch.setattr(report, "svg", lambda *_: "")
 
 

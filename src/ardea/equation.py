@@ -436,20 +436,19 @@ class Equation:
         """Return the source of a plain function of the variables; see `python_function`."""
         return python_function([self], name)
 
+    def rows(self, level: float = 0.95, kind: IntervalKind = "posterior") -> list[tuple[Any, ...]]:
+        """Return of every kept term its name, coefficient, standard deviation and ends of the interval."""
+        estimate, ends = self.estimate(kind), self.interval(level, kind)
+        numbers = np.column_stack([estimate.mean, estimate.std, ends]).tolist()
+        constants = self.constants_at(level).items()
+        inside = [(f"{letter} of {one.term}", one.value, one.std, *one.interval) for letter, one in constants]
+        return [*((name, *row) for name, row in zip(self.terms, numbers, strict=True)), *inside]
+
     def table(self, level: float = 0.95, kind: IntervalKind = "posterior") -> dict[str, list[Any]]:
-        """Return the kept terms as columns of a table: name, coefficient, standard deviation, ends of the interval."""
-        estimate = self.estimate(kind)
-        low, high = self.interval(level, kind).T
-        percent = f"{100 * level:g}%"
-        columns = (estimate.mean, estimate.std, low, high)
-        titles = ("coef", "std", f"{percent} low", f"{percent} high")
-        rows = {"term": list(self.terms)} | {
-            title: column.tolist() for title, column in zip(titles, columns, strict=True)
-        }
-        for letter, one in self.constants_at(level).items():
-            row = (f"{letter} of {one.term}", one.value, one.std, *one.interval)
-            rows = {title: [*column, value] for (title, column), value in zip(rows.items(), row, strict=True)}
-        return rows
+        """Return the same as columns of a table, by their titles."""
+        titles = ("term", "coef", "std", f"{100 * level:g}% low", f"{100 * level:g}% high")
+        rows = self.rows(level, kind)
+        return {title: [row[place] for row in rows] for place, title in enumerate(titles)}
 
     def _sum(self, factor: Callable[[int], str], number: Callable[[float, float], str] = rounded) -> str:
         """Join signed numbers, given with their errors, and terms: `-1.5 x + 2.0 y - 3.0`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -10,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
-
-import numpy as np
 
 # Convention: an error is shown with two digits, a number without an error with five.
 DIGITS_OF_ERROR, DIGITS = 2, 5
@@ -174,11 +173,11 @@ def rounded(value: float, error: float) -> str:
     >>> rounded(-9.98812, 0.01), rounded(1234.5, 100.0), rounded(0.1, 0.0)
     ('-9.988', '1230', '0.1')
     """
-    if not np.isfinite(error) or error <= 0:
+    if not math.isfinite(error) or error <= 0:
         return f"{value:.{DIGITS}g}"
-    places = DIGITS_OF_ERROR - 1 - int(np.floor(np.log10(error)))
+    places = DIGITS_OF_ERROR - 1 - math.floor(math.log10(error))
     if places > 9 or (value != 0 and abs(value) >= 1e7):
-        own = places + int(np.floor(np.log10(abs(value)))) + 1 if value else DIGITS
+        own = places + math.floor(math.log10(abs(value))) + 1 if value else DIGITS
         return f"{value:.{max(DIGITS_OF_ERROR, own)}g}"
     return f"{round(value, places):.{max(places, 0)}f}"
 

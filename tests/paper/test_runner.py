@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 
-import ardea.tables.writing
+import ardea.tables
 from ardea.cli import main
 from ardea.paper import experiment, runner
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
@@ -89,7 +89,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, "no space")
 
-    monkeypatch.setattr(ardea.tables.writing.os, "fsync", full)
+    monkeypatch.setattr(ardea.tables.os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
         write(path, "new")
     assert path.read_text() == "old"

@@ -239,6 +239,13 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
         open_rows(text_file(tmp_path, "1," * 1000), 0)
 
 
+def test_a_row_that_no_line_of_the_file_begins_is_told_by_its_number(tmp_path):
+    """A line end of its own among others makes a row of gaps, of which the lines as Python reads them know nothing."""
+    (tmp_path / "t.csv").write_bytes(b'"a";"b c";y\r\n1;2;"3"\r\n4;5;6\r\xc2\x85\n')
+    with pytest.raises(TableError, match="row 2, column 'a': the cell is empty"):
+        list(open_rows(tmp_path / "t.csv", 0).blocks())
+
+
 def test_columns_that_are_not_there_or_asked_for_twice(tmp_path):
     path = text_file(tmp_path, "a,b,y\n1,2,3\n")
     with pytest.raises(ValueError, match=r"no column .u.\. There are a, b, y"):

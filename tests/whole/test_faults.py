@@ -32,13 +32,13 @@ import pandas as pd
 import pytest
 
 import ardea
-from ardea.cli import main, outputs
+from ardea.cli import main, models
 from ardea.core import problem as memory
 from ardea.dynamics import systems
 from ardea.paper import runner
 from ardea.paper.experiment import Experiment
 from ardea.show import report
-from ardea.tables.writing import ENDING, whole_file, write_whole
+from ardea.tables import ENDING, whole_file, write_whole
 from conftest import WHOLE
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
@@ -180,7 +180,7 @@ def ascii_only(_):
 
 def without_figures():
     """They cost a second each."""
-    outputs.figure_bytes = lambda draw, kind: WHOLE[f".{kind}"]
+    models.figure_bytes = lambda draw, kind: WHOLE[f".{kind}"]
     report.svg = lambda *_: ""
     runner.figure_file = lambda *_: b"<svg/>"
 

@@ -16,13 +16,15 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NoReturn
 
 from ardea import __version__
-from ardea.cli.console import EPILOGS, FAILED, INTERRUPTED, Failure, complain, make_writable
+from ardea.cli.console import FAILED, INTERRUPTED, Failure, complain, make_writable, visible
+from ardea.names import in_a_row
 from ardea.paper.runner import add_options as add_reproduce
 
 # Numbers beyond these have squares that are no numbers, and nobody counts further (derived: double precision).
@@ -31,13 +33,25 @@ METHODS = ("sparse", "ard", "vi", "r", "m", "l", "map")
 CRITERIA = ("evidence", "aicc", "aic", "bic", "ebic", "ebic2", "cv", "stability")
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
 EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
-# What a model notes of a table, to read others like it.
-NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
-NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}}
+# What stands below the options in the help of commands: what data may be, and examples.
+HELP = Path(__file__).parent / "help"
 # Lines left out, at most (a convention: no one leaves out more by their numbers).
 MOST_LINES = 10**6
 # Options that are not part of the command that does the same again.
 NOT_REPEATED = ("--json", "--memory")
+
+
+STATES = "--states A,B chooses the columns that obey equations; --drop-lines leaves out lines of the file."
+EXPLAINED = "`ardea fit` explains one column, --target COLUMN"
+MOVING = "`ardea discover` finds equations of motion, and takes --time COLUMN"
+# Options of other commands, or of none, with what does here what they are looked for.
+INSTEAD = {
+    ("fit", "--time"): f"{EXPLAINED}; {MOVING}.",
+    ("fit", "--states"): f"{EXPLAINED}, and takes --columns A,B; {MOVING}.",
+    ("discover", "--target"): f"{MOVING}; {EXPLAINED}.",
+    ("discover", "--drop"): STATES,
+    ("discover", "--columns"): STATES,
+}
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -244,7 +258,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
     ),
     "fit": (
         "explain one column of a table by few others, with intervals",
-        ".models:run",
+        ".regressions:run",
         [
             option("data DATA", "the table", Path),
             *(*REGRESSION, POWERS, option(*NOISE_OF_TARGET, positive), *TEXT, *OUTPUT),
@@ -313,7 +327,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
     ),
     "report": (
         "write one HTML page about a model",
-        ".models:report",
+        ".predict:report",
         [
             option("source SOURCE", "a saved model, or data", Path),
             option("--out FILE", "where to write the page (.html)", Path, required=True),
@@ -351,11 +365,12 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands, with the options of one command where that is asked for, else of all."""
     description = "Sparse Bayesian regression and equations of motion: few terms, honest error bars."
     settings: dict[str, Any] = {"formatter_class": HelpFormatter, "allow_abbrev": False}
-    parser = argparse.ArgumentParser("ardea", None, description, EPILOGS["ardea"], **settings)
+    below = {page.stem: page.read_text(encoding="utf-8") for page in HELP.glob("*.txt")}
+    parser = argparse.ArgumentParser("ardea", None, description, below["ardea"], **settings)
     parser.add_argument("--version", action="version", version=f"ardea {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name, (what, _, _) in COMMANDS.items():
-        told: dict[str, Any] = {"description": f"{what[0].upper()}{what[1:]}.", "epilog": EPILOGS.get(name)}
+        told: dict[str, Any] = {"description": f"{what[0].upper()}{what[1:]}.", "epilog": below.get(name)}
         command = commands.add_parser(name, help=what, **settings, **told)
         if asked in {None, name}:
             add_options(command, name)
@@ -373,17 +388,53 @@ def read_options(given: Sequence[str]) -> argparse.Namespace:
     if not wrong or {"-h", "--help"} & {*given}:  # else these are told before what is lacking
         options, wrong = parser.parse_known_args(given)
     if wrong:
-        resolve_name("ardea.cli.misuse:refuse")(given, wrong, options)
+        refuse(given, wrong, options)
     return options
 
 
-def command_with(options: argparse.Namespace, **changed: Any) -> str:
-    """Return the command with some options changed."""
-    return command_line(argparse.Namespace(**{**vars(options), **changed}))
+def refuse(given: Sequence[str], wrong: Sequence[str], options: argparse.Namespace) -> NoReturn:
+    """Print the usage of a command and what is wrong with its arguments, and leave."""
+    command = given[0]
+    parser = argparse.ArgumentParser(f"ardea {command}", formatter_class=HelpFormatter)
+    add_options(parser, command)
+    named = dict.fromkeys(one.partition("=")[0] for one in wrong if one.startswith("-"))
+    said = [f"there is no option {one}. {_meant(command, one)}" for one in named]
+    others = [one for one in wrong if not one.startswith("-")]
+    if others and not named:
+        said.append(_left_over(given, others, options))
+    parser.error(visible("\n  ".join(said)))
 
 
-def command_line(options: argparse.Namespace) -> str:
-    """Return a command that does the same again, from the options that differ from their defaults."""
+def _meant(command: str, option: str) -> str:
+    """Return what an option that a command does not have may stand for."""
+    if (command, option) in INSTEAD:
+        return INSTEAD[command, option]
+    own = option_names(command)
+    if owners := [f"`ardea {name}`" for name in COMMANDS if option in option_names(name)]:
+        return f"It is one of {in_a_row(owners)}."
+    close = [one for one in own if one.startswith(option)] or get_close_matches(option, own, 1)
+    return f"Did you mean {' or '.join(close)}?" if close else f"See ardea {command} --help."
+
+
+def _left_over(given: Sequence[str], others: Sequence[str], options: argparse.Namespace) -> str:
+    """Return what is said of texts that belong to no option: parts of a name with blanks, most often."""
+    last = first = list(given).index(others[0])
+    while last + 1 < len(given) and given[last + 1] in others:
+        last += 1
+    while not given[first].startswith("-") and first > 0:
+        first -= 1
+    option, _, begun = given[first].partition("=")
+    words = [*filter(None, [begun]), *given[first + 1 : last + 1]]
+    arguments = [one[0] for one in COMMANDS[given[0]][2] if isinstance(one, tuple) and not one[0].startswith("-")]
+    taken = [str(getattr(options, name, None)) for name in arguments]
+    example = f": {option} {shlex.quote(' '.join(words))}" if first > 0 and not {*taken} & {*words} else ""
+    told = in_a_row([repr(one) for one in others])
+    return f"{told} {'belong' if len(others) > 1 else 'belongs'} to no option. Names with blanks need quotes{example}"
+
+
+def command_line(options: argparse.Namespace, **changed: Any) -> str:
+    """Return a command that does the same again, some options changed, from those that differ from their defaults."""
+    options = argparse.Namespace(**{**vars(options), **changed})
     first = getattr(options, "source", None) or options.data
     parts = ["ardea", options.command, str(first)]
     for option, settings in (one for one in COMMANDS[options.command][2] if isinstance(one, tuple)):
@@ -396,24 +447,6 @@ def command_line(options: argparse.Namespace) -> str:
             dashed = str(one).startswith("-")  # would be taken for an option
             parts += [f"{option}={one}"] if dashed else [option, *([] if one is True else [str(one)])]
     return shlex.join(parts)
-
-
-def text_settings(options: argparse.Namespace, model: Any = None) -> dict[str, Any]:
-    """Return how the options say that a table is written, else how they did when a model was fitted."""
-    before = table_notes(model)
-    told = {"header": options.header, "decimal": options.decimal or before["decimal"], "sheet": options.sheet}
-    dropped = line_numbers(options.drop_lines) if options.drop_lines else ()
-    return {**told, "na": tuple(options.na or before["na"]), "drop_lines": dropped}
-
-
-def table_notes(model: Any) -> dict[str, Any]:
-    """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
-    return NOTHING_NOTED | getattr(model, "table_", {})
-
-
-def written(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what a model notes of how a table is written."""
-    return {**NOTHING_NOTED, "decimal": options.decimal, "na": list(options.na or [])}
 
 
 def complete(_: argparse.Namespace) -> None:

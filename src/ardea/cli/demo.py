@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from ardea.cli.console import BOLD, Failure, painted, visible, working
-from ardea.cli.outputs import as_csv
+from ardea.cli.models import as_csv
 from ardea.core.problem import Array
 from ardea.dynamics import Discovery, systems
 from ardea.estimators import ARD, SparseARD
 from ardea.estimators.advice import CollapseWarning
 from ardea.show import canvas, figure_bytes, plot_simulation
-from ardea.tables.writing import write_whole
+from ardea.tables import write_whole
 
 # A small problem that fits a screen (a convention): more columns than rows, few of which matter.
 N_ROWS, N_COLUMNS, N_TERMS, NOISE_STD = 150, 300, 6, 0.5

@@ -1,4 +1,4 @@
-"""``ardea fit``, ``discover`` and ``report``: from data to a model, and from a model to the terminal and into files."""
+"""From a model to the terminal and into files, whatever it is about; and ``ardea discover``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ardea import __version__
-from ardea.cli import command_with, table_notes, text_settings, written
+from ardea.cli import command_line, line_numbers
 from ardea.cli.console import (
     BOLD,
     Failure,
@@ -24,46 +25,46 @@ from ardea.cli.console import (
     kept_warnings,
     painted,
     print_json,
-    print_remarks,
     print_warnings,
     visible,
     working,
 )
-from ardea.cli.outputs import write_outputs, write_page
-from ardea.cli.regressions import arrays, estimator, products_of
-from ardea.cli.times import require_zones
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
-from ardea.equation import WEAK, Equation
+from ardea.equation import Equation
 from ardea.names import counted, sized
-from ardea.saving import load
-from ardea.show.answers import OFTEN_SMALLER, Summary
-from ardea.show.fits import equations_of, r_squared
-from ardea.show.report import chosen_how
+from ardea.saving import save
+from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
+from ardea.show.fits import equations_of
+from ardea.tables import write_whole
 from ardea.tables.columns import level_names
 from ardea.tables.dates import in_utc, names_time
-from ardea.tables.reading import KNOWN, PACKED, open_table
+from ardea.tables.reading import open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import SHOWN_NAMES, Table, TableError, joined_names, listed, shortened
+from ardea.tables.table import Table, TableError, joined_names, shortened
 
+# What a model notes of a table, to read others like it.
+NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
+NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}}
 # Candidates named in a line (a convention), and the degree of the polynomials where none was told.
 MOST_TRIED, USUAL_DEGREE = 12, 3
 # A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
 FEW_ROWS = 50
 # d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
 GRAM_COPIES = 4
+# How noise grows with the state, in words.
+GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
+# Different cells that a command takes as empty, each by an option (a convention: a line).
+MOST_TOKENS = 5
 # Attributes of a regression that its record holds, and of a discovery.
 OF_ROWS, SAID = (
     ("effective_rows", "error_correlation"),
     ("form", "rows_used", "misfit", "noise_kind", "process_noise"),
 )
-# How noise grows with the state, in words.
-GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
-# Different cells that a command takes as empty, each by an option (a convention: a line).
-MOST_TOKENS = 5
-# R² from which on a column that was computed from y is likelier than so good a model (a convention).
-NEARLY_ALL = 0.9995
+FIGURE_FORMATS = ("png", "svg")
+# A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -81,81 +82,85 @@ class Found:
         return list(self.model.equations_) if self.targets is None else equations_of(self.model, self.targets)
 
 
-def run(options: argparse.Namespace) -> None:
+def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callable[..., Any], record: Any) -> None:
     """Find a model, write files where asked, and print: for a person, or all of it at once for machines.
 
-    Files come first: a reader that leaves early (`| head`) ends the program.
+    `text` and `record` say what was found: as lines, of which the first is a title, and as JSON has it. Files come
+    first: a reader that leaves early (`| head`) ends the program.
     """
     if options.out is not None and options.out.exists() and not options.out.is_dir():
         raise Failure(f"--out {options.out} is a file: name a folder, which need not exist.")
     with kept_warnings() as notes:
-        found = discovered(options) if options.command == "discover" else fitted(options)
+        found = find(options)
     source: Any = found.source
-    notes[:] = [*source.doubts, *in_words_of_file(notes, source)]
+    notes = told_of(found, notes)
     files = [] if options.out is None else write_outputs(found, options, notes)
     if options.json:
-        record = (_motion_record if options.command == "discover" else _regression_record)(found, source, options)
-        print_json({**header_record(options), **record, "warnings": notes, "files": list(map(str, files))})
+        what = record(found, source, options)
+        print_json({**header_record(options), **what, "warnings": notes, "files": list(map(str, files))})
         return
-    title, *rest = (_motion_text if options.command == "discover" else _regression_text)(found, source, options)
+    title, *rest = text(found, source, options)
     print(painted(title, BOLD), *map(visible, [*rest, *how_read(options.data, source.remarks)]), sep="\n")
     print_warnings(notes)
     for file in files:
         print(visible(f"wrote {file}"))
 
 
-def report(options: argparse.Namespace) -> None:
-    """Load or fit a model, and write one page about it."""
-    if options.out.is_dir():
-        raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
-    if not options.source.exists():
-        raise Failure(f"There is no file {options.source}.")
-    is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)
-    with kept_warnings() as notes:
-        found = _fitted_for_report(options) if is_data else _loaded(options)
-    source: Any = found.source
-    notes[:] = notes if source is None else [*source.doubts, *in_words_of_file(notes, source)]
-    print(f"wrote {write_page(found, options.out, options, notes, title=options.title)}")
-    print_remarks(options.data, [] if source is None else source.remarks)
-    print_warnings(notes)
+def header_record(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what every JSON begins with."""
+    return {"ardea": __version__, "command": options.command, "data": str(options.data), "level": options.level}
 
 
-def _fitted_for_report(options: argparse.Namespace) -> Found:
-    """Fit data with the options of `fit` or of `discover`."""
-    if options.data is not None:
-        raise Failure("--data goes with a saved model; this source is data itself.")
-    options.data = options.source
-    dynamic = options.time is not None or options.step is not None or options.map
-    if dynamic == (options.target is not None):
-        raise Failure("This source is data: give --target for a regression, or --time (--step, --map) for equations.")
-    return discovered(options) if dynamic else fitted(options)
+def equation_record(found: Equation, level: float) -> dict[str, Any]:
+    """Return an equation as machines read it."""
+    return {
+        "left": found.left.text,
+        "formula": found.formula(),
+        "intercept": found.intercept,
+        "intercept_std": found.intercept_std,
+        "noise_std": found.noise,
+        "terms": [dict(zip(("name", "coef", "std", "low", "high"), row, strict=True)) for row in found.rows(level)],
+    }
 
 
-def _loaded(options: argparse.Namespace) -> Found:
-    """Load a model, and the rows to check it against where they are named."""
-    model = load(options.source)
-    if options.data is None:
-        return Found(model, targets=[options.target] if options.target else None)
-    if hasattr(model, "simulate"):
-        states = list(map(str, model.feature_names_))
-        options.states = options.states or [joined_names(states)]
-        if acting := getattr(model.model_, "names", states)[len(states) :]:
-            options.inputs = options.inputs or [joined_names(columns_of(acting, table_notes(model)))]
-        series = series_of(options)
-        require_zones(model, series, options.data)
-        return Found(model, series, (series.x, series.t, series.u))
-    if options.target is None:
-        raise Failure("Say which column of --data the model should explain: --target COLUMN.")
-    table = table_of(options, model)
-    target, notes = table.target(options.target), table_notes(model)
-    columns = columns_of(model.equations_[0].vocabulary.names, notes)
-    rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=notes["levels"])
-    if not rows.fits:
-        raise Failure(f"{options.data} is larger than --memory: check the model against fewer rows.")
-    return Found(model, rows, arrays(rows, notes["products"]), rows.target_names)
+def told_of(found: Found, notes: Sequence[str]) -> list[str]:
+    """Return what is said of a model besides its numbers: doubts about its data, and warnings."""
+    return [*getattr(found.source, "doubts", ()), *in_words_of_file(notes, found.source)]
 
 
-# Tables ---------------------------------------------------------------------------------------------------------------
+def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
+    """Return messages with options for parameters, and with lines of a file for rows of X where these came from one."""
+    return [_in_lines(as_options(one), source) if isinstance(source, Rows) else as_options(one) for one in told]
+
+
+def _in_lines(text: str, rows: Rows) -> str:
+    found = re.match(r"Row (\d+)", text)
+    line = None if found is None else rows.line_of(int(found[1]))
+    if found is None or line is None:
+        return text
+    left_out = f"Leave it out with --drop-lines {line}"
+    return text.replace(found[0], f"Line {line}", 1).replace("Leave it out of X and y", left_out)
+
+
+# What is read ---------------------------------------------------------------------------------------------------------
+
+
+def text_settings(options: argparse.Namespace, model: Any = None) -> dict[str, Any]:
+    """Return how the options say that a table is written, else how they did when a model was fitted."""
+    before = table_notes(model)
+    told = {"header": options.header, "decimal": options.decimal or before["decimal"], "sheet": options.sheet}
+    dropped = line_numbers(options.drop_lines) if options.drop_lines else ()
+    return {**told, "na": tuple(options.na or before["na"]), "drop_lines": dropped}
+
+
+def table_notes(model: Any) -> dict[str, Any]:
+    """Return what a model knows of the table that it was fitted to; nothing of one fitted in Python."""
+    return NOTHING_NOTED | getattr(model, "table_", {})
+
+
+def written(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what a model notes of how a table is written."""
+    return {**NOTHING_NOTED, "decimal": options.decimal, "na": list(options.na or [])}
 
 
 def table_of(options: argparse.Namespace, model: Any = None) -> Table:
@@ -171,20 +176,6 @@ def columns_of(names: Sequence[str], notes: dict[str, Any]) -> list[str]:
 
 
 # What is said of them ------------------------------------------------------------------------------------------------
-
-
-def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
-    """Return messages with options for parameters, and with lines of a file for rows of X where these came from one."""
-    return [_in_lines(as_options(one), source) if isinstance(source, Rows) else as_options(one) for one in told]
-
-
-def _in_lines(text: str, rows: Rows) -> str:
-    found = re.match(r"Row (\d+)", text)
-    line = None if found is None else rows.line_of(int(found[1]))
-    if found is None or line is None:
-        return text
-    left_out = f"Leave it out with --drop-lines {line}"
-    return text.replace(found[0], f"Line {line}", 1).replace("Leave it out of X and y", left_out)
 
 
 @contextmanager
@@ -203,16 +194,16 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     target = getattr(options, "target", None)
     if error.lines:
         lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
-        return f"To leave such lines out: {command_with(options, drop_lines=','.join(lines))}"
+        return f"To leave such lines out: {command_line(options, drop_lines=','.join(lines))}"
     if 0 < len(error.tokens) <= MOST_TOKENS:
-        tried = command_with(options, na=[*(options.na or []), *error.tokens])
+        tried = command_line(options, na=[*(options.na or []), *error.tokens])
         return f"Correct these lines, or take such cells as empty: {tried}"
     if error.tokens:
         return "Correct these lines."
     if target in error.columns:
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
     if target is not None:
-        return f"Try: {command_with(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+        return f"Try: {command_line(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
     return _advice_on_series(error, options)
 
 
@@ -227,124 +218,25 @@ def _advice_on_series(error: TableError, options: argparse.Namespace) -> str:
     others = without if len(error.columns) > 1 else {}  # which cannot be used either
     if error.clocks:  # and the time is what they lack
         both = joined_names([*table_of(options).columns([options.time]), error.clocks[0]])
-        return f"If date and time of day stand in two columns: {command_with(options, **others, time=both)}"
+        return f"If date and time of day stand in two columns: {command_line(options, **others, time=both)}"
     said = []
     if error.runs and options.series is None and error.runs[0] not in named:
         name = error.runs[0]
         acting = {**others, "inputs": [joined_names([*inputs, name])]}
-        said = [f"If {name!r} tells several runs apart: {command_with(options, **{**others, 'series': name})}"]
-        said += [f"If it acts from outside: {command_with(options, **acting)}"]
+        said = [f"If {name!r} tells several runs apart: {command_line(options, **{**others, 'series': name})}"]
+        said += [f"If it acts from outside: {command_line(options, **acting)}"]
         if len(states) == 1:
             wide = f"table.pivot(index={options.time!r}, columns={name!r}, values={states[0]!r})"
             said += [f"If it names several states, each needs a column of its own: in pandas {wide}.to_csv(…)"]
-    return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_with(options, **without)}"])
-
-
-# Regressions ----------------------------------------------------------------------------------------------------------
-
-
-def fitted(options: argparse.Namespace) -> Found:
-    """Fit a table; the model knows what that looked like."""
-    if options.target is None:
-        there = shortened(table_of(options).names, SHOWN_NAMES)
-        raise Failure(f"Say which column to explain: --target COLUMN. There are {there}.")
-    with helped(options):
-        rows = _rows(options)
-        products = products_of(rows.names, rows.levels, options.degree or 1, options.interactions)
-        data = arrays(rows, products) if rows.fits else None
-    (target,) = rows.targets
-    names = [*rows.names, *products]
-    if products and data is None:
-        raise Failure(f"--degree and --interactions need all rows at once: give more --memory than {options.memory}.")
-    if data is not None and np.ptp(data[1]) == 0:
-        raise Failure(f"{target} is {data[1][0]:g} in every row: there is nothing to explain.")
-    columns = len(names)
-    if options.false_terms is not None and options.false_terms >= columns:
-        raise Failure(
-            f"--false-terms {options.false_terms:g} accepts every one of the {columns} columns as a term without "
-            f"meaning: give less than {columns}."
-        )
-    kept = listed(options.keep, [*names, *rows.levels], f"{options.data} has no column")
-    keep = [one for name in kept for one in (level_names(name, rows.levels[name]) if name in rows.levels else [name])]
-    table = rows.table
-    groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")
-    model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
-    seen = {"target": target, "header": table.headed, "columns": len(table.names)}
-    model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products, "signs": rows.signs}
-    model.warnings_ = in_words_of_file(model.warnings_, rows)
-    return Found(model, rows, data, rows.target_names)
-
-
-def _rows(options: argparse.Namespace) -> Rows:
-    """Return the rows that the options name, with what their columns are."""
-    working(f"Reading {options.data}")
-    table = table_of(options)
-    target = table.target(options.target)
-    if target in table.columns(options.drop):
-        raise Failure(f"--drop names the target, {target!r}: leave it out there, or explain another column.")
-    dropped = {*table.columns(options.drop), target, *(table.column(one) for one in (options.groups,) if one)}
-    columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
-    if not columns:
-        raise Failure(f"{table.path}: no column is left to explain {target!r} with.")
-    told: list[str] | None = None if options.categorical is None else []
-    if options.categorical not in (None, ["none"]):
-        told = [name for name in table.columns(options.categorical) if name in columns]
-    named = [*table.columns(options.columns), *(options.keep or []), *(told or [])]
-    settings = {"missing": options.missing, "categorical": told, "wanted": named}
-    return Rows(table, [target], columns, memory=options.memory, **settings)
-
-
-def _regression_text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
-    """Return the model as a person reads it: a title, and the lines below what is said of the table."""
-    kind = type(getattr(found.model, "best_estimator_", found.model)).__name__
-    (equation,) = found.equations
-    used, spread, explained = rows.n_read - rows.n_left_out, "", list[str]()
-    if found.data is not None and used > 1:  # as the noise would be without any term
-        y = found.data[1]
-        share = r_squared(found.model, *found.data)[0]
-        explained = [f"R² = {share:.4f}, on the rows that were fitted"]
-        if share > NEARLY_ALL:
-            explained.append(
-                "That is nearly all of it: see that no column was computed from y (--drop leaves one out)."
-            )
-        varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
-        spread = f"; {equation.name} itself varies by {sized(varies)}"
-    rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")
-    terms = ["", "No column explains it: the constant alone is the best model."]
-    if equation.terms:
-        terms = [str(Summary(equation.table(options.level), ""))]
-    return [
-        f"{kind}: {len(equation.terms)} of {equation.n_candidates} columns explain {equation.name} ({rows_used})",
-        *terms,
-        "",
-        equation.formula(),
-        *explained,
-        f"noise σ = {sized(equation.noise)}{spread}",
-        *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
-        *([chosen_how(found.model)] if equation.terms else []),
-    ]
-
-
-def _regression_record(found: Found, rows: Rows, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the model as machines read it."""
-    model = found.model
-    one, search = getattr(model, "best_estimator_", model), None
-    if hasattr(model, "path_"):
-        search = {"criterion": model.criterion, "chosen": model.best_params_, "strengths": model.path_["strength"]}
-    return {
-        "rows": rows.n_read - rows.n_left_out,
-        "columns": found.equations[0].n_candidates,
-        "r_squared": None if found.data is None else r_squared(found.model, *found.data)[0],
-        "rows_left_out": rows.n_left_out,
-        "remarks": rows.remarks,
-        "method": type(one).__name__,
-        "search": search,
-        "equations": [_equation_record(equation, options.level) for equation in found.equations],
-        **{name: getattr(one, f"{name}_") for name in ("log_evidence", "kkt_gap", *OF_ROWS)},
-    }
+    return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_line(options, **without)}"])
 
 
 # Equations of motion --------------------------------------------------------------------------------------------------
+
+
+def run(options: argparse.Namespace) -> None:
+    """Find equations of motion, and print or write them."""
+    answer(options, discovered, _text, _record)
 
 
 def discovered(options: argparse.Namespace) -> Found:
@@ -380,14 +272,18 @@ def series_of(options: argparse.Namespace) -> Series:
         raise Failure("Give --time or --step, not both.")
     if options.time is None and options.step is None and not options.map:
         near = next(filter(names_time, table_of(options).names), None)
-        tried = "" if near is None else f"\nTry: {command_with(options, time=near)}"
+        tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
         raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
-    choice = Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
     with helped(options):
-        series = read_series(options.data, choice, memory=options.memory, **text_settings(options))
+        series = read_series(options.data, choice_of(options), memory=options.memory, **text_settings(options))
         if series.space is None:
             series.require_samples(options.data)
     return series if series.t is not None else replace(series, t=options.step or 1.0)
+
+
+def choice_of(options: argparse.Namespace) -> Choice:
+    """Return which columns or arrays the options name."""
+    return Choice(options.time, options.states or (), options.inputs or (), options.series, options.space or ())
 
 
 def _require_room(series: Series, library: Any, order: int) -> None:
@@ -402,7 +298,7 @@ def _require_room(series: Series, library: Any, order: int) -> None:
     require(8 * GRAM_COPIES * terms**2, f"A library of terms up to degree {degree}", advice)
 
 
-def _motion_text(found: Found, series: Series, options: argparse.Namespace) -> list[str]:
+def _text(found: Found, series: Series, options: argparse.Namespace) -> list[str]:
     """Return the equations as a person reads them: a title, and the lines below what is said of the table."""
     model, text = found.model, io.StringIO()
     model.print(options.level, file=text)
@@ -453,11 +349,11 @@ def _process_noise(model: Any) -> list[str]:
     return [f"Noise that moves the system itself, over {over}: {', '.join(moved[:8])}."] if moved else []
 
 
-def _motion_record(found: Found, series: Series, options: argparse.Namespace) -> dict[str, Any]:
+def _record(found: Found, series: Series, options: argparse.Namespace) -> dict[str, Any]:
     """Return the equations as machines read them."""
     equations = [
         {
-            **_equation_record(one, options.level),
+            **equation_record(one, options.level),
             "rivals": [{"terms": list(rival.terms), "excess": rival.excess} for rival in one.rivals],
             "equivalents": [list(terms) for terms in one.equivalents],
         }
@@ -474,21 +370,94 @@ def _motion_record(found: Found, series: Series, options: argparse.Namespace) ->
     }
 
 
-# Files and records ----------------------------------------------------------------------------------------------------
+# Files ----------------------------------------------------------------------------------------------------------------
 
 
-def header_record(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what every JSON begins with."""
-    return {"ardea": __version__, "command": options.command, "data": str(options.data), "level": options.level}
+def write_outputs(found: Found, options: argparse.Namespace, notes: Sequence[str]) -> list[Path]:
+    """Write all files of a fit or a discovery into the folder that the options name, and return their places."""
+    folder: Path = options.out
+    folder.mkdir(parents=True, exist_ok=True)
+    save(found.model, folder / "model.ardea")
+    table = write_whole(folder / "coefficients.csv", _coefficients_csv(found.equations, options.level))
+    figures = _figures(found, folder, options.level)
+    return [folder / "model.ardea", table, *figures, write_page(found, folder / "report.html", options, notes)]
 
 
-def _equation_record(found: Equation, level: float) -> dict[str, Any]:
-    rows = zip(*found.table(level).values(), strict=True)
-    return {
-        "left": found.left.text,
-        "formula": found.formula(),
-        "intercept": found.intercept,
-        "intercept_std": found.intercept_std,
-        "noise_std": found.noise,
-        "terms": [dict(zip(("name", "coef", "std", "low", "high"), row, strict=True)) for row in rows],
+def write_page(found: Found, page: Path, options: argparse.Namespace, notes: Sequence[str], **more: Any) -> Path:
+    """Write one page about what was found."""
+    read = [] if found.source is None else found.source.remarks
+    details = {"data": found.data, "targets": found.targets, "source": options.data, "notes": notes, "read": read}
+    details["reading"] = _reading(found, options)
+    return write_report(found.model, page, level=options.level, command=command_line(options), **details, **more)
+
+
+def _reading(found: Found, options: argparse.Namespace) -> str | None:
+    """Return lines of Python that read the data; None where more than data were given to `fit`, such as groups."""
+    told = {
+        name: value for name, value in text_settings(options, found.model).items() if value not in (None, (), "auto")
     }
+    path, settings = str(options.data), "".join(f", {name}={value!r}" for name, value in told.items())
+    if isinstance(found.source, Rows) and not (options.groups or options.rows == "series"):
+        rows, notes = found.source, table_notes(found.model)
+        products = "".join(
+            f"\nX[{name!r}] = {' * '.join(f'X[{one!r}]' for one in factors)}"
+            for name, factors in notes["products"].items()
+        )
+        chosen = f"{list(rows.targets)}, {rows.columns}, missing='drop', levels={notes['levels']}"
+        return (
+            "from ardea.tables.reading import open_table\nfrom ardea.tables.rows import Rows\n\n"
+            f"rows = Rows(open_table({path!r}{settings}), {chosen})\n"
+            f"X, y = rows.arrays()\nX = pd.DataFrame(X, columns=rows.names){products}"
+        )
+    if isinstance(found.source, Series) and not options.time_unit:
+        step = "" if options.step is None and not options.map else f"\nt = {options.step or 1.0}"
+        return (
+            "from pathlib import Path\nfrom ardea.tables.series import Choice, read_series\n\n"
+            f"series = read_series(Path({path!r}), {choice_of(options)}{settings})\n"
+            f"x, t, u, space = series.x, series.t, series.u, series.space{step}"
+        )
+    return None
+
+
+def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:
+    """Return all terms as CSV, with all digits."""
+    rows: list[tuple[Any, ...]] = []
+    for found in equations:
+        terms = found.rows(level)
+        if found.intercept is not None:
+            std = found.intercept_std or 0.0
+            alone = replace(found.posterior, mean=np.array([found.intercept]), covariance=np.array([[std**2]]))
+            terms.insert(0, ("intercept", found.intercept, std, *alone.interval(level)[0]))
+        rows += [(found.left.text, *row) for row in terms]
+    percent = f"{100 * level:g}%"
+    return as_csv(rows, ["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
+
+
+def as_csv(columns: Any, titles: Sequence[str] | None = None) -> str:
+    """Return columns as CSV with all digits; empty fields where there is no number.
+
+    Texts that a spreadsheet would take for formulas (they begin with = + - @) get a quote before them.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(columns, columns=titles).rename(columns=_harmless)
+    return str(frame.map(_harmless).to_csv(index=False, lineterminator="\n"))
+
+
+def _harmless(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
+def _figures(found: Found, folder: Path, level: float) -> list[Path]:
+    """Draw the coefficients and what led to them."""
+    model = found.model
+    drawings: dict[str, Callable[[], Any]] = {
+        "coefficients": lambda: plot_coefficients(model, level=level, targets=found.targets)
+    }
+    if hasattr(model, "path_"):
+        drawings["path"] = lambda: plot_path(model)
+    return [
+        write_whole(folder / f"{name}.{kind}", figure_bytes(draw, kind))
+        for name, draw in drawings.items()
+        for kind in FIGURE_FORMATS
+    ]

@@ -1,30 +1,41 @@
-"""``ardea predict MODEL DATA`` and ``ardea simulate MODEL``: what a saved model says of new rows, or of a new start."""
+"""What is made of a saved model: predictions of new rows, runs from a new start, and pages about it."""
 
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ardea.cli import table_notes, text_settings
 from ardea.cli.console import Failure, kept_warnings, print_json, print_remarks, print_warnings
-from ardea.cli.models import columns_of, header_record
-from ardea.cli.outputs import as_csv
-from ardea.cli.regressions import multiplied
-from ardea.cli.times import dates_of, number_of, require_zones, text_of
+from ardea.cli.models import (
+    Found,
+    as_csv,
+    columns_of,
+    discovered,
+    header_record,
+    series_of,
+    table_notes,
+    table_of,
+    text_settings,
+    told_of,
+    write_page,
+)
+from ardea.cli.regressions import arrays, fitted, multiplied
 from ardea.core.problem import Array
-from ardea.dynamics.series import input_curve
+from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
+from ardea.tables import write_whole
 from ardea.tables.columns import Columns, notation_of
-from ardea.tables.dates import names_time
+from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
-from ardea.tables.series import Choice, read_series
+from ardea.tables.rows import Rows
+from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import Table, joined_names, shortened, unknown
-from ardea.tables.writing import write_whole
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
@@ -136,15 +147,16 @@ def _mean_and_std(model: Any, X: Array, names: list[str]) -> tuple[Array, Array]
 
 def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str], list[str]]:
     """Return the columns that a model has kept, encoded as they were when it was fitted; remarks and doubts."""
+    import pandas as pd
+
     notes = table_notes(model)
     used = columns_of(kept, notes)
     remarks = _matched(table, used, notes)
     frames = [*table.frames(ROWS, used or table.names[:1])]
-    first = np.cumsum([0, *map(len, frames)]).tolist()
     if not kept or not frames:
-        return np.empty((first[-1], len(kept))), remarks, []
+        return np.empty((sum(map(len, frames)), len(kept))), remarks, []
     columns = Columns(table, used, categorical=(), levels=notes["levels"], signs=notes["signs"])
-    values = np.vstack(columns.read([*zip(first, frames, strict=False)]))
+    values = columns.read(pd.concat(frames, ignore_index=True))
     known = dict(zip(columns.names, values.T, strict=True))
     known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
     return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.doubts()
@@ -272,3 +284,109 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     if t[-1] > known[-1] + near:
         print_remarks(options.inputs, [f"after the last row, {text_of(model, known[-1])}, inputs stay what they are"])
     return input_curve(known, series.x, model.model_.held)
+
+
+# Times and their zones ------------------------------------------------------------------------------------------------
+
+
+def number_of(model: Any, moment: float | datetime, option: str) -> float:
+    """Return a time in the unit of the model; 20240531 is a date where the times of the data were dates."""
+    date: Any = moment
+    if not isinstance(moment, datetime):
+        compact = None if model.time_origin_ is None else compact_dates(np.array([moment]))
+        if compact is None:
+            return moment
+        date = compact[0].item()
+    if model.time_origin_ is None:
+        raise Failure(f"{date} is a date, but the times of the data were numbers: give a number in their unit.")
+    require_zone(model, date.tzinfo is not None, f"{option} {date.isoformat()}")
+    moment_in_utc = date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date
+    return float(model.elapsed(np.array([moment_in_utc], dtype="datetime64[us]"))[0])
+
+
+def dates_of(model: Any, numbers: Array) -> Any:
+    """Return times as the data had them: numbers, or dates, which say that they are in UTC if those had zones."""
+    times = model.dates(numbers)
+    return in_utc(times) if clock_of(model).zoned else times
+
+
+def text_of(model: Any, number: float) -> str:
+    """Return a time as text."""
+    (text,) = map(str, model.dates(np.array([number])))
+    return f"{text.removesuffix('.000000')}{IN_UTC * clock_of(model).zoned}"
+
+
+def require_zone(model: Any, zoned: bool, what: str) -> None:
+    """Refuse dates that name a time zone where those of the data did not, or the other way round."""
+    if clock_of(model).zoned and not zoned:
+        raise Failure(
+            f"{what} has no time zone, and the times of the data had one: add it, such as {IN_UTC} for UTC in "
+            f"2024-05-31T12:00{IN_UTC}."
+        )
+    if zoned and not clock_of(model).zoned:
+        raise Failure(f"{what} has a time zone, and the times of the data had none: leave it out.")
+
+
+def require_zones(model: Any, series: Series, path: Path) -> None:
+    """Refuse a file whose dates name time zones where those of the data did not, or the other way round."""
+    times = series.t[0] if isinstance(series.t, list) else series.t
+    if model.time_origin_ is not None and np.asarray(times).dtype.kind == "M":
+        require_zone(model, series.zoned, f"The column of times {series.time!r} of {path}")
+
+
+def clock_of(model: Any) -> Clock:
+    """Return how the times of a model are counted."""
+    return Clock(model.time_unit_, model.time_origin_)
+
+
+# Reports --------------------------------------------------------------------------------------------------------------
+
+
+def report(options: argparse.Namespace) -> None:
+    """Load or fit a model, and write one page about it."""
+    if options.out.is_dir():
+        raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
+    if not options.source.exists():
+        raise Failure(f"There is no file {options.source}.")
+    is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)
+    with kept_warnings() as notes:
+        found = _fitted_for_report(options) if is_data else _loaded(options)
+    notes = told_of(found, notes)
+    print(f"wrote {write_page(found, options.out, options, notes, title=options.title)}")
+    print_remarks(options.data, getattr(found.source, "remarks", []))
+    print_warnings(notes)
+
+
+def _fitted_for_report(options: argparse.Namespace) -> Found:
+    """Fit data with the options of `fit` or of `discover`."""
+    if options.data is not None:
+        raise Failure("--data goes with a saved model; this source is data itself.")
+    options.data = options.source
+    dynamic = options.time is not None or options.step is not None or options.map
+    if dynamic == (options.target is not None):
+        raise Failure("This source is data: give --target for a regression, or --time (--step, --map) for equations.")
+    return discovered(options) if dynamic else fitted(options)
+
+
+def _loaded(options: argparse.Namespace) -> Found:
+    """Load a model, and the rows to check it against where they are named."""
+    model = load(options.source)
+    if options.data is None:
+        return Found(model, targets=[options.target] if options.target else None)
+    if hasattr(model, "simulate"):
+        states = list(map(str, model.feature_names_))
+        options.states = options.states or [joined_names(states)]
+        if acting := getattr(model.model_, "names", states)[len(states) :]:
+            options.inputs = options.inputs or [joined_names(columns_of(acting, table_notes(model)))]
+        series = series_of(options)
+        require_zones(model, series, options.data)
+        return Found(model, series, (series.x, series.t, series.u))
+    if options.target is None:
+        raise Failure("Say which column of --data the model should explain: --target COLUMN.")
+    table = table_of(options, model)
+    target, notes = table.target(options.target), table_notes(model)
+    columns = columns_of(model.equations_[0].vocabulary.names, notes)
+    rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=notes["levels"])
+    if not rows.fits:
+        raise Failure(f"{options.data} is larger than --memory: check the model against fewer rows.")
+    return Found(model, rows, arrays(rows, notes["products"]), rows.target_names)

@@ -11,7 +11,7 @@ from ardea import rates
 from ardea.cli.console import BOLD, Failure, painted, print_json
 from ardea.names import counted
 from ardea.show import figure_bytes, plot_operating_curves
-from ardea.tables.writing import write_whole
+from ardea.tables import write_whole
 
 # Of every method: its estimator, its strength, and what that is in terms of the cut z.
 METHODS: dict[Any, tuple[str, str, str]] = {

@@ -1,4 +1,4 @@
-"""What `ardea fit` makes of a table: columns, their powers and products, and the estimator asked for."""
+"""``ardea fit``: a table, its columns, their powers and products, and the estimator asked for; what is said of it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,135 @@ from typing import Any
 import numpy as np
 
 from ardea.cli import METHODS
-from ardea.cli.console import Failure
+from ardea.cli.console import Failure, working
+from ardea.cli.models import Found, answer, equation_record, helped, in_words_of_file, table_of, written
 from ardea.core.problem import require
+from ardea.equation import WEAK
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
-from ardea.names import check_candidates
+from ardea.names import check_candidates, counted, sized
+from ardea.show.answers import OFTEN_SMALLER, Summary
+from ardea.show.fits import r_squared
+from ardea.show.report import chosen_how
 from ardea.tables.columns import level_names
 from ardea.tables.rows import Rows
+from ardea.tables.table import SHOWN_NAMES, all_named, shortened
 
+# R² from which on a column that was computed from y is likelier than so good a model (a convention).
+NEARLY_ALL = 0.9995
+# Attributes of an estimator that its record holds.
+RECORDED = ("log_evidence", "kkt_gap", "effective_rows", "error_correlation")
 ESTIMATORS: tuple[Any, ...] = (SparseARD, ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL)
 KINDS: dict[str, Any] = dict(zip(METHODS, ESTIMATORS, strict=True))
 Products = dict[str, list[str]]  # the columns that are multiplied, by the name of the product
+
+
+def run(options: argparse.Namespace) -> None:
+    """Fit a table, and print or write what was found."""
+    answer(options, fitted, _text, _record)
+
+
+def fitted(options: argparse.Namespace) -> Found:
+    """Fit a table; the model knows what that looked like."""
+    if options.target is None:
+        there = shortened(table_of(options).names, SHOWN_NAMES)
+        raise Failure(f"Say which column to explain: --target COLUMN. There are {there}.")
+    with helped(options):
+        rows = _rows(options)
+        products = products_of(rows.names, rows.levels, options.degree or 1, options.interactions)
+        data = arrays(rows, products) if rows.fits else None
+    (target,) = rows.targets
+    names = [*rows.names, *products]
+    if products and data is None:
+        raise Failure(f"--degree and --interactions need all rows at once: give more --memory than {options.memory}.")
+    if data is not None and np.ptp(data[1]) == 0:
+        raise Failure(f"{target} is {data[1][0]:g} in every row: there is nothing to explain.")
+    columns = len(names)
+    if options.false_terms is not None and options.false_terms >= columns:
+        raise Failure(
+            f"--false-terms {options.false_terms:g} accepts every one of the {columns} columns as a term without "
+            f"meaning: give less than {columns}."
+        )
+    kept = all_named(options.keep, [*names, *rows.levels], f"{options.data} has no column")
+    keep = [one for name in kept for one in (level_names(name, rows.levels[name]) if name in rows.levels else [name])]
+    table = rows.table
+    groups = rows.groups(table.column(options.groups) if options.groups else None, options.rows == "series")
+    model = estimator(options, keep).fit(*((rows.compressed(), None) if data is None else data), groups=groups)
+    seen = {"target": target, "header": table.headed, "columns": len(table.names)}
+    model.table_ = {**written(options), **seen, "levels": rows.levels, "products": products, "signs": rows.signs}
+    model.warnings_ = in_words_of_file(model.warnings_, rows)
+    return Found(model, rows, data, rows.target_names)
+
+
+def _rows(options: argparse.Namespace) -> Rows:
+    """Return the rows that the options name, with what their columns are."""
+    working(f"Reading {options.data}")
+    table = table_of(options)
+    target = table.target(options.target)
+    if target in table.columns(options.drop):
+        raise Failure(f"--drop names the target, {target!r}: leave it out there, or explain another column.")
+    dropped = {*table.columns(options.drop), target, *(table.column(one) for one in (options.groups,) if one)}
+    columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
+    if not columns:
+        raise Failure(f"{table.path}: no column is left to explain {target!r} with.")
+    told: list[str] | None = None if options.categorical is None else []
+    if options.categorical not in (None, ["none"]):
+        told = [name for name in table.columns(options.categorical) if name in columns]
+    named = [*table.columns(options.columns), *(options.keep or []), *(told or [])]
+    settings = {"missing": options.missing, "categorical": told, "wanted": named}
+    return Rows(table, [target], columns, memory=options.memory, **settings)
+
+
+def _text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
+    """Return the model as a person reads it: a title, and the lines below what is said of the table."""
+    kind = type(getattr(found.model, "best_estimator_", found.model)).__name__
+    (equation,) = found.equations
+    used, spread, explained = rows.n_read - rows.n_left_out, "", list[str]()
+    if found.data is not None and used > 1:  # as the noise would be without any term
+        y = found.data[1]
+        share = r_squared(found.model, *found.data)[0]
+        explained = [f"R² = {share:.4f}, on the rows that were fitted"]
+        if share > NEARLY_ALL:
+            explained.append(
+                "That is nearly all of it: see that no column was computed from y (--drop leaves one out)."
+            )
+        varies = y.std(ddof=1) if equation.intercept is not None else np.sqrt(np.mean(y**2))
+        spread = f"; {equation.name} itself varies by {sized(varies)}"
+    rows_used = f"{used} of {rows.n_read} rows" if rows.n_left_out else counted(used, "row")
+    terms = ["", "No column explains it: the constant alone is the best model."]
+    if equation.terms:
+        terms = [str(Summary(equation.table(options.level), ""))]
+    return [
+        f"{kind}: {len(equation.terms)} of {equation.n_candidates} columns explain {equation.name} ({rows_used})",
+        *terms,
+        "",
+        equation.formula(),
+        *explained,
+        f"noise σ = {sized(equation.noise)}{spread}",
+        *([f"|t| < {WEAK:g}: {shortened(equation.weak_terms)}; {OFTEN_SMALLER}"] if equation.weak_terms else []),
+        *([chosen_how(found.model)] if equation.terms else []),
+    ]
+
+
+def _record(found: Found, rows: Rows, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the model as machines read it."""
+    model = found.model
+    one, search = getattr(model, "best_estimator_", model), None
+    if hasattr(model, "path_"):
+        search = {"criterion": model.criterion, "chosen": model.best_params_, "strengths": model.path_["strength"]}
+    return {
+        "rows": rows.n_read - rows.n_left_out,
+        "columns": found.equations[0].n_candidates,
+        "r_squared": None if found.data is None else r_squared(found.model, *found.data)[0],
+        "rows_left_out": rows.n_left_out,
+        "remarks": rows.remarks,
+        "method": type(one).__name__,
+        "search": search,
+        "equations": [equation_record(equation, options.level) for equation in found.equations],
+        **{name: getattr(one, f"{name}_") for name in RECORDED},
+    }
+
+
+# Columns and estimators -----------------------------------------------------------------------------------------------
 
 
 def products_of(names: Sequence[str], levels: Mapping[str, Sequence[str]], degree: int, pairs: bool) -> Products:

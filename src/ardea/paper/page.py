@@ -22,7 +22,7 @@ from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, VARIANTS, 
 from ardea.paper.inference import Finding, steadiness, uncorrected, verdict
 from ardea.paper.regressions import METRICS, WIDE_GRIDS
 from ardea.paper.replay import TSBR_THRESHOLD
-from ardea.tables.writing import write_whole
+from ardea.tables import write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame

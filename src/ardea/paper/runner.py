@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ardea import __version__
 from ardea.paper.experiment import BEYOND, FLOAT_FORMAT, SCALES, VARIANTS, Experiment, Row, Settings, duration
-from ardea.tables.writing import write_whole
+from ardea.tables import write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame

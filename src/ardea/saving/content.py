@@ -56,7 +56,7 @@ from ardea.equation import KeptTerms
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch
 from ardea.names import Rival
-from ardea.tables.writing import whole_file
+from ardea.tables import whole_file
 
 FORMAT, FORMAT_VERSION = "ardea model", 1
 HEADER_NAME, ARRAY_NAME = "header.json", "arrays/{}.npy"

@@ -301,9 +301,9 @@ def doubts_of_equation(equation: Equation, level: float, *, with_rivals: bool = 
     low, high = equation.interval(level).T
     unsure = [name for name, sure in zip(equation.terms, (low > 0) | (high < 0), strict=True) if not sure]
     if unsure:
-        told.append(f"Zero lies inside the interval of {listed(unsure)}: the data do not tell the sign.")
+        told.append(f"Zero lies inside the interval of {first_of(unsure)}: the data do not tell the sign.")
     if equation.weak_terms and equation.left.kind == "value":
-        told.append(f"Fewer than {WEAK:g} standard deviations from zero: {listed(equation.weak_terms)}. {SMALLER}")
+        told.append(f"Fewer than {WEAK:g} standard deviations from zero: {first_of(equation.weak_terms)}. {SMALLER}")
     told += [
         f"The estimates of {first} and {second} depend strongly on each other: their sum is known better than either, "
         "and another sample of the data might keep only one of them."
@@ -357,12 +357,12 @@ def far_rows(residual: Array, left: str) -> list[str]:
     return [f"{off}: look for wrong entries or rare events."] if far else []
 
 
-def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
+def first_of(names: Sequence[str], most: int = MOST_NAMED) -> str:
     """Return names in a row, the first few and how many more.
 
     Examples
     --------
-    >>> listed(["a", "b", "c"], most=2)
+    >>> first_of(["a", "b", "c"], most=2)
     'a, b and 1 more'
     """
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

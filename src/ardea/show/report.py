@@ -29,9 +29,9 @@ from ardea import __version__
 from ardea.equation import Equation
 from ardea.names import counted, printable, rounded, sized
 from ardea.show import fits, motion
-from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, listed, unique
+from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, first_of, unique
 from ardea.show.canvas import Drawing, figure_bytes, percent
-from ardea.tables.writing import write_whole
+from ardea.tables import write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -127,7 +127,7 @@ def report_page(
     """
     equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
-    names, (figures, warned) = listed([one.name for one in equations]), _drawn(drawings)
+    names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
     given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
     return render(
         "report.html",
@@ -379,7 +379,7 @@ def term_row(name: str, coef: float, std: float, low: float, high: float) -> Row
 
 def term_rows(equation: Equation, level: float) -> list[Row]:
     """Return all terms of an equation, and its intercept where there is one."""
-    rows = [term_row(*row) for row in zip(*equation.table(level).values(), strict=True)]
+    rows = [term_row(*row) for row in equation.rows(level)]
     if equation.intercept is not None:
         error = equation.intercept_std or 0.0
         rows.append(Row("constant", rounded(equation.intercept, error), rounded(error, error)))
@@ -405,7 +405,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "cut": lambda name: name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…",
-        "kept": lambda names, support: listed([names[j] for j in np.flatnonzero(support)]),
+        "kept": lambda names, support: first_of([names[j] for j in np.flatnonzero(support)]),
         "largest": np.max,
         "sized": sized,
     }
@@ -456,7 +456,7 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
             continue
         parts = given if isinstance(given, list | tuple) else [given]
         arrays = [np.ascontiguousarray(np.asarray(part, dtype=np.float64)) for part in parts]
-        yield [f"shape of {name}", listed([" × ".join(map(str, one.shape)) or "one number" for one in arrays])]
+        yield [f"shape of {name}", first_of([" × ".join(map(str, one.shape)) or "one number" for one in arrays])]
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 

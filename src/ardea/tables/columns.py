@@ -388,8 +388,8 @@ class Columns:
         """Return the names of all columns of numbers."""
         return [name for column in self.used for name in self.names_of(column)]
 
-    def numbers(self, frame: Any, first: int = 0) -> Array:
-        """Return a block that begins at row `first` as numbers, gaps as NaN; raise TableError for other cells."""
+    def numbers(self, frame: Any, rows: Sequence[int]) -> Array:
+        """Return a block of rows, by their numbers, as numbers, gaps as NaN; raise TableError for other cells."""
         frame = frame if frame.shape[1] == len(self.used) else frame[self.used]
         if not self.levels and all(kind.kind in NUMERIC for kind in frame.dtypes.to_numpy()):
             return np.asarray(frame.to_numpy(dtype=float))
@@ -403,26 +403,24 @@ class Columns:
                 told = (self.seen[name].mark, self.seen[name].sign) if name in self.seen else (None, "")
                 values, bad = as_numbers(column, told[0], self._table.empty, told[1])
                 wrong = zip(np.flatnonzero(bad).tolist(), column[bad], strict=True)
-                problems += [(first + row, name, f"{str(cell)!r} is not a number") for row, cell in wrong]
+                problems += [(rows[row], name, f"{str(cell)!r} is not a number") for row, cell in wrong]
             parts.append(values)
         if problems:
             raise self.wrong(problems)
         return np.column_stack(parts)
 
-    def read(self, pieces: Sequence[tuple[int, Any]], optional: Sequence[str] = ()) -> list[Array]:
-        """Return frames, each with the number of its first row, as numbers: all of them tell what the columns are.
+    def read(self, frame: Any, optional: Sequence[str] = ()) -> Array:
+        """Return a frame, whose index numbers its rows, as numbers: all of it tells what the columns are.
 
         Columns that are optional, and empty, count the rows or never change, are left out.
         """
-        for _, frame in pieces:
-            self.look(frame)
+        self.look(frame)
         numeric = [name for name in optional if name not in self.seen]
-        ends = {name: {end for _, one in pieces for end in (one[name].min(), one[name].max())} for name in numeric}
         texts = [name for name in optional if name in self.seen and self.seen[name].tells_nothing(self._n_seen)]
-        self._same = [*(name for name in numeric if len(ends[name]) == 1), *texts]
+        self._same = [*(name for name in numeric if frame[name].min() == frame[name].max()), *texts]
         self.leave_out(optional if len(self._same) < len(optional) else ())
         self.settle()
-        return [self.numbers(frame, first) for first, frame in pieces]
+        return self.numbers(frame, frame.index)
 
     @property
     def signs(self) -> dict[str, list[str]]:

@@ -199,7 +199,7 @@ class Rows:
         self._forget()
         frames, self._read_already = self._read_already, None
         for frame in frames or self.table.frames(self.rows_per_block, self._columns.used):
-            block = self._columns.numbers(frame, self.n_read)
+            block = self._columns.numbers(frame, range(self.n_read, self.n_read + len(frame)))
             flat = block.ravel(order="K")
             with np.errstate(over="ignore", invalid="ignore"):
                 sound = np.isfinite(flat @ flat)
@@ -329,9 +329,9 @@ class Rows:
         """Return a column as times, None where some cell is none."""
         import pandas as pd
 
-        column = pd.concat(list(self.table.frames(self.rows_per_block, [name])), ignore_index=True)
+        column = pd.concat(self.table.frames(self.rows_per_block, [name]), ignore_index=True)
         try:
-            return np.asarray(times_of(self.table, [(0, column)], name)[0][0])
+            return times_of(self.table, column, name)[0]
         except ValueError:
             return None
 

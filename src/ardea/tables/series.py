@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
 from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
@@ -23,8 +23,8 @@ from ardea.tables.table import (
     NamedArray,
     Table,
     TableError,
+    all_named,
     bytes_of,
-    listed,
     read_arrays,
     shortened,
     unknown,
@@ -124,45 +124,43 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     states = table.columns(choice.states) or [name for name in table.names if name not in apart]
     if not states or apart.keys() & set(states):
         raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
-    pieces, whole = _pieces(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
+    frame, ends, whole = _sampled(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
     if time is not None:
-        pieces[-1] = pieces[-1][0], _without_end(pieces[-1][1], table)
-        pieces = [(first, _with_one_time(frame, table, clock)) for first, frame in pieces]
+        frame = _with_one_time(_without_end(frame, table), table, clock)
     if not whole and (time is None or label is not None):
         raise ValueError(f"{table.path} is larger than --memory: name its times with --time, and give one series.")
     columns = Columns(table, [*states, *inputs], categorical=(), levels=levels, if_text=inputs)
-    used = [(first, frame[[*states, *inputs]]) for first, frame in pieces]
     try:
-        numbers = columns.read(used, optional=() if choice.states else states)
+        numbers = columns.read(frame[[*states, *inputs]], optional=() if choice.states else states)
     except TableError as error:
-        error.clocks = tuple(one for one in error.clocks if time and _make_one_time(pieces[0][1], table, time, one))
+        error.clocks = tuple(one for one in error.clocks if time and _make_one_time(frame, table, time, one))
         raise
     states = [name for name in states if name in columns.used]
     if not states:
         raise TableError(table.path, ["every column that could be a state is empty"])
     split = sum(len(columns.names_of(name)) for name in states)
-    times, said, zoned = ([None] * len(pieces), [], False) if time is None else times_of(table, pieces, time)
+    times: Any
+    times, said, zoned = (None, [], False) if time is None else times_of(table, frame, time)
     if time is not None and label is None and whole:
-        if _rise(times[0][::-1]):
-            numbers, times, said = (
-                [numbers[0][::-1]],
-                [times[0][::-1]],
-                [*said, "times descend: rows were turned around"],
-            )
-        _require_order(table, times[0], time)
+        if _rise(times[::-1]):
+            numbers, times, said = numbers[::-1], times[::-1], [*said, "times descend: rows were turned around"]
+        _require_order(table, times, time)
+    parts = np.split(np.arange(len(numbers)), [end for end in ends if end < len(numbers)])
     if label is not None:
-        numbers, times, left_out = _grouped(pieces[0][1][label], table, numbers[0], times[0], time or "", split)
+        parts, left_out = _grouped(frame[label], table, numbers, times, time or "", split)
         said = [*said, *left_out]
-    x, u = ([block[:, part] for block in numbers] for part in (slice(split), slice(split, None)))
+    blocks = [numbers[part] for part in parts]
+    x, u = ([block[:, part] for block in blocks] for part in (slice(split), slice(split, None)))
+    t = None if times is None else [times[part] for part in parts]
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
     remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.doubts()
-    doubts += [] if time else [*_clocks(states, numbers[0])]
+    doubts += [] if time else [*_clocks(states, blocks[0])]
     alone = whole and label is None
     return Series(
         x[0] if alone else x,
-        None if time is None else times[0] if alone else times,
+        t[0] if alone and t else t,
         None if not inputs else u[0] if alone else u,
         columns.names,
         levels=columns.levels,
@@ -222,7 +220,7 @@ def _lines_of(table: Table, rows: list[int], n_rows: int) -> list[int]:
 
 def _grouped(
     labels: Any, table: Table, numbers: Array, times: Any, time: str, n_states: int
-) -> tuple[list[Array], list[Any], list[str]]:
+) -> tuple[list[Index], list[str]]:
     """Return the rows of every series, by the texts that tell them apart, in the order of their first rows.
 
     Series without a sample, and rows without a text, are left out; and told.
@@ -237,26 +235,28 @@ def _grouped(
     if -1 in groups:
         unnamed = counted(len(groups[-1]), "row")
         said.append(f"{unnamed} without a text in column {labels.name!r} belong to no series and were left out")
-    rows_of = list(seen.values())
-    for one, rows in seen.items():
-        if times is not None:
-            _require_order(table, times[rows], time, rows, texts[one])
-    return [numbers[rows] for rows in rows_of], [None if times is None else times[rows] for rows in rows_of], said
+    for one, rows in seen.items() if times is not None else ():
+        _require_order(table, times[rows], time, rows, texts[one])
+    return list(seen.values()), said
 
 
-def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int, Any]], bool]:
-    """Return all rows as one frame, or stretches of them spread evenly over a table larger than memory."""
+def _sampled(table: Table, used: list[str], memory: int) -> tuple[Any, list[int], bool]:
+    """Return all rows of a table, or stretches spread evenly over one larger than memory; where they end; if all.
+
+    The index of the frame are the numbers of its rows.
+    """
     import pandas as pd
 
     frames: list[Any] = []
-    kept: list[tuple[int, Any]] = []
+    kept: list[Any] = []
     start, number, stride, whole = 0, 0, 1, True
     rows = max(1, int(memory / 2 // (table.bytes_per_row + BYTES_PER_NUMBER * len(used))))
     for frame in table.frames(min(rows, 100 * STRETCH), used):
+        frame.index = pd.RangeIndex(start, start + len(frame))
         frames += [frame] if whole else []
         for first in range(0, len(frame), STRETCH):
             if number % stride == 0:
-                kept.append((start + first, frame.iloc[first : first + STRETCH]))
+                kept.append(frame.iloc[first : first + STRETCH])
             number += 1
             if len(kept) > MOST_STRETCHES:
                 kept, stride = kept[::2], 2 * stride
@@ -265,58 +265,53 @@ def _pieces(table: Table, used: list[str], memory: int) -> tuple[list[tuple[int,
             frames, whole = [], False
     if not start:
         raise ValueError(f"{table.path} has no rows.")
-    return ([(0, pd.concat(frames, ignore_index=True))] if whole else kept), whole
+    ends = [] if whole else np.cumsum([*map(len, kept[:-1])], dtype=int).tolist()
+    return pd.concat(frames if whole else kept), ends, whole
 
 
-def times_of(table: Table, pieces: list[tuple[int, Any]], name: str) -> tuple[list[Any], list[str], bool]:
+def times_of(table: Table, frame: Any, name: str) -> tuple[NDArray[Any], list[str], bool]:
     """Return a column as times: numbers, or dates; what was inferred; and whether it names time zones."""
-    columns = [frame[name] for _, frame in pieces]
-    found, order = _by_order(table, columns, name)
-    found = found if order else [_as_times(column, table) for column in columns]
-    bad = [
-        (first + row, name, _no_time(str(column.iloc[row])))
-        for (first, _), column, times in zip(pieces, columns, found, strict=True)
-        for row in np.flatnonzero(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times)).tolist()
-    ]
-    if bad:
-        more = f"and {len(bad) - MOST_SHOWN} more of column {name!r}"
-        lines = _lines_of(table, [row for row, _, _ in bad], sum(map(len, columns)))
-        told = [*table.placed(bad)[:MOST_SHOWN], *([more] if len(bad) > MOST_SHOWN else [])]
-        raise TableError(table.path, told, lines=lines)
-    zoned, first = _zoned(columns, table), columns[0].iloc[0]
-    said = [f"times name their time zones and are counted in UTC ({first} is {found[0][0]!s:.19} UTC)"] * zoned
+    column = frame[name]
+    dates, order = _by_order(table, column)
+    times = _as_times(column, table) if dates is None else dates
+    bad = np.isnan(times) if times.dtype.kind == "f" else np.isnat(times)
+    if bad.any():
+        cells = [(row, name, _no_time(str(cell))) for row, cell in column[bad].items()]
+        more = [f"and {len(cells) - MOST_SHOWN} more of column {name!r}"] * (len(cells) > MOST_SHOWN)
+        lines = _lines_of(table, [row for row, _, _ in cells], len(column))
+        raise TableError(table.path, [*table.placed(cells)[:MOST_SHOWN], *more], lines=lines)
+    zoned, first = _zoned(column, table), column.iloc[0]
+    in_zone = [f"times name their time zones and are counted in UTC ({first} is {times[0]!s:.19} UTC)"] * zoned
     if order:  # shown by a date that tells it
-        dates = [str(one)[:10] for one in found[0]]
-        shown = next((row for row, date in enumerate(dates) if date[5:7] != date[8:10]), 0)
-        read = f"column {name!r} was read as {order} ({columns[0].iloc[shown]} is {dates[shown]})"
-        return found, [read, *said], zoned
-    if found[0].dtype.kind == "m":
-        found, nights = _unbroken(found)
-        days = f"day, past {counted(nights, 'midnight')}" if nights else "one day"
-        return found, [f"column {name!r} was read as times of {days} ({first})"], False
-    if (unit := sign_of(str(first))) and found[0].dtype.kind == "f":
-        return found, [f"the unit {unit} in column {name!r} was left out ({first})"], False
-    compact = any(is_numeric(one) and times.dtype.kind == "M" for one, times in zip(columns, found, strict=True))
-    return found, [f"column {name!r} was read as dates ({first:.0f})"] if compact else said, zoned
+        days = [str(one)[:10] for one in times]
+        shown = next((row for row, day in enumerate(days) if day[5:7] != day[8:10]), 0)
+        read = f"column {name!r} was read as {order} ({column.iloc[shown]} is {days[shown]})"
+        return times, [read, *in_zone], zoned
+    if times.dtype.kind == "m":
+        times, nights = _unbroken(times)
+        many = f"day, past {counted(nights, 'midnight')}" if nights else "one day"
+        return times, [f"column {name!r} was read as times of {many} ({first})"], False
+    if times.dtype.kind == "f" and (unit := sign_of(str(first))):
+        return times, [f"the unit {unit} in column {name!r} was left out ({first})"], False
+    if times.dtype.kind == "M" and is_numeric(column):
+        return times, [f"column {name!r} was read as dates ({first:.0f})"], False
+    return times, in_zone, zoned
 
 
-def _zoned(columns: list[Any], table: Table) -> bool:
+def _zoned(column: Any, table: Table) -> bool:
     """Whether times name their time zones: all of them or none."""
-    if columns[0].dtype.kind == "M" or any(map(is_numeric, columns)):
-        return getattr(columns[0].dtype, "tz", None) is not None
-    texts = [text for column in columns for text in texts_of(column, table.empty)[1]]
-    return name_zones(texts, f"{table.path}, column {columns[0].name!r}")
+    if column.dtype.kind == "M" or is_numeric(column):
+        return getattr(column.dtype, "tz", None) is not None
+    return name_zones(texts_of(column, table.empty)[1], f"{table.path}, column {column.name!r}")
 
 
-def _unbroken(clocks: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int]:
+def _unbroken(clock: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Return times of day, with a day more after each midnight, by which clocks fall far; and how many there are."""
-    every = np.concatenate(clocks)
-    steps = np.diff(every, prepend=every[:1])
+    steps = np.diff(clock, prepend=clock[:1])
     back = steps < np.timedelta64(0)
     if not np.all(steps[back] <= -HALF_DAY):
-        return list(clocks), 0
-    every = every + np.cumsum(back) * np.timedelta64(1, "D")
-    return np.split(every, np.cumsum([len(one) for one in clocks])[:-1]), int(back.sum())
+        return clock, 0
+    return clock + np.cumsum(back) * np.timedelta64(1, "D"), int(back.sum())
 
 
 def _no_time(cell: str) -> str:
@@ -334,35 +329,30 @@ def _no_time(cell: str) -> str:
     return f"{cell!r} is neither a number nor {A_DATE}"
 
 
-def _by_order(table: Table, columns: list[Any], name: str) -> tuple[list[Any], str]:
-    """Return texts such as 31/05/2024 as dates, and in which order they are; nothing where they are others."""
-    if any(is_numeric(column) or column.dtype.kind == "M" for column in columns):
-        return [], ""
-    cells = [texts_of(column, table.empty) for column in columns]
-    texts = list(dict.fromkeys(text for _, own in cells for text in own))
-    place = {text: number for number, text in enumerate(texts)}
-    spread = [np.array([*(place[text] for text in own), -1])[codes] for codes, own in cells]
-    orders = {order: np.append(dates, np.datetime64("NaT")) for order, dates in dates_by_order(texts).items()}
-    known = [{order: dates[rows][~np.isnat(dates[rows])] for order, dates in orders.items()} for rows in spread]
-    rising = [order for order in orders if all(_rise(dates[order]) for dates in known)]
-    if len(even := [order for order in rising if all(_even(dates[order]) for dates in known)]) == 1:
+def _by_order(table: Table, column: Any) -> tuple[NDArray[Any] | None, str]:
+    """Return texts such as 31/05/2024 as dates, and in which order they are; nothing where they are others.
+
+    Of two orders that both suit the texts, dates must rise in one, or rise evenly.
+    """
+    if is_numeric(column) or column.dtype.kind == "M":
+        return None, ""
+    codes, texts = texts_of(column, table.empty)
+    orders = dates_by_order(texts)
+    dates = {order: np.append(one, np.datetime64("NaT"))[codes] for order, one in orders.items()}
+    known = {order: one[~np.isnat(one)] for order, one in dates.items()}
+    rising = [order for order, one in known.items() if _rise(one)]
+    if len(even := [order for order in rising if _even(known[order])]) == 1:
         rising = even
-    steps = [[np.diff(dates[order]) for dates in known] for order in orders]
-    same = all(
-        np.array_equal(one, other)
-        for first in steps[:1]
-        for own in steps
-        for one, other in zip(first, own, strict=True)
-    )
+    steps = [np.diff(one) for one in known.values()]
+    same = all(np.array_equal(steps[0], one) for one in steps)
     if len(orders) > 1 and len(rising) != 1 and not (rising and same):
-        first, second = (f"{order} ({str(dates[0])[:10]})" for order, dates in orders.items())
+        first, second = (f"{order} ({str(one[0])[:10]})" for order, one in orders.items())
         raise ValueError(
-            f"{table.path}, column {name!r}: {texts[0]} may be {first} or {second}, and no other date decides. Write "
-            "dates as 2024-05-31."
+            f"{table.path}, column {column.name!r}: {texts[0]} may be {first} or {second}, and no other date decides. "
+            "Write dates as 2024-05-31."
         )
-    for order in rising or orders:
-        return [orders[order][rows] for rows in spread], order
-    return [], ""
+    order = next(iter(rising or orders), "")
+    return dates.get(order), order
 
 
 def _rise(times: NDArray[Any]) -> bool:
@@ -417,7 +407,7 @@ def _from_arrays(arrays: dict[str, NamedArray], path: Path, choice: Choice) -> S
     if choice.time is not None and choice.time not in arrays:
         raise unknown(choice.time, arrays, where)
     t = None if choice.time is None else _array_times(arrays[choice.time], choice.time, path)
-    states, axes = (listed(names, list(arrays), where) for names in (choice.states, choice.space))
+    states, axes = (all_named(names, list(arrays), where) for names in (choice.states, choice.space))
     lines = [name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"]
     wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiuc"]
     chosen = states or wide or [name for name in lines if name != choice.time]

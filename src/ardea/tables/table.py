@@ -136,7 +136,7 @@ class Table(ABC):
 
     def columns(self, texts: Iterable[str] | None) -> list[str]:
         """Return the columns that lists name."""
-        return listed(texts, self.names, f"{self.path} has no column")
+        return all_named(texts, self.names, f"{self.path} has no column")
 
     def target(self, entry: str | int) -> str:
         """Return the column to explain, by name or number."""
@@ -158,7 +158,7 @@ class Table(ABC):
         """Return what is wrong with cells (row, column, trouble), each with its place; one more than are shown."""
         shown = sorted(cells)[: MOST_PROBLEMS + 1]
         lines = [line for line, _ in islice(self.numbered_rows(), max((row + 1 for row, _, _ in shown), default=0))]
-        places = [f"line {lines[row]}" if lines else f"row {row}" for row, _, _ in shown]
+        places = [f"line {lines[row]}" if row < len(lines) else f"row {row}" for row, _, _ in shown]
         return [f"{place}, column {name!r}: {trouble}" for place, (_, name, trouble) in zip(places, shown, strict=True)]
 
 
@@ -213,13 +213,13 @@ def named(entry: str | int, names: Sequence[str], where: str) -> str:
 
 
 def joined_names(names: Iterable[str]) -> str:
-    """Return names as one list that `listed` takes apart again."""
+    """Return names as one list that `all_named` takes apart again."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(names)
     return text.getvalue()
 
 
-def listed(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
+def all_named(texts: Iterable[str] | None, names: Sequence[str], where: str) -> list[str]:
     """Return the columns that lists name; quotes, or being a name as a whole, keep one with commas together."""
     found: list[str] = []
     for text in texts or []:
