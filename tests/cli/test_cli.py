@@ -18,8 +18,9 @@ import pytest
 from scipy import linalg
 
 import ardea
-from ardea.cli import COMMANDS as ADDED
-from ardea.cli import CRITERIA, METHODS, build_parser, main
+from ardea.cli import build_parser, main
+from ardea.cli.options import COMMANDS as ADDED
+from ardea.cli.options import CRITERIA, METHODS
 from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.estimators.search import CRITERIA as CRITERIA_OF_SEARCH

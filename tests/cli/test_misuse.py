@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import ardea
-from ardea.cli import main
-from ardea.cli.console import as_options
+from ardea.cli import as_options, main
 
 SOURCE = Path(ardea.__file__).parent
 

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from ardea.cli import main
-from ardea.paper import inference, regressions, runner, tables
+from ardea.paper import experiment, inference, regressions, tables
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import METHODS, duration
+from ardea.paper.experiment import METHODS, duration, run
 from ardea.paper.figures import leader
 from ardea.paper.inference import (
     CORRECTED_ONLY,
@@ -49,7 +49,6 @@ from ardea.paper.page import (
     write_page,
 )
 from ardea.paper.regressions import DIFFERENCED, INDEPENDENT, METRICS, OF_DIFFERENCES
-from ardea.paper.runner import run
 from ardea.paper.tables import ablation_table, binding, comparison, evidence_table, markdown, number, tally
 
 claims = SimpleNamespace(**CHECKS)
@@ -77,15 +76,15 @@ def quick_results(tmp_path_factory):
     """Results of the quickest experiments, the rest missing."""
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "figure_file", lambda *_: b"a picture")
+        patch.setattr(experiment, "figure_file", lambda *_: b"a picture")
         patch.setattr(regressions, "WIDE_GRIDS", regressions.LINEAR.grids)
         patch.setattr(regressions, "PRIOR_GRIDS", {n: p[:1] for n, p in regressions.PRIOR_GRIDS.items()})
         for name in ("orthogonal-vi", "orthogonal-m", "fpfn-curve", "rho", "kappa", "linear"):
-            experiment = experiment_named(name)
-            run(experiment, experiment.settings("quick", "corrected"), out, beyond=True, command="the command")
+            one = experiment_named(name)
+            run(one, one.settings("quick", "corrected"), out, beyond=True, command="the command")
         for name in ("kappa", "linear"):
-            experiment = experiment_named(name)
-            run(experiment, experiment.settings("quick", "published"), out)
+            one = experiment_named(name)
+            run(one, one.settings("quick", "published"), out)
     return out
 
 

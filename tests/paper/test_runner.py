@@ -18,10 +18,9 @@ from joblib import parallel_config
 
 import ardea.tables
 from ardea.cli import main
-from ardea.paper import experiment, runner
+from ardea.paper import experiment, page
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import Experiment
-from ardea.paper.runner import Trial, TrialStore, figure_file, run, store_of, write, write_outputs
+from ardea.paper.experiment import Experiment, Trial, TrialStore, figure_file, run, store_of, write, write_outputs
 
 STUDIES = [f"orthogonal-{method}" for method in ("vi", "r", "r-scaled", "m", "l", "map")]
 NAMES = [*STUDIES, "fpfn-curve", "rho", "kappa", "merits", "linear", "fourier", "lorenz63", "lorenz96", "ks"]
@@ -192,14 +191,14 @@ def test_an_interruption_keeps_what_is_finished(toy, tmp_path):
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing(toy, tmp_path, monkeypatch):
     settings = toy.settings("quick", "corrected")
-    whole = runner.write
+    whole = experiment.write
 
     def full(path, content):
         if path.name == "00003.json":
             raise OSError(errno.ENOSPC, "no space")
         whole(path, content)
 
-    monkeypatch.setattr(runner, "write", full)
+    monkeypatch.setattr(experiment, "write", full)
     with pytest.raises(OSError, match=r"no space\. Finished trials are kept") as caught:
         run(toy, settings, tmp_path)
     assert "\n" not in str(caught.value)
@@ -230,7 +229,7 @@ def comparable(folder):
 @pytest.fixture
 def no_figures(monkeypatch):
     """They cost a second each."""
-    monkeypatch.setattr(runner, "figure_file", lambda *_: b"")
+    monkeypatch.setattr(experiment, "figure_file", lambda *_: b"")
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -331,6 +330,6 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch)
     def stopped(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "run", stopped)
+    monkeypatch.setattr(page, "run", stopped)
     assert main(["reproduce", "rho", "--out", str(tmp_path)]) == 130
     assert "same command goes on" in capsys.readouterr().err

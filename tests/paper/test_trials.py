@@ -20,7 +20,7 @@ from ardea.core.problem import DenseColumns, Problem
 from ardea.dynamics.differences import difference_weights, finite_difference
 from ardea.paper import closed_forms, regressions, replay
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import CORRECTIONS, READINGS, SLIPS
+from ardea.paper.experiment import CORRECTIONS, READINGS, SLIPS, timed_trial
 from ardea.paper.regressions import (
     DIFFERENCED,
     INDEPENDENT,
@@ -45,7 +45,6 @@ from ardea.paper.replay import (
     small_magnitude,
     threshold,
 )
-from ardea.paper.runner import timed_trial
 from ardea.paper.tables import growth
 
 PAPER_PUBLISHED = {"scale": "paper", "variant": "published"}

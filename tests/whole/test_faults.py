@@ -35,7 +35,7 @@ import ardea
 from ardea.cli import main, models
 from ardea.core import problem as memory
 from ardea.dynamics import systems
-from ardea.paper import runner
+from ardea.paper import experiment
 from ardea.paper.experiment import Experiment
 from ardea.show import report
 from ardea.tables import ENDING, whole_file, write_whole
@@ -182,7 +182,7 @@ def without_figures():
     """They cost a second each."""
     models.figure_bytes = lambda draw, kind: WHOLE[f".{kind}"]
     report.svg = lambda *_: ""
-    runner.figure_file = lambda *_: b"<svg/>"
+    experiment.figure_file = lambda *_: b"<svg/>"
 
 
 def child(arguments, out, err, fault, detail, figures):
@@ -680,9 +680,9 @@ def test_a_worker_of_reproduce_is_killed(tmp_path):
     mortal = small(row_of_a_mortal, marker=str(tmp_path / "marker"))
     settings = mortal.settings("quick", "corrected")
     with pytest.raises(OSError, match=r"worker process was killed.*Finished trials are kept") as caught:
-        runner.run(mortal, settings, tmp_path, jobs=2)
+        experiment.run(mortal, settings, tmp_path, jobs=2)
     assert "\n" not in str(caught.value)
-    folder = runner.run(mortal, settings, tmp_path, jobs=2)
+    folder = experiment.run(mortal, settings, tmp_path, jobs=2)
     assert list(pd.read_csv(folder / "records.csv.gz")["value"]) == [0, 1, 4, 9, 16]
 
 
@@ -691,15 +691,15 @@ def test_no_more_processes_than_trials(tmp_path, monkeypatch):
     parallel = joblib.Parallel
     monkeypatch.setattr(joblib, "Parallel", lambda n_jobs, **rest: asked.append(n_jobs) or parallel(n_jobs=1, **rest))
     one = small(row_of)
-    runner.run(one, one.settings("quick", "corrected"), tmp_path, jobs=10**6)
+    experiment.run(one, one.settings("quick", "corrected"), tmp_path, jobs=10**6)
     assert asked == [5]
 
 
 def test_a_damaged_record_that_another_run_has_put_aside(tmp_path, monkeypatch, capsys):
     one = small(row_of)
     settings = one.settings("quick", "corrected")
-    runner.run(one, settings, tmp_path)
-    store = runner.store_of(tmp_path, one, settings)
+    experiment.run(one, settings, tmp_path)
+    store = experiment.store_of(tmp_path, one, settings)
     store.path(1).write_text("damaged")
     replace = Path.replace
 
@@ -730,13 +730,13 @@ def test_clock_jumps(jump, tmp_path, monkeypatch, capsys):
     def trial(settings, number):
         if number == 2:
             monkeypatch.setattr(time, "time", lambda: JUMPS[jump])
-            monkeypatch.setattr(runner, "datetime", Clock)
+            monkeypatch.setattr(experiment, "datetime", Clock)
         return row_of(settings, number)
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     one = small(trial)
     settings = one.settings("quick", "corrected")
-    folder = runner.run(one, settings, tmp_path)
+    folder = experiment.run(one, settings, tmp_path)
     shown = capsys.readouterr().err
     assert list(pd.read_csv(folder / "records.csv.gz")["value"]) == [0, 1, 4, 9, 16]
     environment = json.loads((folder / "environment.json").read_text())
@@ -744,10 +744,10 @@ def test_clock_jumps(jump, tmp_path, monkeypatch, capsys):
     assert 0 <= environment["core_seconds"] < 60
     assert "-" not in shown.replace("corrected-quick", "")
     assert not re.search(r"\d+ h", shown)
-    for record in runner.store_of(tmp_path, one, settings).folder.iterdir():
+    for record in experiment.store_of(tmp_path, one, settings).folder.iterdir():
         os.utime(record, (real + 1e9, real + 1e9))  # written in a future that did not come
     again = small(lambda settings, number: pytest.fail("a finished trial is run again"))
-    assert runner.run(again, settings, tmp_path) == folder
+    assert experiment.run(again, settings, tmp_path) == folder
 
 
 @pytest.mark.parametrize("jump", JUMPS)

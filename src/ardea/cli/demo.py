@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.cli.console import BOLD, Failure, painted, visible, working
+from ardea.cli import BOLD, Failure, painted, visible, working
 from ardea.cli.models import as_csv
 from ardea.core.problem import Array
 from ardea.dynamics import Discovery, systems

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ardea import __version__
-from ardea.cli import command_line, line_numbers
-from ardea.cli.console import (
+from ardea.cli import (
     BOLD,
     Failure,
     as_options,
+    command_line,
     how_read,
     kept_warnings,
     painted,
@@ -29,6 +30,7 @@ from ardea.cli.console import (
     visible,
     working,
 )
+from ardea.cli.options import line_numbers
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import Equation
@@ -451,11 +453,9 @@ def _harmless(cell: Any) -> Any:
 def _figures(found: Found, folder: Path, level: float) -> list[Path]:
     """Draw the coefficients and what led to them."""
     model = found.model
-    drawings: dict[str, Callable[[], Any]] = {
-        "coefficients": lambda: plot_coefficients(model, level=level, targets=found.targets)
-    }
+    drawings = {"coefficients": partial(plot_coefficients, model, level=level, targets=found.targets)}
     if hasattr(model, "path_"):
-        drawings["path"] = lambda: plot_path(model)
+        drawings["path"] = partial(plot_path, model)
     return [
         write_whole(folder / f"{name}.{kind}", figure_bytes(draw, kind))
         for name, draw in drawings.items()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ardea.cli.console import Failure, kept_warnings, print_json, print_remarks, print_warnings
+from ardea.cli import Failure, kept_warnings, print_json, print_remarks, print_warnings
 from ardea.cli.models import (
     Found,
     as_csv,
@@ -222,7 +222,8 @@ def simulate(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         states = np.asarray(model.simulate(options.start, t, u))
     time = table_notes(model)["time"] or "t"
-    columns = {time: dates_of(model, t[: len(states)]), **dict(zip(names, states.T, strict=True))}
+    times = model.dates(t[: len(states)])
+    columns = {time: in_utc(times) if clock_of(model).zoned else times, **dict(zip(names, states.T, strict=True))}
     print_or_write(columns, options.out, exact=time)
     print_warnings(notes)
 
@@ -302,12 +303,6 @@ def number_of(model: Any, moment: float | datetime, option: str) -> float:
     require_zone(model, date.tzinfo is not None, f"{option} {date.isoformat()}")
     moment_in_utc = date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date
     return float(model.elapsed(np.array([moment_in_utc], dtype="datetime64[us]"))[0])
-
-
-def dates_of(model: Any, numbers: Array) -> Any:
-    """Return times as the data had them: numbers, or dates, which say that they are in UTC if those had zones."""
-    times = model.dates(numbers)
-    return in_utc(times) if clock_of(model).zoned else times
 
 
 def text_of(model: Any, number: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ardea import rates
-from ardea.cli.console import BOLD, Failure, painted, print_json
+from ardea.cli import BOLD, Failure, painted, print_json
 from ardea.names import counted
 from ardea.show import figure_bytes, plot_operating_curves
 from ardea.tables import write_whole

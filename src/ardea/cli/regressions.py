@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ardea.cli import METHODS
-from ardea.cli.console import Failure, working
+from ardea.cli import Failure, working
 from ardea.cli.models import Found, answer, equation_record, helped, in_words_of_file, table_of, written
+from ardea.cli.options import METHODS
 from ardea.core.problem import require
 from ardea.equation import WEAK
 from ardea.estimators import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD

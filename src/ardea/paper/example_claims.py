@@ -20,12 +20,12 @@ from ardea.paper.catalogue import experiment_named
 from ardea.paper.experiment import METHODS
 from ardea.paper.inference import (
     SIGNIFICANT,
-    Check,
     Finding,
     Paired,
     at_most,
     by_trial,
     chance_text,
+    check_of,
     exact,
     method_means,
     mode,
@@ -98,35 +98,33 @@ def _each(records: DataFrame, methods: Sequence[str], metrics: Sequence[str]) ->
     return {f"{method} {SHORT[metric]}": test for metric, own in tests.items() for method, test in own.items()}
 
 
-def far_below_ard(methods: Sequence[str], *metrics: str, centre: Centre = "mean", word: str = "far") -> Check:
-    """Return a check that every method has far less of every metric than plain ARD."""
+@check_of
+def far_below_ard(
+    records: DataFrame, methods: Sequence[str], *metrics: str, centre: Centre = "mean", word: str = "far"
+) -> Finding:
+    """Find that every method has far less of every metric than plain ARD."""
+    found = _centres(records, centre)
+    shares = found.loc[list(methods), list(metrics)] / found.loc["ARD", list(metrics)]
+    values = {f"{method}, {SHORT[name]}": shares.loc[method, name] for method in methods for name in metrics}
+    text = _means_text(found, metrics, ("ARD", *methods))
+    text = f"medians: {text}{_empty(records)}" if centre == "median" else text
+    far = at_most(word, FAR, values, text)
+    return _compared(bool(far.true), text, _each(records, methods, metrics), -1, far.margin, centre)
 
-    def check(records: DataFrame) -> Finding:
-        found = _centres(records, centre)
-        shares = found.loc[list(methods), list(metrics)] / found.loc["ARD", list(metrics)]
-        values = {f"{method}, {SHORT[name]}": shares.loc[method, name] for method in methods for name in metrics}
-        text = _means_text(found, metrics, ("ARD", *methods))
-        text = f"medians: {text}{_empty(records)}" if centre == "median" else text
-        far = at_most(word, FAR, values, text)
-        return _compared(bool(far.true), text, _each(records, methods, metrics), -1, far.margin, centre)
 
-    return check
-
-
-def against_ard(sign: int, methods: Sequence[str], *metrics: str, centre: Centre = "mean") -> Check:
-    """Return a check that every method has more (sign 1) or less (−1) of every metric than plain ARD."""
-
-    def check(records: DataFrame) -> Finding:
-        found = _centres(records, centre)
-        gaps = sign * (found.loc[list(methods), list(metrics)] - found.loc["ARD", list(metrics)])
-        tests = _each(records, methods, metrics)
-        text = "mean differences from ARD: " + ", ".join(f"{name} {test}" for name, test in tests.items())
-        if centre == "median":
-            text = f"medians: {_means_text(found, metrics, ('ARD', *methods))}; {text}"
-        true = bool((gaps > 0).all(axis=None))
-        return _compared(true, text, tests, sign, centre=centre)
-
-    return check
+@check_of
+def against_ard(
+    records: DataFrame, sign: int, methods: Sequence[str], *metrics: str, centre: Centre = "mean"
+) -> Finding:
+    """Find that every method has more (sign 1) or less (−1) of every metric than plain ARD."""
+    found = _centres(records, centre)
+    gaps = sign * (found.loc[list(methods), list(metrics)] - found.loc["ARD", list(metrics)])
+    tests = _each(records, methods, metrics)
+    text = "mean differences from ARD: " + ", ".join(f"{name} {test}" for name, test in tests.items())
+    if centre == "median":
+        text = f"medians: {_means_text(found, metrics, ('ARD', *methods))}; {text}"
+    true = bool((gaps > 0).all(axis=None))
+    return _compared(true, text, tests, sign, centre=centre)
 
 
 all_far_better = far_below_ard(PROPOSED, "l2", "l1", "added", centre="median")
@@ -192,20 +190,19 @@ def dominated_by_added(records: DataFrame) -> Finding | None:
     return Finding(bool(shares.min() > 0.5), text, f"“dominated” is more than 0.5; turns at {shares.min():.2g}")
 
 
-def group_far_below(own: Sequence[str], others: Sequence[str], metric: str, word: str = "far") -> Check:
-    """Return a check that the mean over a group of methods is far below that over another one."""
+@check_of
+def group_far_below(
+    records: DataFrame, own: Sequence[str], others: Sequence[str], metric: str, word: str = "far"
+) -> Finding:
+    """Find that the mean over a group of methods is far below that over another one."""
     name = SHORT[metric]
-
-    def check(records: DataFrame) -> Finding:
-        means, table = method_means(records), by_trial(records, metric)
-        one, other = means.loc[list(own), metric], means.loc[list(others), metric]
-        far = at_most(word, FAR, {name: one.mean() / other.mean()}, "")
-        worst = {name: one.max() / max(other.min(), 1e-9)}
-        tests = {name: Paired(table[list(own)].mean(axis=1), table[list(others)].mean(axis=1))}
-        margin = f"{far.margin}; worst of the one group against the best of the other: {listed(worst, '.2g')} times"
-        return _compared(bool(far.true), _means_text(means, [metric]), tests, -1, margin)
-
-    return check
+    means, table = method_means(records), by_trial(records, metric)
+    one, other = means.loc[list(own), metric], means.loc[list(others), metric]
+    far = at_most(word, FAR, {name: one.mean() / other.mean()}, "")
+    worst = {name: one.max() / max(other.min(), 1e-9)}
+    tests = {name: Paired(table[list(own)].mean(axis=1), table[list(others)].mean(axis=1))}
+    margin = f"{far.margin}; worst of the one group against the best of the other: {listed(worst, '.2g')} times"
+    return _compared(bool(far.true), _means_text(means, [metric]), tests, -1, margin)
 
 
 UNTHRESHOLDED = ("ARD", *REGULARISED)
@@ -250,18 +247,15 @@ def inflation_misses_no_more(records: DataFrame) -> Finding:
     return Finding(not more, f"missed by ARDvi against ARD: {test}", f"an increase is p < {SIGNIFICANT:g}")
 
 
-def magnitude_beats(metric: str, centre: Centre = "mean") -> Check:
-    """Return a check that M-STSBL has less of a metric than L and MAP."""
-
-    def check(records: DataFrame) -> Finding:
-        means = by_trial(records, metric).agg(centre)
-        tests = _against(records, THRESHOLDED[1:], metric, "M-STSBL")
-        text = f"{centre}s: {listed(means, '.3g', THRESHOLDED)}; mean differences from M: "
-        text += ", ".join(f"{m} {test}" for m, test in tests.items())
-        true = bool(means["M-STSBL"] < means[list(THRESHOLDED[1:])].min())
-        return _compared(true, text, tests, 1, centre=centre)
-
-    return check
+@check_of
+def magnitude_beats(records: DataFrame, metric: str, centre: Centre = "mean") -> Finding:
+    """Find that M-STSBL has less of a metric than L and MAP."""
+    means = by_trial(records, metric).agg(centre)
+    tests = _against(records, THRESHOLDED[1:], metric, "M-STSBL")
+    text = f"{centre}s: {listed(means, '.3g', THRESHOLDED)}; mean differences from M: "
+    text += ", ".join(f"{m} {test}" for m, test in tests.items())
+    true = bool(means["M-STSBL"] < means[list(THRESHOLDED[1:])].min())
+    return _compared(true, text, tests, 1, centre=centre)
 
 
 magnitude_is_sparsest, magnitude_is_nearest = magnitude_beats("wrong"), magnitude_beats("l2")
@@ -287,27 +281,24 @@ def _has(records: DataFrame, criteria: Sequence[str], kinds: Sequence[str]) -> b
     return {f"{one}, {kind}" if kind else one for one in criteria for kind in kinds} <= set(records["criterion"])
 
 
-def other_errors_do_no_better(*kinds: str, decides: bool) -> Check:
-    """Return a check that errors of the first kind leave no substantially smaller number of wrong terms.
+@check_of
+def other_errors_do_no_better(records: DataFrame, *kinds: str, decides: bool) -> Finding | None:
+    """Find that errors of the first kind leave no substantially smaller number of wrong terms.
 
     Where they lack more than the sentence is about, a substantial effect `decides` nothing.
     """
-
-    def check(records: DataFrame) -> Finding | None:
-        if not _has(records, ["oracle"], ["", *kinds]):
-            return None
-        tables = {kind: _on_63(records, "oracle", kind, "wrong") for kind in ("", *kinds)}
-        left = {m: tables[kinds[0]][m].mean() / max(tables[""][m].mean(), 1e-9) for m in METHODS}
-        low, high = min(left.values()), max(left.values())
-        test = Paired(tables[kinds[0]][list(METHODS)].mean(axis=1), tables[""][list(METHODS)].mean(axis=1))
-        text = ", ".join(f"{m} {' / '.join(f'{one[m].mean():.3g}' for one in tables.values())}" for m in METHODS)
-        text = f"wrong terms with {' / '.join(ERRORS[kind] for kind in tables)}: {text}; mean over methods {test}"
-        margin = f"an effect is less than {FAR:g} times; {low:.2g} to {high:.2g} are left"
-        if low > FAR:
-            return Finding(True, text, margin)
-        return Finding(False if decides else None, text, f"{margin}, but more is missing: {LACKING}")
-
-    return check
+    if not _has(records, ["oracle"], ["", *kinds]):
+        return None
+    tables = {kind: _on_63(records, "oracle", kind, "wrong") for kind in ("", *kinds)}
+    left = {m: tables[kinds[0]][m].mean() / max(tables[""][m].mean(), 1e-9) for m in METHODS}
+    low, high = min(left.values()), max(left.values())
+    test = Paired(tables[kinds[0]][list(METHODS)].mean(axis=1), tables[""][list(METHODS)].mean(axis=1))
+    text = ", ".join(f"{m} {' / '.join(f'{one[m].mean():.3g}' for one in tables.values())}" for m in METHODS)
+    text = f"wrong terms with {' / '.join(ERRORS[kind] for kind in tables)}: {text}; mean over methods {test}"
+    margin = f"an effect is less than {FAR:g} times; {low:.2g} to {high:.2g} are left"
+    if low > FAR:
+        return Finding(True, text, margin)
+    return Finding(False if decides else None, text, f"{margin}, but more is missing: {LACKING}")
 
 
 noise_inside_does_no_harm = other_errors_do_no_better(OF_DIFFERENCES, decides=True)
@@ -319,26 +310,23 @@ def _aicc_adds(records: DataFrame, kind: str) -> DataFrame:
     return _on_63(records, "aicc", kind, "added") - _on_63(records, "oracle", kind, "added")
 
 
-def misleads_aicc(given: str, lacking: str) -> Check:
-    """Return a check that AICc adds terms because of what errors of one kind have and those of another lack.
+@check_of
+def misleads_aicc(records: DataFrame, given: str, lacking: str) -> Finding | None:
+    """Find that AICc adds terms because of what errors of one kind have and those of another lack.
 
     "Due to" is more than half of the terms that AICc adds beyond the oracle, in the mean over the methods.
     """
-
-    def check(records: DataFrame) -> Finding | None:
-        kinds = dict.fromkeys(("", given, lacking))
-        if not _has(records, ["oracle", "aicc"], list(kinds)):
-            return None
-        tables = {kind: _aicc_adds(records, kind)[list(PROPOSED)] for kind in kinds}
-        test = Paired(tables[given].mean(axis=1), tables[lacking].mean(axis=1))
-        share = test.mean / float(tables[""].mean(axis=None))
-        text = ", ".join(f"{m} {' / '.join(f'{one[m].mean():.1f}' for one in tables.values())}" for m in PROPOSED)
-        text = f"terms that AICc adds beyond the oracle with {' / '.join(ERRORS[kind] for kind in kinds)}: {text}"
-        text = f"Lorenz 63 only, corrected: {text}; mean over methods {test}"
-        margin = f"“due to” is more than half of them; turns at {share:.2g}"
-        return Finding(bool(share > 0.5 and test.chance < SIGNIFICANT), text, margin)
-
-    return check
+    kinds = dict.fromkeys(("", given, lacking))
+    if not _has(records, ["oracle", "aicc"], list(kinds)):
+        return None
+    tables = {kind: _aicc_adds(records, kind)[list(PROPOSED)] for kind in kinds}
+    test = Paired(tables[given].mean(axis=1), tables[lacking].mean(axis=1))
+    share = test.mean / float(tables[""].mean(axis=None))
+    text = ", ".join(f"{m} {' / '.join(f'{one[m].mean():.1f}' for one in tables.values())}" for m in PROPOSED)
+    text = f"terms that AICc adds beyond the oracle with {' / '.join(ERRORS[kind] for kind in kinds)}: {text}"
+    text = f"Lorenz 63 only, corrected: {text}; mean over methods {test}"
+    margin = f"“due to” is more than half of them; turns at {share:.2g}"
+    return Finding(bool(share > 0.5 and test.chance < SIGNIFICANT), text, margin)
 
 
 errors_mislead_aicc = misleads_aicc("", INDEPENDENT)
@@ -417,31 +405,25 @@ def missed_mode_zero(records: DataFrame) -> Finding:
     return Finding(not any(modes.values()), f"share of equations with nothing missed: {listed(none, '.0%', METHODS)}")
 
 
-def single_in_some(metric: str, methods: Sequence[str]) -> Check:
-    """Return a check that all of these methods but ARDvi have a count of one in some equation, and ARDvi none."""
-
-    def check(records: DataFrame) -> Finding:
-        ones = (records[metric] == 1).groupby(records["method"]).sum()
-        some = (records[metric] > 0).groupby(records["method"]).sum()
-        others = [method for method in methods if method != "ARDvi"]
-        text = f"equations with exactly one {metric}: {listed(ones, 'd', methods)} of {records['trial'].nunique()}"
-        return Finding(bool(some["ARDvi"] == 0 and ones[others].min() > 0), text)
-
-    return check
+@check_of
+def single_in_some(records: DataFrame, metric: str, methods: Sequence[str]) -> Finding:
+    """Find that all of these methods but ARDvi have a count of one in some equation, and ARDvi none."""
+    ones = (records[metric] == 1).groupby(records["method"]).sum()
+    some = (records[metric] > 0).groupby(records["method"]).sum()
+    others = [method for method in methods if method != "ARDvi"]
+    text = f"equations with exactly one {metric}: {listed(ones, 'd', methods)} of {records['trial'].nunique()}"
+    return Finding(bool(some["ARDvi"] == 0 and ones[others].min() > 0), text)
 
 
 all_but_inflation_miss_one = single_in_some("missed", METHODS)
 all_but_inflation_add_one = single_in_some("added", PROPOSED)
 
 
-def misses(method: str, good: Callable[[Series], bool]) -> Check:
-    """Return a check of how often a method misses how many terms."""
-
-    def check(records: DataFrame) -> Finding:
-        counts = records.loc[records["method"] == method, "missed"].value_counts().sort_index()
-        return Finding(good(counts), ", ".join(f"{missed:.0f} missed in {n}" for missed, n in counts.items()))
-
-    return check
+@check_of
+def misses(records: DataFrame, method: str, good: Callable[[Series], bool]) -> Finding:
+    """Find how often a method misses how many terms."""
+    counts = records.loc[records["method"] == method, "missed"].value_counts().sort_index()
+    return Finding(good(counts), ", ".join(f"{missed:.0f} missed in {n}" for missed, n in counts.items()))
 
 
 map_misses_two = misses("MAP-STSBL", lambda counts: 2 in counts.index)

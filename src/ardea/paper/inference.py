@@ -46,6 +46,13 @@ class Finding(NamedTuple):
 
 
 Check = Callable[["DataFrame"], Finding | None]
+
+
+def check_of(find: Callable[..., Finding | None]) -> Callable[..., Check]:
+    """Turn a function of records and of what a sentence names into one of the latter, which returns a check."""
+    return lambda *words, **more: lambda records: find(records, *words, **more)
+
+
 HOLDS, WEAKLY, FAILS, NOT_RUN = "holds", "holds, not significantly", "does not hold", "not run"
 NOT_JUDGED = "not judged"
 PUBLISHED_ONLY, CORRECTED_ONLY = "only as published", "holds once corrected"
@@ -59,18 +66,12 @@ def verdict(found: Sequence[tuple[str, Finding]]) -> tuple[str, str, str]:
     """
     if not found:
         return NOT_RUN, "", ""
-    word = _word([one for _, one in found if one.true is not None])
+    telling = [one for _, one in found if one.true is not None]
+    word = WORDS[bool(telling[0].true), bool(telling[-1].true)] if telling else NOT_JUDGED
+    word = WEAKLY if word == HOLDS and not telling[-1].firm else word
     texts = ([(source, one.evidence) for source, one in found], [(source, one.margin) for source, one in found])
     evidence, margin = map(_by_source, texts)
     return word, evidence, margin
-
-
-def _word(found: Sequence[Finding]) -> str:
-    """Return the verdict from the findings that say true or false, corrected ones last."""
-    if not found:
-        return NOT_JUDGED
-    word = WORDS[bool(found[0].true), bool(found[-1].true)]
-    return word if word != HOLDS or found[-1].firm else WEAKLY
 
 
 def _by_source(texts: Sequence[tuple[str, str]]) -> str:
@@ -212,11 +213,6 @@ def signed_rank(difference: Array) -> float:
         chances = np.convolve(chances, np.bincount([0, rank], minlength=rank + 1) / 2)
     observed = int(ranks[moved > 0].sum())
     return float(min(1.0, 2 * min(chances[: observed + 1].sum(), chances[observed:].sum())))
-
-
-def trend_chance(table: Array) -> float:
-    """Return the one-sided p-value of Page's test that values rise from column to column, rows being trials."""
-    return float(stats.page_trend_test(table, method="asymptotic").pvalue)
 
 
 def chance_text(chance: float) -> str:

@@ -1,4 +1,6 @@
-"""The report page: what was claimed, what we found, numbers with their errors, every sentence, the misprints.
+"""The command ``reproduce NAME|all|list|report``; and the report page.
+
+The page says what was claimed, what we found, numbers with their errors, every sentence, the misprints.
 
 The words are in page.md.jinja. authors.csv holds Table 1 as printed and the per-trial results that the authors
 published with their code (snagcliffs/SparseARD, MIT, saved_results/), another run of theirs; of lorenz96 the trial is
@@ -7,8 +9,11 @@ the equation; for ks ℓ² and ℓ¹ are against coefficients of the wrong sign.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import sys
+import time
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +23,20 @@ import numpy as np
 from ardea.dynamics.differences import difference_weights
 from ardea.paper import example_claims, inference, tables, theory_claims
 from ardea.paper.catalogue import EXPERIMENTS, experiment_named
-from ardea.paper.experiment import CHOICES, METHODS, READINGS, SLIPS, VARIANTS, Experiment, Scale, Settings, duration
+from ardea.paper.experiment import (
+    CHOICES,
+    METHODS,
+    READINGS,
+    SCALES,
+    SLIPS,
+    VARIANTS,
+    Experiment,
+    Scale,
+    Settings,
+    duration,
+    run,
+    store_of,
+)
 from ardea.paper.inference import Finding, steadiness, uncorrected, verdict
 from ardea.paper.regressions import METRICS, WIDE_GRIDS
 from ardea.paper.replay import TSBR_THRESHOLD
@@ -143,11 +161,6 @@ def page_text(outputs: Outputs, out: Path, scale: Scale) -> str:
     )
 
 
-def _cell(text: str) -> str:
-    """Return what stands in a cell of a table: bars escaped, and the sign of a number a minus."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", text).replace("|", r"\|")
-
-
 def stored(name: str) -> DataFrame:
     """Return a table that comes with the package."""
     import pandas as pd
@@ -155,17 +168,17 @@ def stored(name: str) -> DataFrame:
     return pd.read_csv(files("ardea.paper") / name, dtype={"section": str})
 
 
-def _authors(theirs: dict[str, DataFrame], experiment: Experiment) -> DataFrame | None:
-    """Return the authors' own records of an experiment as its figure shows them."""
-    if experiment.name not in theirs:
-        return None
-    records = theirs[experiment.name]
-    return experiment.shown(records[records["source"] == "authors"])
+def _cell(text: str) -> str:
+    """Return what stands in a cell of a table: bars escaped, and the sign of a number a minus."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text).replace("|", r"\|")
 
 
 def _asked(outputs: Outputs, theirs: dict[str, DataFrame], name: str, rows: str) -> dict[str, DataFrame | None]:
     """Return the records of an experiment that a sentence is asked of, by source."""
-    found = {"authors": None if rows == "all" else _authors(theirs, experiment_named(name))}
+    found: dict[str, DataFrame | None] = {}
+    if rows != "all" and name in theirs:
+        own = theirs[name]
+        found["authors"] = experiment_named(name).shown(own[own["source"] == "authors"])
     for variant, title in (("published", "replay"), ("corrected", "corrected")):
         run = outputs.get((name, variant))
         if run is not None:
@@ -262,3 +275,64 @@ def agreement(replayed: DataFrame, theirs: DataFrame) -> tuple[int, int, list[st
     same &= (both["added"] == both["added_theirs"]) & (both["missed"] == both["missed_theirs"])
     different = [f"trial {row.trial}, {row.method}" for row in both[~same].itertuples()]
     return int(same.sum()), len(both), different
+
+
+# The command.
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit code."""
+    if options.name == "report":
+        print(write_page(options.out, options.to or options.out, options.scale))
+        return 0
+    try:
+        (_list if options.name == "list" else _run_experiments)(options)
+    except KeyboardInterrupt:
+        print("Stopped. Finished trials are kept; the same command goes on from there.", file=sys.stderr)
+        return 130  # convention of shells
+    return 0
+
+
+def _run_experiments(options: argparse.Namespace) -> None:
+    if options.variant == "published" and options.seed != 0:
+        raise ValueError("--seed is for the corrected variant: the published one replays the authors' seed.")
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f"--seed must be a whole number from 0 to 2**32 - 1; got {options.seed}.")
+    if options.jobs == 0:
+        raise ValueError("--jobs must not be 0: give a number of processes, or -1 for all cores.")
+    chosen = EXPERIMENTS if options.name == "all" else [experiment_named(options.name)]
+    chosen = [experiment for experiment in chosen if options.variant in experiment.core_seconds]
+    if not chosen:
+        why = "σ is known and nothing in the authors' code changes it. Run the corrected one."
+        raise ValueError(f"{options.name} has no published variant: {why}")
+    for experiment in chosen:
+        start = time.monotonic()
+        settings = experiment.settings(options.scale, options.variant, options.seed)
+        asked = {"jobs": options.jobs, "beyond": options.beyond, "command": _command(options)}
+        folder = run(experiment, settings, options.out, **asked)
+        if options.name != "all":
+            print((folder / "table.md").read_text(encoding="utf-8"))
+        print(f"{experiment.name}: {folder} ({duration(time.monotonic() - start)})")
+
+
+def _command(options: argparse.Namespace) -> str:
+    parts = ["ardea reproduce", options.name, f"--scale {options.scale}", f"--variant {options.variant}"]
+    parts += ["--beyond"] * options.beyond + [f"--jobs {options.jobs}"] * (options.jobs is not None)
+    return " ".join(parts + [f"--seed {options.seed}"] * (options.seed != 0))
+
+
+def _list(options: argparse.Namespace) -> None:
+    """Print what there is, how long it takes here, and what is done, at the scale and variant asked for."""
+    print(f"Experiments at {options.scale} scale, {options.variant} variant; results in {options.out}.")
+    print("Time is for one core: measured from the trials recorded here, else an estimate (~).\n")
+    print(f"{'name':<20}{'state':<16}{'time':<14}{'in the paper':<18}what")
+    for experiment in EXPERIMENTS:
+        if options.variant not in experiment.core_seconds:
+            continue
+        settings = experiment.settings(options.scale, options.variant, options.seed)
+        total, store = settings.n_trials, store_of(options.out, experiment, settings)
+        seconds = [trial.seconds for trial in store.finished(total).values()]
+        state = "done" if len(seconds) == total else f"{len(seconds)} of {total}" if seconds else "not run"
+        guess = experiment.core_seconds[options.variant][SCALES.index(options.scale)]
+        cost = duration(sum(seconds) / len(seconds) * total) if seconds else f"~ {duration(guess)}"
+        print(f"{experiment.name:<20}{state:<16}{cost:<14}{experiment.label:<18}{experiment.what}")

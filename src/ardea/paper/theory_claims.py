@@ -12,17 +12,17 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 
 from ardea import rates
 from ardea.paper.experiment import METHODS
 from ardea.paper.inference import (
     AGREEMENT_ERRORS,
     SIGNIFICANT,
-    Check,
     Finding,
     at_most,
     chance_text,
-    trend_chance,
+    check_of,
 )
 from ardea.paper.tables import distances, growth, listed, relative_times
 
@@ -43,24 +43,23 @@ LIMIT_CHANGE, SLIGHTLY = 0.1, 1.5
 # Orthogonal columns (Secs. 1–5).
 
 
-def at_both_ends(good: Callable[[Any], Any], form: str, *, first: int = 1, note: str = "", by: str = "") -> Check:
-    """Return a check of what the noise does at every strength from the `first` on (0: that of plain ARD).
+@check_of
+def at_both_ends(
+    records: DataFrame, good: Callable[[Any], Any], form: str, *, first: int = 1, note: str = "", by: str = ""
+) -> Finding:
+    """Find what the noise does at every strength from the `first` on (0: that of plain ARD).
 
     `by` says what truth at single strengths hangs on. `good` is given a frame of mean terms at the smallest noise
     (added0, missed0) and at the largest (added1, missed1), and the number of trials (n).
     """
-
-    def check(records: DataFrame) -> Finding:
-        means = records.groupby(["strength", "sigma"], sort=False)[["added", "missed"]].mean()
-        groups = means.groupby(level="strength", sort=False)
-        ends = groups.first().add_suffix("0").join(groups.last().add_suffix("1")).reset_index()[first:]
-        fine = np.broadcast_to(good(ends.assign(n=records["trial"].nunique())), len(ends))
-        names = [", ".join(f"{one:g}" for one in ends["strength"][part]) for part in (fine, ~fine)]
-        turns = f"true at strength {names[0]}, false at {names[1]}{by}" if fine.any() and not fine.all() else ""
-        text = "; ".join(form.format(**row) for row in ends.to_dict("records")) + note
-        return Finding(bool(fine.all()), text, turns)
-
-    return check
+    means = records.groupby(["strength", "sigma"], sort=False)[["added", "missed"]].mean()
+    groups = means.groupby(level="strength", sort=False)
+    ends = groups.first().add_suffix("0").join(groups.last().add_suffix("1")).reset_index()[first:]
+    fine = np.broadcast_to(good(ends.assign(n=records["trial"].nunique())), len(ends))
+    names = [", ".join(f"{one:g}" for one in ends["strength"][part]) for part in (fine, ~fine)]
+    turns = f"true at strength {names[0]}, false at {names[1]}{by}" if fine.any() and not fine.all() else ""
+    text = "; ".join(form.format(**row) for row in ends.to_dict("records")) + note
+    return Finding(bool(fine.all()), text, turns)
 
 
 # Means of n sums of independent events differ by more than 3 standard errors in one case of 370.
@@ -188,18 +187,15 @@ def added_do_not_depend_on_noise(records: DataFrame) -> Finding:
     return Finding(share >= AGREEMENT_SHARE, f"added over all σ: {text}", within)
 
 
-def ends_added(method: rates.Method, symbol: str) -> Check:
-    """Return a check that the number of added terms falls with the strength, to any level."""
-
-    def check(records: DataFrame) -> Finding:
-        means = records.groupby("strength", sort=False)[["added", "missed"]].mean()["added"]
-        n = round(records["expected_added"].max() / float(rates.false_positive_rate(method, means.index[0])))
-        enough = float(rates.strength_for(method, 0.01 / n))
-        text = ", ".join(f"{added:.3g} at {symbol} = {strength:g}" for strength, added in means.items())
-        text += f"; the closed form (ρ = 1) is below 0.01 of {n} from {symbol} = {enough:.0f} on"
-        return Finding(bool(means.is_monotonic_decreasing and np.isfinite(enough)), f"added, mean over σ: {text}")
-
-    return check
+@check_of
+def ends_added(records: DataFrame, method: rates.Method, symbol: str) -> Finding:
+    """Find that the number of added terms falls with the strength, to any level."""
+    means = records.groupby("strength", sort=False)[["added", "missed"]].mean()["added"]
+    n = round(records["expected_added"].max() / float(rates.false_positive_rate(method, means.index[0])))
+    enough = float(rates.strength_for(method, 0.01 / n))
+    text = ", ".join(f"{added:.3g} at {symbol} = {strength:g}" for strength, added in means.items())
+    text += f"; the closed form (ρ = 1) is below 0.01 of {n} from {symbol} = {enough:.0f} on"
+    return Finding(bool(means.is_monotonic_decreasing and np.isfinite(enough)), f"added, mean over σ: {text}")
 
 
 inflation_ends_added = ends_added("vi", "α")
@@ -330,15 +326,12 @@ def fp_trend(records: DataFrame) -> Finding:
     return Finding(bool(good), _from_to(curves))
 
 
-def exponent(method: str, low: float, high: float) -> Check:
-    """Return a check that d ln ψ/d ln ρ lies in an interval at the large end of the records."""
-
-    def check(records: DataFrame) -> Finding:
-        value = growth(records, method)
-        text = f"d ln ψ/d ln ρ = {value:.3f} at ρ = {records['rho'].max():g}"
-        return Finding(low <= value <= high, text, f"{low:g} to {high:g} allowed")
-
-    return check
+@check_of
+def exponent(records: DataFrame, method: str, low: float, high: float) -> Finding:
+    """Find that d ln ψ/d ln ρ lies in an interval at the large end of the records."""
+    value = growth(records, method)
+    text = f"d ln ψ/d ln ρ = {value:.3f} at ρ = {records['rho'].max():g}"
+    return Finding(low <= value <= high, text, f"{low:g} to {high:g} allowed")
 
 
 inflation_exponent = exponent("ARDvi", -0.51, -0.49)
@@ -461,7 +454,8 @@ def orthogonal_rates_are_guides(records: DataFrame) -> Finding | None:
         for metric in ("added", "missed"):
             table = part.pivot(index="trial", columns="expected_added", values=metric)
             expected = part.groupby("expected_added")[f"expected_{metric}"].mean()
-            chances[f"{method} {metric}"] = trend_chance(table[expected.sort_values().index].to_numpy())
+            rising = table[expected.sort_values().index].to_numpy()  # from column to column, rows being trials
+            chances[f"{method} {metric}"] = float(stats.page_trend_test(rising, method="asymptotic").pvalue)
             if metric == "added":
                 ratio = table.mean() / expected
                 factors[method] = f"{method} {ratio.iloc[0]:.2g} to {ratio.iloc[-1]:.2g}"

@@ -188,10 +188,9 @@ def _is_finite(equation: Equation) -> bool:
 
 def _regression_of(model: BaseARD) -> Regression:
     """Return what a fit found: of a stream its compressed rows, else of every target its kept terms."""
-    names = getattr(model, "feature_names_in_", None)
+    names = list(getattr(model, "feature_names_in_", ())) or None
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     found = _targets(model) if model._stream is None else model._stream
-    names = None if names is None else list(names)
     return Regression(bool(model._one_target), bool(model._single), names, output, found)
 
 

@@ -128,6 +128,7 @@ def report_page(
     equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
+    unseen = "" if data is not None else "Residuals need the data: pass them to the report."
     given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
     return render(
         "report.html",
@@ -137,7 +138,7 @@ def report_page(
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        remarks=_remarks(model, data) + warned,
+        remarks=[*filter(None, [motion.obstacle(model, data) if moving else unseen]), *warned],
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         program=_program(model, level, data, reading),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
@@ -238,7 +239,10 @@ class ShowsMotion(ShowsTerms):
 
 def _told(equation: Equation, level: float) -> dict[str, Any]:
     """Return an equation with the rows of its table, and the strongest of them."""
-    rows = term_rows(equation, level)
+    rows = [term_row(*row) for row in equation.rows(level)]
+    if equation.intercept is not None:
+        error = equation.intercept_std or 0.0
+        rows.append(Row("constant", rounded(equation.intercept, error), rounded(error, error)))
     strength = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
     return {"of": equation, "rows": rows, "strongest": [rows[i] for i in np.argsort(-strength, kind="stable")]}
 
@@ -253,13 +257,6 @@ def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list
     rows = (fits.against_rows(model, data[0], data[1], target) for target in range(len(equations)))
     pairs = zip(rows, equations, strict=True)
     return [doubt for (y, mean, std), one in pairs for doubt in doubts_of_residuals((y - mean) / std, one.name)]
-
-
-def _remarks(model: Any, data: Any) -> list[str]:
-    """Return what the figures do not say."""
-    if not hasattr(model, "simulate"):
-        return [] if data is not None else ["Residuals need the data: pass them to the report."]
-    return [told for told in (motion.obstacle(model, data),) if told]
 
 
 def chosen_how(model: Any) -> str:
@@ -375,15 +372,6 @@ def term_row(name: str, coef: float, std: float, low: float, high: float) -> Row
     at = MIDDLE + REACH * (ends / size if size > 0 else ends) if np.isfinite(size) else ()
     shown = [rounded(value, std) for value in (coef, std, low, high)]
     return Row(name, shown[0], shown[1], shown[2], shown[3], tuple(f"{place:.1f}" for place in at))
-
-
-def term_rows(equation: Equation, level: float) -> list[Row]:
-    """Return all terms of an equation, and its intercept where there is one."""
-    rows = [term_row(*row) for row in equation.rows(level)]
-    if equation.intercept is not None:
-        error = equation.intercept_std or 0.0
-        rows.append(Row("constant", rounded(equation.intercept, error), rounded(error, error)))
-    return rows
 
 
 def render(template: str, **facts: Any) -> str:

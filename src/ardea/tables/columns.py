@@ -174,15 +174,15 @@ class Column:
         """Count the cells of one block."""
         codes, cells = texts_of(column, empty)
         kinds = {cell: notation_of(cell) or ("signed" if SIGNED.fullmatch(cell) else "") for cell in cells}
-        for kind, count in zip(kinds.values(), np.bincount(codes[codes >= 0], minlength=len(cells)), strict=True):
-            self.kinds[kind] += int(count)
+        counts = np.bincount(codes[codes >= 0], minlength=len(cells)).tolist()
+        for (cell, kind), count in zip(kinds.items(), counts, strict=True):
+            self.kinds[kind] += count
+            if kind == "signed":
+                sign = sign_of(cell)
+                self._bare[sign, notation_of(cell.replace(sign, ""))] += count
         texts = [cell for cell, kind in kinds.items() if kind in ("", "signed")]
         whole = (abs(float(cell)) for cell, kind in kinds.items() if kind == "whole")
         self._largest_whole = max(self._largest_whole, *whole, 0.0)
-        for cell, count in zip(cells, np.bincount(codes[codes >= 0], minlength=len(cells)), strict=True):
-            if kinds[cell] == "signed":
-                sign = sign_of(cell)
-                self._bare[sign, notation_of(cell.replace(sign, ""))] += int(count)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
@@ -211,11 +211,6 @@ class Column:
         return self.kinds[""] + self.kinds["signed"]
 
     @property
-    def few_wrong(self) -> bool:
-        """Whether so few cells are no numbers that they are slips."""
-        return self.n_texts <= max(1, FEW * self.kinds.total())
-
-    @property
     def contents(self) -> str:
         """What the column holds, by most of its cells: one text more than numbers may be a slip."""
         texts, cells = self.n_texts, self.kinds.total()
@@ -230,10 +225,6 @@ class Column:
         if self.tokens and all(map(OF_DAY.fullmatch, self.tokens)):
             return TIMES_OF_DAY
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
-
-    def tells_nothing(self, n_rows: int) -> bool:
-        """Whether every row has the same text."""
-        return len(self.levels) == 1 and self.n_texts == n_rows
 
     def tells_runs(self, n_rows: int) -> bool:
         """Whether every row has one of a few texts, so that they may tell runs apart."""
@@ -257,11 +248,8 @@ class Column:
             mark = of_file or "."
         else:
             mark = "." if ("whole" in found and self._largest_whole < 1000) or separator == "," else ","
-        self.mark = told or mark
-        return self._said(told or of_file)
-
-    def _said(self, of_file: str | None) -> list[str]:
-        remarks, found, where = [], self.kinds.keys(), f"in column {self.name!r}"
+        self.mark, of_file = told or mark, told or of_file
+        remarks, where = [], f"in column {self.name!r}"
         if found & {"decimal", "thousands", "either"} and not (of_file == self.mark == ","):  # which is said once
             doubt = found & {"decimal", "thousands", "either", "point"} == {"either"} and not of_file
             other = f"; if not, give --decimal {'.' if self.mark == ',' else ','}" if doubt else ""
@@ -415,9 +403,9 @@ class Columns:
         Columns that are optional, and empty, count the rows or never change, are left out.
         """
         self.look(frame)
-        numeric = [name for name in optional if name not in self.seen]
-        texts = [name for name in optional if name in self.seen and self.seen[name].tells_nothing(self._n_seen)]
-        self._same = [*(name for name in numeric if frame[name].min() == frame[name].max()), *texts]
+        texts = [name for name in optional if name in self.seen]
+        same = [name for name in optional if name not in texts and frame[name].min() == frame[name].max()]
+        self._same = same + [n for n in texts if len(self.seen[n].levels) == 1 and self.seen[n].n_texts == self._n_seen]
         self.leave_out(optional if len(self._same) < len(optional) else ())
         self.settle()
         return self.numbers(frame, frame.index)
@@ -458,7 +446,7 @@ class Columns:
             lines = [line for row, (line, _) in enumerate(self._table.numbered_rows()) if row in headers]
             return TableError(self._table.path, listed, columns, others, lines=lines)
         seen = [self.seen[name] for name in columns if name in self.seen]
-        few = len(seen) == len(columns) and all(one.few_wrong for one in seen)
+        few = len(seen) == len(columns) and all(one.n_texts <= max(1, FEW * one.kinds.total()) for one in seen)
         tokens = dict.fromkeys(token for one in seen for token in one.tokens if few)
         return TableError(self._table.path, listed, columns, others, tokens)
 

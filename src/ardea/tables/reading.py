@@ -13,7 +13,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -224,13 +224,9 @@ class TextTable(Table):
 
     def _is_units(self, row: list[str], below: list[list[str]]) -> bool:
         """Whether the second row holds units: a text, not a number, above columns of numbers alone."""
-        if any(map(notation_of, row)):
-            return False
-        for j in range(len(row)):
-            cells = [one[j] for one in below if j < len(one) and one[j] not in self.empty]
-            if not self._is_data(row[j]) and cells and all(map(notation_of, cells)):
-                return True
-        return False
+        texts = [j for j in range(len(row)) if not self._is_data(row[j])]
+        columns = ([one[j] for one in below if j < len(one) and one[j] not in self.empty] for j in texts)
+        return not any(map(notation_of, row)) and any(cells and all(map(notation_of, cells)) for cells in columns)
 
     def _name(self, fields: list[str], body: list[list[str]], said: list[str]) -> None:
         """Name the columns; where every row ends in a separator, there is none behind it."""
@@ -391,11 +387,9 @@ def _encoding_of(head: bytes, path: Path) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     for encoding in ("utf-8", "cp1252"):
-        try:
+        with suppress(UnicodeDecodeError):
             codecs.getincrementaldecoder(encoding)().decode(head)
-        except UnicodeDecodeError:
-            continue
-        return encoding
+            return encoding
     raise ValueError(f"{path} cannot be read as text: it is neither UTF-8 nor Windows-1252. Save it as CSV in UTF-8.")
 
 

@@ -263,10 +263,8 @@ class Rows:
         """Return the texts of another column, for the rows that `arrays` has returned."""
         labels = self._all_labels(column)[~self._is_left_out]
         if none := sum(label is None for label in labels):
-            cells = f"{none} empty cell{'s' * (none > 1)}"
-            raise ValueError(
-                f"{self.table.path}: column {column!r} has {cells}, so that its row has no group. Fill them."
-            )
+            told = f"column {column!r} has {counted(none, 'empty cell')}, so that its row has no group. Fill them."
+            raise ValueError(f"{self.table.path}: {told}")
         return labels
 
     def groups(self, column: str | None, series: bool) -> NDArray[Any] | None:
@@ -319,11 +317,10 @@ class Rows:
             return "", None
         if (named := next(filter(names_time, self.table.names), None)) is not None:
             return named, self._times(named)
-        others = [name for name in self.table.names if name not in self._columns.used]
-        read = ((name, self._times(name)) for name in others)
-        return next(
-            ((name, times) for name, times in read if times is not None and times.dtype.kind == "M"), ("", None)
-        )
+        for name in (one for one in self.table.names if one not in self._columns.used):
+            if (times := self._times(name)) is not None and times.dtype.kind == "M":
+                return name, times
+        return "", None
 
     def _times(self, name: str) -> Array | None:
         """Return a column as times, None where some cell is none."""
@@ -376,9 +373,9 @@ class Rows:
         used = [table.names.index(name) for name in self.gaps]
         for _, row in table.numbered_rows():
             found.update(row[j] for j in used if j < len(row) and row[j] and row[j] in table.empty)
-        counts = {token: f"{count} cell{'s' * (count > 1)}" for token, count in found.most_common(5)}
-        hints = {token: "" if token in table.na else "; --na none: not" for token in counts}
-        return [f"{token!r} was taken as empty ({counts[token]}{hints[token]})" for token in counts]
+        hints = {token: "" if token in table.na else "; --na none: not" for token in found}
+        most = found.most_common(5)
+        return [f"{token!r} was taken as empty ({counted(count, 'cell')}{hints[token]})" for token, count in most]
 
     def compressed(self, progress: bool | None = None) -> CompressedRows:
         """Read all rows and return their compression, for an estimator's `fit` (as X, with None for y)."""
@@ -434,8 +431,7 @@ def _emptied(head: deque[Any], rest: Iterable[Any]) -> Iterator[Any]:
 def _trouble(value: float) -> str:
     if np.isnan(value):
         return "the cell is empty or NaN. Fill it, or leave such rows out: missing='drop'"
-    large = np.isfinite(value)
-    return f"{value} is {'too large to be squared; take a larger unit' if large else 'not a finite number'}"
+    return f"{value} is {'not a finite number' if np.isinf(value) else 'too large to be squared; take a larger unit'}"
 
 
 def open_rows(

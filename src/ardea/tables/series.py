@@ -381,18 +381,15 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
     if len(units := {sign_of(text) for text in texts}) == 1 and "" not in units:
         return as_numbers(column, table.decimal or ".", table.empty, *units)[0]
     dates = as_dates([*texts, ""])[codes]
-    return (
-        dates if np.isnat(dates).sum() <= len(dates) / 2 else as_numbers(column, table.decimal or ".", table.empty)[0]
-    )
+    mostly = np.isnat(dates).sum() <= len(dates) / 2
+    return dates if mostly else as_numbers(column, table.decimal or ".", table.empty)[0]
 
 
 def _clocks(states: list[str], x: Array) -> Iterator[str]:
     """Tell of states that rise from row to row as times do: evenly, or under a name for times."""
-    for name, values in zip(states, x.T, strict=False):
-        steps = np.diff(values)
-        if steps.size < 2 or not np.all(steps > 0):
-            continue
-        if np.ptp(steps) <= EVEN * steps.mean() or names_time(name):
+    for name, steps in zip(states, np.diff(x.T), strict=False):
+        rises = steps.size > 1 and np.all(steps > 0)
+        if rises and (np.ptp(steps) <= EVEN * steps.mean() or names_time(name)):
             yield f"column {name!r} rises strictly: did you mean --time {name!r}?"
 
 
@@ -447,13 +444,10 @@ def _space_axes(array: NamedArray, arrays: dict[str, NamedArray], lines: list[st
         return None
     # Space first, then time: of two axes as long as the time, the last is its own.
     del lengths[len(lengths) - 1 - lengths[::-1].index(t.size)]
-    found = []
+    chosen: list[str] = []
     for length in lengths:
-        fitting = [name for name in lines if name not in found and len(arrays[name].values) == length]
-        if not fitting:
-            return None
-        found.append(fitting[0])
-    return found
+        chosen += [name for name in lines if name not in chosen and len(arrays[name].values) == length][:1]
+    return chosen if len(chosen) == len(lengths) else None
 
 
 def _field(arrays: dict[str, NamedArray], chosen: list[str], space: list[str], t: Any, time: str, path: Path) -> Series:

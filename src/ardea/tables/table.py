@@ -143,10 +143,8 @@ class Table(ABC):
         try:
             return self.column(entry)
         except ValueError as error:
-            line = next((line for line, row in islice(self.numbered_rows(), MOST_COMPARED) if row[0] == entry), None)
-            told = (
-                [] if line is None else [f"Line {line} begins with it: if its rows are columns, transpose the table."]
-            )
+            lines = [line for line, row in islice(self.numbered_rows(), MOST_COMPARED) if row[0] == entry][:1]
+            told = [f"Line {line} begins with it: if its rows are columns, transpose the table." for line in lines]
             told += [f"Other sheets (--sheet) are {', '.join(self.other_sheets)}."] if self.other_sheets else []
             raise ValueError(" ".join([str(error), *told])) from error
 
@@ -381,9 +379,8 @@ class ArrayTable(Table):
             values = one.values
             if values.ndim not in (1, 2) or values.dtype.kind not in "fiubUTM":
                 said = f"{name!r} holds" if name else "the array holds"
-                raise ValueError(
-                    f"{path}: {said} {values.dtype} of shape {values.shape}; a table of numbers is needed."
-                )
+                needed = "a table of numbers is needed"
+                raise ValueError(f"{path}: {said} {values.dtype} of shape {values.shape}; {needed}.")
             width = 1 if values.ndim == 1 else values.shape[1]
             require(BYTES_PER_NAME * width, f"The names of {width} columns of {path}", IN_PARTS)
             pattern = f"{name}[{{}}]" if name else "x{}"
