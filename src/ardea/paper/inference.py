@@ -223,54 +223,28 @@ def chance_text(chance: float) -> str:
 
 
 class Paired:
-    """Differences of two methods trial by trial, where both were run; over starts where trials share them."""
+    """Differences of two methods trial by trial, where both were run; over starts where trials share them.
+
+    `mean` is theirs, with a standard `error`; `chance` the p-value of :func:`signed_rank`, whose ranks point in a
+    `direction`; `signs` are how many lie below and above zero, and `chance_of_sign` is the p-value of the sign test,
+    which is one of the median difference. `told` is the mean with its sign and error, without a test.
+    """
 
     def __init__(self, one: Series, other: Series) -> None:
-        self.difference = independent(one - other)
-
-    @property
-    def mean(self) -> float:
-        """The mean difference."""
-        return float(self.difference.mean())
-
-    @property
-    def error(self) -> float:
-        """Its standard error."""
-        return error_of(self.difference)
-
-    @property
-    def chance(self) -> float:
-        """The p-value of :func:`signed_rank`."""
-        return signed_rank(self.difference)
-
-    @property
-    def direction(self) -> int:
-        """Which way the ranks of :func:`signed_rank` point."""
-        changed = np.asarray(self.difference[self.difference != 0])
-        return int(np.sign(np.sum(np.sign(changed) * stats.rankdata(np.abs(changed)))))
-
-    @property
-    def signs(self) -> tuple[int, int]:
-        """How many differences are below and above zero."""
-        return int((self.difference < 0).sum()), int((self.difference > 0).sum())
-
-    @property
-    def chance_of_sign(self) -> float:
-        """The p-value of the sign test, which is one of the median difference."""
-        below, above = self.signs
-        return float(stats.binomtest(above, below + above).pvalue) if below + above >= FEWEST_PAIRS else float("nan")
-
-    @property
-    def told(self) -> str:
-        """The mean with its sign and standard error, without a test."""
-        if not np.any(self.difference):
-            return "0"
-        return ("+" if self.mean >= 0 else "−") + with_error(abs(self.mean), self.error)
+        difference = self.difference = independent(one - other)
+        self.mean = float(difference.mean()) if difference.size else np.nan
+        self.error, self.chance = error_of(difference), signed_rank(difference)
+        changed = difference[difference != 0]
+        self.direction = int(np.sign(np.sum(np.sign(changed) * stats.rankdata(np.abs(changed)))))
+        self.signs = below, above = int((difference < 0).sum()), int((difference > 0).sum())
+        enough = below + above >= FEWEST_PAIRS
+        self.chance_of_sign = float(stats.binomtest(below, below + above).pvalue) if enough else np.nan
+        sign = "+" if self.mean >= 0 else "−"
+        self.told = f"{sign}{with_error(abs(self.mean), self.error)}" if changed.size else "0"
 
     def __str__(self) -> str:
-        chance = self.chance
-        tested = np.any(self.difference) and np.isfinite(chance)
-        return f"{self.told} ({chance_text(chance)})" if tested else self.told
+        tested = np.any(self.difference) and np.isfinite(self.chance)
+        return f"{self.told} ({chance_text(self.chance)})" if tested else self.told
 
 
 def only_one_succeeds(one: Series, other: Series) -> tuple[int, int, float]:

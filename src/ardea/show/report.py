@@ -46,6 +46,7 @@ MIDDLE, REACH = 48, 44
 FITS_A_PHONE = 400.0
 # Pixels of a screen for a point of a drawing: a quarter more than on paper, which fills the page (looked at).
 PIXELS = 1.25 * 4 / 3
+UNSEEN = "Residuals need the data: pass them to the report."
 NUMERICS = ("numpy", "scipy", "scikit-learn")  # what numbers may depend on
 
 
@@ -128,7 +129,6 @@ def report_page(
     equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
-    unseen = "" if data is not None else "Residuals need the data: pass them to the report."
     given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
     return render(
         "report.html",
@@ -138,7 +138,7 @@ def report_page(
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        remarks=[*filter(None, [motion.obstacle(model, data) if moving else unseen]), *warned],
+        remarks=[*filter(None, [motion.obstacle(model, data) if moving else UNSEEN * (data is None)]), *warned],
         fingerprint=[*_of_file(source), *_of_arrays(data)],
         program=_program(model, level, data, reading),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
