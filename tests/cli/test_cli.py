@@ -24,6 +24,7 @@ from ardea.cli.options import CRITERIA, METHODS
 from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.estimators.search import CRITERIA as CRITERIA_OF_SEARCH
+from ardea.paper.experiment import SCALES, VARIANTS
 from ardea.tables.series import Choice, read_series
 
 COMMANDS = (*ADDED, "reproduce")
@@ -1021,6 +1022,8 @@ def test_the_parser_loads_no_package_and_knows_their_choices():
     assert not {"numpy", "scipy", "sklearn", "pandas", "matplotlib"} & set(loaded)
     assert METHODS[2:] == tuple(ardea.rates.METHODS)
     assert tuple(one for one in CRITERIA_OF_SEARCH if one != "oracle") == CRITERIA
+    of_reproduce = dict(ADDED["reproduce"][2])
+    assert [of_reproduce[name]["choices"] for name in ("--scale", "--variant")] == [SCALES, VARIANTS]
 
 
 # products of columns, folders

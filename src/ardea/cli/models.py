@@ -132,16 +132,14 @@ def told_of(found: Found, notes: Sequence[str]) -> list[str]:
 
 def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
     """Return messages with options for parameters, and with lines of a file for rows of X where these came from one."""
-    return [_in_lines(as_options(one), source) if isinstance(source, Rows) else as_options(one) for one in told]
-
-
-def _in_lines(text: str, rows: Rows) -> str:
-    found = re.match(r"Row (\d+)", text)
-    line = None if found is None else rows.line_of(int(found[1]))
-    if found is None or line is None:
-        return text
-    left_out = f"Leave it out with --drop-lines {line}"
-    return text.replace(found[0], f"Line {line}", 1).replace("Leave it out of X and y", left_out)
+    said = []
+    for text in map(as_options, told):
+        row = re.match(r"Row (\d+)", text) if isinstance(source, Rows) else None
+        if row is not None and (line := source.line_of(int(row[1]))) is not None:
+            text = text.replace(row[0], f"Line {line}", 1)
+            text = text.replace("Leave it out of X and y", f"Leave it out with --drop-lines {line}")
+        said.append(text)
+    return said
 
 
 # What is read ---------------------------------------------------------------------------------------------------------

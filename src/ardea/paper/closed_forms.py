@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize
 
 from ardea import rates
@@ -26,6 +27,14 @@ PAPER: Any = {"fit_intercept": False, "start": "paper"}
 def rounds(model: Any) -> int:
     """Return the last round of the recursion in which a threshold dropped a column."""
     return max((column.round for column in model.trace_.dropped), default=0)
+
+
+def expected(method: rates.Method, strength: ArrayLike, coef: Array, rho: Array, sigma: float = 1.0) -> Row:
+    """Return how many false and missed terms the closed forms expect, given every column's ρ."""
+    true, own = coef != 0, np.broadcast_to(strength, coef.shape)
+    added = rates.false_positive_rate(method, own[~true], rho=rho[~true], sigma=sigma)
+    missed = rates.false_negative_rate(method, own[true], coef[true], rho=rho[true], sigma=sigma)
+    return {"expected_added": float(added.sum()), "expected_missed": float(missed.sum())}
 
 
 # Orthogonal columns with ρ ~ U[1, 3], the first coefficients N(0, 1), the rest zero, σ known.
@@ -52,18 +61,14 @@ def orthogonal(
 ) -> list[Row]:
     """Return one row per noise level σ and strength; `over_noise` divides the strengths by σ²."""
     theta, rho, coef, noise = orthogonal_data(settings, number)
-    true = coef != 0
     rows: list[Row] = []
     for sigma, column in zip(np.logspace(-3, 0, settings.sizes["levels"]).tolist(), noise.T, strict=True):
         y = theta @ coef + sigma * column
         for strength in strengths:
             plain = strength / sigma**2 if over_noise else strength
             model = ESTIMATORS[method](plain, noise_variance=sigma**2, **PAPER).fit(theta, y)
-            added = rates.false_positive_rate(method, plain, rho=rho[~true], sigma=sigma)
-            missed = rates.false_negative_rate(method, plain, coef[true], rho=rho[true], sigma=sigma)
-            expected = {"expected_added": float(added.sum()), "expected_missed": float(missed.sum())}
             names = {"sigma": sigma, "strength": float(strength), "rounds": rounds(model)}
-            rows.append(names | scores(model.coef_, coef) | expected)
+            rows.append(names | scores(model.coef_, coef) | expected(method, plain, coef, rho, sigma))
     return rows
 
 
@@ -183,10 +188,7 @@ def correlated_rates(method: str, fit: Outcome, coef: Array, sigma: float) -> Ro
     if method == "MAP-STSBL":
         r, half = fit.problem.square_norms / fit.noise, (TAU - 0.5) * own
         strength = (half + np.sqrt(half**2 + 2 * TAU * r * own)) / (2 * r)
-    true = coef != 0
-    added = rates.false_positive_rate(kind, strength[~true], rho=own[~true])
-    missed = rates.false_negative_rate(kind, strength[true], coef[true], rho=own[true])
-    return {"expected_added": float(added.sum()), "expected_missed": float(missed.sum())}
+    return expected(kind, strength, coef, own)
 
 
 # Relative merits, measured where the paper gives an opinion: every method at the strength whose closed form lets one
@@ -207,10 +209,8 @@ def _calibrated(problem: Regression, share: float) -> dict[str, tuple[Any, Row]]
         # Uncapped, this λ shrinks every term until nothing is left; η as in Sec. 6.
         capped = {"eta": 0.1} if method == "r" else {}
         strength = rates.strength_for(method, share, rho=rho, sigma=sigma)
-        own = np.broadcast_to(strength, rho.shape)[true]
-        missed = rates.false_negative_rate(method, own, problem.coef[true], rho=rho[true], sigma=sigma)
-        expected = {"expected_added": share * int((~true).sum()), "expected_missed": float(missed.sum())}
-        models[NAMES[method]] = estimator(strength, **PAPER, **capped), expected
+        terms = expected(method, strength, problem.coef, rho, sigma) | {"expected_added": share * int((~true).sum())}
+        models[NAMES[method]] = estimator(strength, **PAPER, **capped), terms
     return models
 
 
@@ -218,9 +218,9 @@ def _along_strengths(problem: Regression) -> list[Row]:
     """Return one row per share and method: terms added and missed, and what the closed forms expect."""
     rows: list[Row] = []
     for share in FALSE_SHARES:
-        for method, (model, expected) in _calibrated(problem, share).items():
+        for method, (model, terms) in _calibrated(problem, share).items():
             found = scores(model.fit(problem.theta, problem.y).coef_, problem.coef)
-            rows.append({"method": method, "added": found["added"], "missed": found["missed"]} | expected)
+            rows.append({"method": method, "added": found["added"], "missed": found["missed"]} | terms)
     return rows
 
 

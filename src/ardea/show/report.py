@@ -289,7 +289,8 @@ def _rows_told(model: Any) -> str:
 def _strength_told(model: Any) -> str:
     """Return how the number of terms was settled."""
     if hasattr(model, "path_"):
-        said = [f"{name} = {_short(value)}" for name, value in model.best_params_.items()]
+        params = model.best_params_.items()
+        said = [f"{name} = {f'{one:.3g}' if isinstance(one, float) else one}" for name, one in params]
         at = f": {', '.join(said)}" if said else ""
         return f"Chosen among {counted(len(model.path_['k']), 'model')} by the smallest “{model.criterion}”{at}."
     if getattr(model, "form_", None) == "trajectory":
@@ -318,11 +319,6 @@ def _strength_told(model: Any) -> str:
         return f"If the column did not matter, it would be kept with a chance of {chance}."
     many = f"{model.false_terms:g} of them would be kept on average: each has a {chance} chance"
     return f"If none of the {columns} columns mattered, {many}."
-
-
-def _short(value: Any) -> str:
-    """Return a parameter as text, numbers to three digits."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _certificate(model: Any) -> str:
