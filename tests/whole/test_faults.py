@@ -689,7 +689,9 @@ def test_a_worker_of_reproduce_is_killed(tmp_path):
 def test_no_more_processes_than_trials(tmp_path, monkeypatch):
     asked = []
     parallel = joblib.Parallel
-    monkeypatch.setattr(joblib, "Parallel", lambda n_jobs, **rest: asked.append(n_jobs) or parallel(n_jobs=1, **rest))
+    monkeypatch.setattr(
+        experiment, "Parallel", lambda n_jobs, **rest: asked.append(n_jobs) or parallel(n_jobs=1, **rest)
+    )
     one = small(row_of)
     experiment.run(one, one.settings("quick", "corrected"), tmp_path, jobs=10**6)
     assert asked == [5]
