@@ -31,7 +31,6 @@ from ardea.core.moves import (
     explained,
     independent_moves,
     rss_by_reflections,
-    singles_leave,
 )
 from ardea.core.problem import TINY, Array, DenseColumns, Index, Problem, blocks_of, misfit, penalty
 
@@ -118,13 +117,13 @@ def leaving(problem: Problem, support: Sequence[int]) -> tuple[Index, float, Ite
     rows = np.ascontiguousarray(lapack.dtrtri(triangle)[0])
     loads = q.T @ problem.target
     residual = problem.target - q @ loads
-    if problem.owners is not None:
-        going = blocks_leave(rows, loads, blocks_of(problem.owners[chosen]))
-    elif fast := loops():
+    going: Iterator[tuple[Index, float]]
+    if problem.owners is None and (fast := loops()):
         order, added = fast.leaving(rows, loads)
         going = zip(order[:, None], added.tolist(), strict=True)
     else:
-        going = singles_leave(rows, loads)
+        owners = np.arange(len(rows)) if problem.owners is None else problem.owners[chosen]
+        going = blocks_leave(rows, loads, blocks_of(owners))
     return chosen, float(residual @ residual) + problem.rest, ((chosen[gone], cost) for gone, cost in going)
 
 

@@ -43,7 +43,7 @@ from ardea.estimators.inputs import (
     meet_columns,
 )
 from ardea.estimators.told import extrapolation_advice
-from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
+from ardea.methods.task import STARTS, Limits, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, Left, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
 from ardea.show.answers import Answers
@@ -180,15 +180,18 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         with threads_for(rows.operations):
             rows = self._independent(rows, keep)
             problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
-            tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
+            tasks = tasks_of(problems, coordinates, *self._limits)
             if self.verbose:
                 tasks = [replace(task, progress=Progress(type(self).__name__)) for task in tasks]
             self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
 
     def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
         """Return rows that are independent, where those given depend on each other as `rows` says."""
-        limits = int(self.max_iter), float(self.tol)
-        return independent_rows(rows, self.rows, bool(self.fit_intercept), keep, self.noise_variance, *limits)
+        return independent_rows(rows, self.rows, bool(self.fit_intercept), keep, self._limits)
+
+    @property
+    def _limits(self) -> Limits:
+        return self.noise_variance, int(self.max_iter), float(self.tol)
 
     def _solved(self, name: str) -> Any:
         """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""

@@ -74,7 +74,7 @@ from ardea.estimators.told import (
 )
 from ardea.estimators.unequal import UnequalErrors
 from ardea.estimators.weights import weights_advice
-from ardea.methods.task import Task, Wish, tasks_of
+from ardea.methods.task import Limits, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
 
@@ -96,23 +96,17 @@ ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupEr
 
 
 def independent_rows(
-    rows: CheckedRows,
-    kind: RowKind,
-    intercept: bool,
-    keep: Sequence[int],
-    noise_variance: float | None,
-    max_iter: int,
-    tol: float,
+    rows: CheckedRows, kind: RowKind, intercept: bool, keep: Sequence[int], limits: Limits
 ) -> CheckedRows:
     """Return the rows as they are where they are told to be independent, else L times them, with L learned."""
     if kind == "independent":
         return rows
     _check_rows(rows, kind)
-    if kind == "unequal" and noise_variance is not None:
+    if kind == "unequal" and limits[0] is not None:
         raise ValueError("rows='unequal' learns how large errors are: leave noise_variance out.")
     if kind == "groups" and (means := agreeing_groups(rows)) is not None:
         return means
-    given = rows, intercept, keep, noise_variance, max_iter, tol
+    given = rows, intercept, keep, limits
     tried = [_settled(first, *given) for first in ERRORS[kind].of(rows).starts(*_beside(rows, keep, intercept))]
     _, errors, terms = min(tried, key=lambda one: one[0])
     if (more := errors.refined()) is not None:
@@ -121,32 +115,19 @@ def independent_rows(
 
 
 def _settled(
-    errors: Errors,
-    rows: CheckedRows,
-    intercept: bool,
-    keep: Sequence[int],
-    noise_variance: float | None,
-    max_iter: int,
-    tol: float,
+    errors: Errors, rows: CheckedRows, intercept: bool, keep: Sequence[int], limits: Limits
 ) -> tuple[float, Errors, list[int]]:
     """Learn terms and errors in turn until the terms stay the same; return their cost as well."""
     terms = [-1]  # none yet
     for _ in range(MOST_ROUNDS):
         problems, coordinates = _times(errors, rows).pose(intercept=intercept, keep=keep)
-        (task,) = tasks_of(problems, coordinates, noise_variance, max_iter, tol)
+        (task,) = tasks_of(problems, coordinates, *limits)
         fit = sparse_ard(task, Wish(false_terms=DEFAULT_FALSE_TERMS))
         if terms == (terms := fit.posterior.active.tolist()):
             break
         errors = errors.learned(*_beside(rows, [*keep, *terms], intercept))
     scale = coordinates.log_volume + 2 * task.problem.n_rows * np.log(coordinates.targets[0])
-    return _cost(task, fit) + scale + 2 * errors.n_learned, errors, terms
-
-
-def _cost(task: Task, fit: Fit) -> float:
-    """Return −2 ln(evidence) with terms priced as in the elimination of SparseARD."""
-    k = fit.posterior.active.size
-    excess = task.excess(DEFAULT_FALSE_TERMS, k)
-    return float(fit.posterior.cost + k * (excess - np.log1p(excess)))
+    return task.priced(fit, DEFAULT_FALSE_TERMS) + scale + 2 * errors.n_learned, errors, terms
 
 
 def _check_rows(rows: CheckedRows, kind: RowKind) -> None:
@@ -390,20 +371,21 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
 
 def _harms(sample: Sample) -> dict[str, Harm]:
     """Return what dependence by group, or of rows with equal columns, and in the order of the rows does."""
-    looked_at = sample.columns, sample.errors, sample.fitted
-    cells = digests(sample.columns, odd_numbers(sample.places.size))
-    if sample.groups is not None:
+    looked_at, groups = (sample.columns, sample.errors, sample.fitted), sample.groups
+    harms: dict[str, Harm] = {}
+    if groups is not None:
         # First: a series says of groups that differ in level as well what is to be said, and not the other way round.
-        harms = {"within": harm_within(*looked_at, sample.groups)} if sample.within else {}
-        harms["groups"] = harm_by_groups(*looked_at, sample.groups)
-    elif _enough(cells) and not _enough(
-        cells ^ digests(sample.errors[:, None], odd_numbers(1))
-    ):  # not copies in y, too
-        harms = {"replicates": harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])}
+        if sample.within:
+            harms["within"] = harm_within(*looked_at, groups)
+        harms["groups"] = harm_by_groups(*looked_at, groups)
     else:
-        harms = {}
-    order = "order" if sample.groups is None else "across"
-    return harms | {order: harm_in_order(*looked_at)} if sample.ordered else harms
+        cells = digests(sample.columns, odd_numbers(sample.places.size))
+        # Not copies in y, too.
+        if _enough(cells) and not _enough(cells ^ digests(sample.errors[:, None], odd_numbers(1))):
+            harms["replicates"] = harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])
+    if sample.ordered:
+        harms["order" if groups is None else "across"] = harm_in_order(*looked_at)
+    return harms
 
 
 def _enough(cells: Any) -> bool:
@@ -414,13 +396,12 @@ def _enough(cells: Any) -> bool:
 def _looked_at(rows: CheckedRows, support: Index) -> tuple[Index, Array]:
     """Return the columns that are looked at, spread over all of them, with those that were kept; and their numbers."""
     X, n = rows.X, rows.n_columns
-    if n <= MOST_TESTED_COLUMNS:
-        index, part = np.arange(n), X if isinstance(X, Operator) else X[:MOST_TESTED_ROWS]
-    else:
+    index = np.arange(n)
+    if n > MOST_TESTED_COLUMNS:
         index = np.union1d(np.linspace(0, n - 1, MOST_TESTED_COLUMNS).astype(np.intp), support)
-        part = X if isinstance(X, Operator) else X[:MOST_TESTED_ROWS, index]
-    if isinstance(part, Operator):
-        return index, part.take(index)[:MOST_TESTED_ROWS]
+    if isinstance(X, Operator):
+        return index, X.take(index)[:MOST_TESTED_ROWS]
+    part = X[:MOST_TESTED_ROWS] if index.size == n else X[:MOST_TESTED_ROWS, index]
     return index, np.asarray(part, dtype=float) if isinstance(part, np.ndarray) else dense(part)
 
 

@@ -130,7 +130,7 @@ class CheckedRows:
             require(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")
             return self.compressed().pose(intercept=intercept, keep=keep)
         if sparse.issparse(X):
-            different = n_distinct(distinct_rows(X.tocsr(), Y), d, Y.shape[1])
+            different = n_distinct(distinct_rows(X.tocsr(), Y))
             return pose_implicit(sparse_operator(X), Y, weight, intercept=intercept, keep=keep, n_distinct=different)
         copies = 1.2 if weight is None else 2.2
         require(8 * (copies * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")

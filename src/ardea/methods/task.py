@@ -59,6 +59,10 @@ BARRED = 1e12
 MOST_CALIBRATIONS = 20
 
 
+# A known σ² or None, in the user's units, and the limits of the outer loop: max_iter and tol.
+Limits = tuple[float | None, int, float]
+
+
 @dataclass(frozen=True)
 class Task:
     """One target's problem and what every method needs to solve it."""
@@ -92,6 +96,15 @@ class Task:
     def excess(self, false_terms: float, n_terms: int) -> float:
         """Return z² − 1 at the cut of one of so many terms."""
         return 2 * rates.calibrated("map", self.false_positive_rate(false_terms), self.degrees(n_terms))
+
+    def priced(self, fit: Fit, false_terms: float) -> float:
+        """Return −2 ln(evidence) with terms priced as in the elimination of `sparse`.
+
+        A column at its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
+        """
+        k = fit.posterior.active.size
+        excess = self.excess(false_terms, k)
+        return float(fit.posterior.cost + k * (excess - np.log1p(excess)))
 
     @cached_property
     def plain(self) -> Fit:
@@ -374,20 +387,15 @@ def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """SparseARD: candidates by ARDvi, then MAP backward elimination among them; the same from plain ARD, if possible.
 
-    The second is taken where its evidence is clearly better, at the price per term that the elimination has: a column
-    at its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
+    The second is taken where its evidence is clearly better, at the price per term that the elimination has.
     """
     strength = wish.calibrated_for(task, "map", one_price=True)
     rule = Rule(SEARCHES["backward"], strength)
-
-    def criterion(fit: Fit) -> float:
-        k = fit.posterior.active.size
-        excess = task.excess(wish.false_terms, k)
-        return fit.posterior.cost + k * (excess - np.log1p(excess))
-
     fit = task.threshold(rule, task.screened(wish.false_terms))
-    if not task.collapses and criterion(second := task.threshold(rule, known=fit)) < criterion(fit) - CLEARLY_BETTER:
-        fit = second
+    if not task.collapses:
+        second = task.threshold(rule, known=fit)
+        if task.priced(second, wish.false_terms) < task.priced(fit, wish.false_terms) - CLEARLY_BETTER:
+            fit = second
     return strength.shrunk_where_weak(task.problem, fit)
 
 
