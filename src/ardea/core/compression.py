@@ -291,7 +291,7 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64] | None:
     """
     m, (d, t) = X.shape[0], (X.shape[1], Y.shape[1])
     factors, most = odd_numbers(d + t), most_counted(d, t)
-    if m >= most and t and _all_differ(Y[:most, 0]):
+    if m >= most and t and not (np.diff(np.sort(Y[:most, 0])) == 0).any():
         return None
     height = min(most, max(1, BLOCK_BYTES // (8 * max(d, 1))))
     found = np.empty(0, dtype=np.int64)
@@ -302,11 +302,6 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64] | None:
         if found.size >= most:
             return None
     return found
-
-
-def _all_differ(values: Array) -> bool:
-    ordered = np.sort(values)
-    return bool((ordered[1:] > ordered[:-1]).all())
 
 
 @lru_cache(maxsize=16)

@@ -287,8 +287,13 @@ def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
     return [(text, WeakEvidenceWarning)]
 
 
+def has_noise(problem: Problem, fit: Fit) -> bool:
+    """Whether errors are more than rounding."""
+    return fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
+
+
 def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
-    if fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9):
+    if has_noise(problem, fit):
         return _on_held_noise(problem, fit)
     text = (
         f"The terms explain y up to {np.sqrt(FLOOR_TALL):.0e} of its size. Below that, rounding errors decide: σ² is "

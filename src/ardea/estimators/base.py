@@ -7,6 +7,7 @@ all come from the equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from threading import Lock
@@ -458,7 +459,8 @@ def _libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-class threads_for:
+@contextmanager
+def threads_for(operations: float = 0.0) -> Iterator[None]:
     """Let BLAS work with one thread if so few operations are ahead, and set it back afterwards.
 
     BLAS has one setting for the whole process: the first to come changes it, the last to leave sets it back.
@@ -470,29 +472,25 @@ class threads_for:
     ...     {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
     {1}
     """
+    few = operations <= MOST_FOR_ONE
+    if few:
+        _count(1)
+    try:
+        yield
+    finally:
+        if few:
+            _count(-1)
 
-    def __init__(self, operations: float = 0.0) -> None:
-        self.few = operations <= MOST_FOR_ONE
 
-    def __enter__(self) -> None:
-        """Change the setting."""
-        self._count(1)
-
-    def __exit__(self, *error: object) -> None:
-        """Set it back."""
-        self._count(-1)
-
-    def _count(self, step: int) -> None:
-        global _inside
-        if not self.few:
-            return
-        with _lock:
-            if _inside == 0:
-                _before[:] = [library.num_threads for library in _libraries()]
-                _set([1] * len(_before))
-            _inside += step
-            if _inside == 0:
-                _set(_before)
+def _count(step: int) -> None:
+    global _inside
+    with _lock:
+        if _inside == 0:
+            _before[:] = [library.num_threads for library in _libraries()]
+            _set([1] * len(_before))
+        _inside += step
+        if _inside == 0:
+            _set(_before)
 
 
 def _set(numbers: list[int]) -> None:

@@ -24,7 +24,6 @@ import numpy as np
 from scipy import special
 
 from ardea.core.compression import CompressedRows, digests, odd_numbers, ranges_of
-from ardea.core.evidence import NoiseRule
 from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import STATUS_ADVICE, Fit
@@ -38,6 +37,7 @@ from ardea.estimators.advice import (
     SuspectDataWarning,
     TwoValuesWarning,
     UnequalErrorsWarning,
+    has_noise,
 )
 from ardea.estimators.errors import (
     Errors,
@@ -186,7 +186,7 @@ def rows_advice(
     told = alone + told
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
-    if given.weight is not None and _has_noise(problem, fit):
+    if given.weight is not None and has_noise(problem, fit):
         told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
     if any(piles := piled_up(equal[0])):
@@ -194,24 +194,18 @@ def rows_advice(
     copies, inflation = copied_rows(given.X, y, equal)
     if not copies:
         return number, told
-    total = float(given.Y.shape[0] if given.weight is None else given.weight.sum())
-    return np.fmin(number, total / inflation), [(told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
-
-
-def _has_noise(problem: Problem, fit: Fit) -> bool:
-    """Whether errors are more than rounding."""
-    return fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
+    told = [(told_of_copies(copies, len(given.Y)), SuspectDataWarning), *told]
+    return np.fmin(number, given.total / inflation), told
 
 
 def _residuals_advice(
     rows: CheckedRows, kind: RowKind, problem: Problem, fit: Fit, equation: Equation, target: int
 ) -> tuple[float, list[Advice]]:
     """Return what the residuals tell: the effective number of rows, and what harms the fit."""
-    given = rows.given
-    m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
-    total = float(m if given.weight is None else given.weight.sum())
-    sound = fit.status not in STATUS_ADVICE and _has_noise(problem, fit)
-    if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
+    given, total = rows.given, rows.given.total
+    sound = fit.status not in STATUS_ADVICE and has_noise(problem, fit)
+    untested = isinstance(given.X, CompressedRows) or len(given.Y) < FEWEST_TESTED
+    if untested or not sound or problem.too_many(fit.posterior.active.size):
         return np.nan, []
     look = _look(rows, equation, target) if rows is given and rows.weight is None and rows.groups is None else None
     if look is not None:
@@ -268,13 +262,13 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
     )
     rate = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     sizes = unequal_sizes(columns, errors, fitted, rate, sample.kept, predicted if sample.kept.size else None)
-    if sizes.gross.size and _mostly_one(rows.Y[:, target]):
+    # If most of y is one value, as of rare counts, rows with another are no slips.
+    if sizes.gross.size and 2 * np.unique(rows.Y[:, target], return_counts=True)[1].max() > len(rows.Y):
         sizes = sizes._replace(gross=sizes.gross[:0])
     if not sizes.harmful:
         return []
-    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
     name = equation.vocabulary.names[sample.places[sizes.column]]
-    return [(told_of_sizes(sizes, name, kind, numbers[sample.numbers[once]]), UnequalErrorsWarning)]
+    return [(told_of_sizes(sizes, name, kind, rows.numbers[sample.numbers[once]]), UnequalErrorsWarning)]
 
 
 def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
@@ -283,19 +277,13 @@ def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Adv
     chosen = np.flatnonzero(np.isin(support, equation.kept.active))
     if rows.weight is not None or not chosen.size or isinstance(rows.X, Operator):
         return []
-    constant = np.ones(rows.Y.shape[0]) if rows.whitened is None else rows.whitened.constant
+    constant = np.ones(len(rows.Y)) if rows.constant is None else rows.constant
     columns, given = dense(rows.X[:, support]), dense(rows.given.X[:, support])
     two = np.array([_two_values(column) is not None for column in given.T])
     intercept = constant[:, None][:, : equation.intercept is not None]
     found = unsupported(columns, intercept, rows.Y[:, target], chosen, two)
-    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
     names = [equation.vocabulary.names[support[one.column]] for one in found]
-    return [(told_of_few(found, names, numbers), FewRowsWarning)] if found else []
-
-
-def _mostly_one(y: Array) -> bool:
-    """Whether most of y is one value, as of rare counts: rows with another are then no slips."""
-    return bool(2 * np.unique(y, return_counts=True)[1].max() > y.size)
+    return [(told_of_few(found, names, rows.numbers), FewRowsWarning)] if found else []
 
 
 def _two_values(y: Array) -> tuple[float, float] | None:
@@ -343,7 +331,7 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     kept = columns[:, places] / largest[places]
     if largest.max() > MODEST or largest.min() < 1 / MODEST:
         columns = columns / largest
-    constant = np.ones(y.size) if rows.whitened is None else rows.whitened.constant[part]
+    constant = np.ones(y.size) if rows.constant is None else rows.constant[part]
     predicted = kept @ (equation.coefficients * largest[places])
     errors = y - predicted - (equation.intercept or 0.0) * constant
     fitted = basis_of(constant, kept)
@@ -352,8 +340,8 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     vary, steps, numbers = high > low, y[1:] - y[:-1], np.arange(y.size)
     if not steps.all():
         new = np.append(True, (steps != 0) | (columns[1:] != columns[:-1]).any(axis=1))
-        numbers, columns, errors = numbers[new], columns[new], errors[new]
-        predicted, fitted = predicted[new], fitted[new]
+        every = numbers, columns, errors, predicted, fitted
+        numbers, columns, errors, predicted, fitted = (one[new] for one in every)
     least, most = (float(errors.min()), float(errors.max())) if errors.size else (0.0, 0.0)
     if not vary.any() or errors.size < FEWEST_TESTED or least == most:
         return None

@@ -309,8 +309,7 @@ def agreeing_groups(rows: CheckedRows) -> CheckedRows | None:
 def one_of_each_group(rows: CheckedRows) -> CheckedRows:
     """Return the first row of every group."""
     first = np.sort(np.unique(np.asarray(rows.groups), return_index=True)[1])
-    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
-    used = np.isin(np.arange(numbers[-1] + 1), numbers[first])
+    used = np.isin(np.arange(rows.numbers[-1] + 1), rows.numbers[first])
     return replace(rows.subset(first), used=used, weight=None, whitened=None)
 
 
