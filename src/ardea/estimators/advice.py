@@ -209,8 +209,6 @@ def fit_advice(
     `limits` are the `max_iter` and `tol` of the fit. A fit that did not end well says so, and nothing else.
     """
     k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
-    if fit.status is Status.COLLAPSED and not problem.too_many(fit.posterior.active.size):  # on the way, not at the end
-        fit = replace(fit, status=Status.RESCUED)
     collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
     passed = collapsed and not fit.posterior.active.size  # a search on few rows may end without any term after it
     if (advice := STATUS_ADVICE.get(fit.status)) is not None and not passed:

@@ -181,7 +181,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         with threads_for(rows.operations):
             rows = self._independent(rows, keep)
             problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
-            tasks = tasks_of(problems, coordinates, *self._limits)
+            tasks = tasks_of(problems, coordinates, self._limits, self.start)
             if self.verbose:
                 tasks = [replace(task, progress=Progress(type(self).__name__)) for task in tasks]
             self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])

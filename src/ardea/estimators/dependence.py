@@ -121,7 +121,7 @@ def _settled(
     terms = [-1]  # none yet
     for _ in range(MOST_ROUNDS):
         problems, coordinates = _times(errors, rows).pose(intercept=intercept, keep=keep)
-        (task,) = tasks_of(problems, coordinates, *limits)
+        (task,) = tasks_of(problems, coordinates, limits)
         fit = sparse_ard(task, Wish(false_terms=DEFAULT_FALSE_TERMS))
         if terms == (terms := fit.posterior.active.tolist()):
             break

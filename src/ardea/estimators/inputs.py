@@ -401,7 +401,7 @@ def checked_wish(params: Mapping[str, Any], method: Method, n_columns: int) -> W
     search = params.get("search", "diagonal")
     if search not in SEARCHES:
         raise ValueError(f"search={search!r} is not known: choose one of {', '.join(map(repr, SEARCHES))}.")
-    return Wish(strength, params.get("false_terms", 1.0), width, prior, search, params["start"])
+    return Wish(strength, params.get("false_terms", 1.0), width, prior, search)
 
 
 def checked_strength(name: str, value: Any, n_columns: int, zero_allowed: bool, infinity_allowed: bool) -> Array | None:

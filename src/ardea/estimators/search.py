@@ -419,9 +419,9 @@ def _path(candidates: Sequence[Candidate], each: Sequence[CheckedRows]) -> Itera
         if flat not in posed:
             posed[flat] = rows.pose(intercept=flat[0], keep=keep)
         (problem,), coordinates = posed[flat]
-        shared = (candidate.number, flat, model._limits)
+        shared = (candidate.number, flat, model._limits, model.start)
         if shared not in tasks:
-            (tasks[shared],) = tasks_of([problem], coordinates, *model._limits)
+            (tasks[shared],) = tasks_of([problem], coordinates, model._limits, model.start)
         if not candidate.follows(before):
             near = None
         # Beyond a collapse weaker strengths keep more terms still; none of them takes part, so none is fitted.

@@ -77,14 +77,6 @@ class Task:
     progress: Watch | None = None  # what hears of every step
     _screened: dict[float, Fit] = field(default_factory=dict, init=False, repr=False)
 
-    def starting(self, start: Start) -> Task:
-        """Return the same task with another start."""
-        return self if start == self.start else self._other
-
-    @cached_property
-    def _other(self) -> Task:
-        return replace(self, start="paper" if self.start == "safe" else "safe")
-
     def false_positive_rate(self, false_terms: float) -> float:
         """Return false_terms per candidate column, at most the rate of plain ARD."""
         return rates.rate_for(false_terms, self.problem.n_candidates)
@@ -292,7 +284,7 @@ class Task:
 
 
 def tasks_of(
-    problems: Sequence[Problem], coordinates: Coordinates, noise_variance: float | None, max_iter: int, tol: float
+    problems: Sequence[Problem], coordinates: Coordinates, limits: Limits, start: Start = "safe"
 ) -> list[Task]:
     """Return one task per target, or say why there is nothing to solve."""
     flat, m = coordinates.flat, coordinates.total_weight
@@ -305,8 +297,7 @@ def tasks_of(
     if not all(TINY <= one < np.inf for one in squares):
         raise ValueError("The square of y overflows or underflows (beyond 1e±150): give y in another unit.")
     return [
-        Task(problem, coordinates.coefficient_unit(t), squares[t], noise_variance, max_iter, tol)
-        for t, problem in enumerate(problems)
+        Task(problem, coordinates.coefficient_unit(t), squares[t], *limits, start) for t, problem in enumerate(problems)
     ]
 
 
@@ -319,7 +310,6 @@ class Wish:
     width: Array | None = None  # η of ARDr
     prior: Prior | Convex | None = None  # of ARDr, in place of λ and η
     search: Search = "diagonal"  # of MAPSTSBL
-    start: Start = "safe"
 
     @property
     def calibrated(self) -> bool:
@@ -329,7 +319,7 @@ class Wish:
     def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Array | Calibrated:
         """Return the strengths of a rule in the problem's coordinates."""
         if self.strength is None:
-            return self.calibrated_for(task, method)
+            return self.calibrated_for(task, method, one_price=self.search != "diagonal")
         with np.errstate(over="ignore", under="ignore"):  # infinity and zero are then the right strengths
             return self.strength / task.unit**unit_power
 
@@ -352,7 +342,10 @@ class Method:
 
     def solve(self, task: Task, wish: Wish, near: Fit | None) -> Fit:
         """Solve a task as wished; a fit nearby is a start of ours, not of the paper."""
-        return self.solution(task.starting(wish.start), wish, near if wish.start == "safe" else None)
+        fit = self.solution(task, wish, near if task.start == "safe" else None)
+        if fit.status is Status.COLLAPSED and not task.problem.too_many(fit.posterior.active.size):
+            return replace(fit, status=Status.RESCUED)  # it collapsed on the way, not at the end
+        return fit
 
 
 def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
@@ -379,9 +372,7 @@ likelihood = partial(_thresholded, by_likelihood, "l", -1)  # L-STSBL (Alg. 5)
 
 def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """MAP-STSBL (Alg. 6)."""
-    one_price = wish.calibrated and wish.search != "diagonal"
-    strength = wish.calibrated_for(task, "map", one_price=True) if one_price else wish.threshold(task, "map", 0)
-    return task.threshold(Rule(SEARCHES[wish.search], strength), task.screened_where_collapsing(wish))
+    return _thresholded(SEARCHES[wish.search], "map", 0, task, wish)
 
 
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
