@@ -247,16 +247,7 @@ class Problem:
 
 
 def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
-    """Return what a criterion adds for k of d terms on m rows.
-
-    ==========  =========================================================================
-    "aic"       2k
-    "bic"       k ln m
-    "ebic"      k ln m + 2 ln C(d, k)
-    "ebic2"     2(k ln m + 2 ln C(d, k))
-    "evidence"  2k + 2 ln C(d, k), for the evidence cost instead of m ln(RSS/m)
-    "aicc"      2k′ + (2k′² + 2k′)/(m − k′ − 1), k′ = k + 1, for the evidence cost too
-    ==========  =========================================================================
+    """Return what a criterion adds for k of d terms on m rows: the table of :mod:`ardea.estimators.search`.
 
     Examples
     --------

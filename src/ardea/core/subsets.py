@@ -134,20 +134,11 @@ def basis(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Arra
         q, triangle = _orthonormal(problem.columns.take(chosen))
         if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
             return chosen, q, triangle
-    kept, vectors = _independent(problem, chosen)
-    return kept, *_orthonormal(vectors)
-
-
-def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array]:
-    """Return a support without the columns in the span of others, and its vectors."""
-    chosen = np.asarray(support, dtype=np.intp)
     vectors = problem.columns.take(chosen)
-    if chosen.size == 0:
-        return chosen, vectors
     _, triangle, order = linalg.qr(vectors, mode="economic", pivoting=True, check_finite=False)
     pivots = np.abs(triangle.diagonal())
     kept = np.sort(order[: int((pivots > DEPENDENT * max(pivots[0], TINY)).sum())])
-    return chosen[kept], vectors[:, kept]
+    return chosen[kept], *_orthonormal(vectors[:, kept])
 
 
 def _orthonormal(columns: Array) -> tuple[Array, Array]:

@@ -52,6 +52,7 @@ from ardea.estimators.residuals import (
     FIRST_COLUMNS,
     MODEST,
     WORTH_A_WORD,
+    WORTH_SIZES,
     Harm,
     basis_of,
     copied_rows,
@@ -64,14 +65,7 @@ from ardea.estimators.residuals import (
 )
 from ardea.estimators.resting import MOST_OF_IT, unsupported
 from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
-from ardea.estimators.told import (
-    told_of_copies,
-    told_of_dependence,
-    told_of_few,
-    told_of_piles,
-    told_of_sizes,
-    told_of_two,
-)
+from ardea.estimators.told import told_of_dependence, told_of_few, told_of_sizes
 from ardea.estimators.unequal import UnequalErrors
 from ardea.estimators.weights import weights_advice
 from ardea.methods.task import Limits, Wish, tasks_of
@@ -189,13 +183,18 @@ def rows_advice(
     if given.weight is not None and has_noise(problem, fit):
         told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
-    if any(piles := piled_up(equal[0])):
-        told = [(told_of_piles(piles, y), PiledUpWarning), *told]
+    told = _on_piles(piled_up(equal[0]), y) + told
     copies, inflation = copied_rows(given.X, y, equal)
     if not copies:
         return number, told
-    told = [(told_of_copies(copies, len(given.Y)), SuspectDataWarning), *told]
-    return np.fmin(number, given.total / inflation), told
+    text = (
+        f"{copies} of {y.size} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
+        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
+        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
+        "with axis=0). If they are separate readings that happen to agree, ignore this "
+        "(python -m ardea.explain suspect_data)."
+    )
+    return np.fmin(number, given.total / inflation), [(text, SuspectDataWarning), *told]
 
 
 def _residuals_advice(
@@ -222,7 +221,7 @@ def _residuals_advice(
             left = effective if rows is given else total / harm.inflation
             return effective, [*few, (told_of_dependence(of, harm, kind, total, left), DependentRowsWarning)]
     if (values := _two_values(given.Y[:, target])) is not None:
-        return effective, [*few, (_on_two_values(values, problem, after, equation), TwoValuesWarning)]
+        return effective, [*few, _on_two_values(values, problem, after, equation)]
     told = few + _sizes_advice(rows, kind, after, equation, target)
     return effective, told + _on_few_rows(rows, equation, target)
 
@@ -244,13 +243,44 @@ def _look(rows: CheckedRows, equation: Equation, target: int) -> Any:
     return look if ordinary else None
 
 
-def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> str:
-    """Return what to tell of a target of two values: its errors are skewed, and only signs of normal ones random."""
-    rate = equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
-    leverage = np.einsum("ij,ij->i", sample.fitted, sample.fitted)
-    return told_of_two(
-        *values, false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * problem.n_candidates
+def _on_piles(piles: tuple[int, int], y: Array) -> list[Advice]:
+    """Return what to tell of many equal values at an end of y."""
+    if not any(piles):
+        return []
+    ends = zip(piles, (y.min(), y.max()), ("smallest", "largest"), strict=True)
+    said = [
+        f"{number} of {y.size} values of y are equal to the {end}, {value:g}" for number, value, end in ends if number
+    ]
+    text = (
+        f"{' and '.join(said)}, while others hardly repeat: y looks cut off, as at a limit of detection or a cap. A "
+        "straight line cannot bend there: coefficients come out too small, and intervals do not hold the truth. If "
+        "values beyond were written as the limit, use a model for censored data (Tobit), or leave these rows out and "
+        "read the rest with care (coefficients stay too small); if y is really zero there, model apart whether "
+        "it is, and how large it is otherwise (python -m ardea.explain piled_up)."
     )
+    return [(text, PiledUpWarning)]
+
+
+def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> Advice:
+    """Return what to tell of a target of two values: its errors are skewed, and only signs of normal ones random."""
+    (low, high), rate = values, equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
+    leverage = np.einsum("ij,ij->i", sample.fitted, sample.fitted)
+    excess, asked = false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * problem.n_candidates
+    false = (
+        f"About {excess * asked:.2g} false terms are to be expected where {asked:.2g} {'is' if asked == 1 else 'are'} "
+        "asked for: one of the values is rare, and so are rows that decide over some columns (indicators of few rows, "
+        "long tails), so that a few rows in which both meet keep a term. Check every term by an exact test "
+        "(scipy.stats.fisher_exact for an indicator, else permutation_test), and put rare indicators together"
+        if excess > WORTH_SIZES
+        else "Columns of noise are kept about as often as asked for"
+    )
+    text = (
+        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
+        f"columns. {false}. Predictions may lie beyond both values, and intervals are rough where the probability "
+        "comes near 0 or 1. If you need probabilities, fit a logistic regression to the terms kept. "
+        "(python -m ardea.explain two_values)"
+    )
+    return text, TwoValuesWarning
 
 
 def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Equation, target: int) -> list[Advice]:
