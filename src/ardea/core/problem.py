@@ -174,12 +174,12 @@ class Problem:
         """Number of columns that are not zero once the flat ones are projected out."""
         return int((self.square_norms > 0).sum())
 
-    @property
+    @cached_property
     def n_distinct(self) -> float:
         """Number of rows that tell something of their own: a row of weight 3, or given three times, is one."""
         return min(self.n_rows, self.distinct)
 
-    @property
+    @cached_property
     def wide(self) -> bool:
         """Whether the columns are enough to interpolate the rows."""
         return self.n_candidates >= self.n_distinct

@@ -194,14 +194,13 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
 
 def _eliminated(mean: Array, covariance: Array, threshold: Array | float) -> Iterator[tuple[int, Array]]:
     """Yield which column goes next, until all have gone, and what each would cost; ∞ for those of no variance."""
-    alive = np.ones(mean.size, dtype=bool)
-    while alive.any():
-        variance = np.where(alive, covariance.diagonal(), 0.0)
-        cost = np.divide(0.5 * mean**2, variance, out=np.full(mean.size, np.inf), where=variance > 0)
-        gain = np.subtract(threshold, cost, out=np.full(mean.size, -np.inf), where=variance > 0)
-        j = int(np.argmax(gain))
+    alive, never = np.ones(mean.size, dtype=bool), np.full(mean.size, np.inf)
+    for _ in range(mean.size):
+        possible = alive & ((variance := covariance.diagonal()) > 0)
+        cost = np.divide(0.5 * mean**2, variance, out=never.copy(), where=possible)
+        j = int(np.subtract(threshold, cost, out=-never, where=possible).argmax())
         yield j, cost
-        if not variance[j] > 0:
+        if not possible[j]:
             return
         column = covariance[:, j] / covariance[j, j]
         mean, covariance = mean - column * mean[j], covariance - np.outer(column, covariance[j])
