@@ -1,4 +1,4 @@
-"""Texts of warnings about rows: what was seen in them, what it does to the fit, and what to do."""
+"""Texts of warnings about rows that take several sentences: what was seen, what it does to the fit, what to do."""
 
 from __future__ import annotations
 
