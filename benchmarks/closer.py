@@ -128,7 +128,7 @@ def coefficients(task: Task, fit: Fit) -> Array:
 def estimates(X: Array, y: Array, truth: Array) -> dict[str, Array]:
     """Return the coefficients of every variant."""
     problems, coordinates = CheckedRows(X, y[:, None], None, None, True).pose(intercept=False, keep=[])
-    (task,) = tasks_of(problems, coordinates, None, 500, 1e-6)
+    (task,) = tasks_of(problems, coordinates, (None, 500, 1e-6))
     start = SparseARD.method.solve(task, Wish(false_terms=FALSE_TERMS), None)
     around = Neighbourhood(task)
     added = with_terms_added_back(around, start)

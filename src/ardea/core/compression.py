@@ -131,10 +131,15 @@ class CompressedRows:
             total_weight=self.total_weight + other.total_weight,
             n_samples=self.n_samples + other.n_samples,
             ranges=None if self.ranges is None or other.ranges is None else merged_ranges(self.ranges, other.ranges),
-            digests=None
-            if self.digests is None or other.digests is None
-            else counted_rows(np.union1d(self.digests, other.digests), self.n_features, self.n_targets),
+            digests=self._digests_with(other),
         )
+
+    def _digests_with(self, other: CompressedRows) -> NDArray[np.int64] | None:
+        """Return the digests of rows that differ in either; None where they are as many as can matter."""
+        if self.digests is None or other.digests is None:
+            return None
+        both = np.union1d(self.digests, other.digests)
+        return both if both.size < most_counted(self.n_features, self.n_targets) else None
 
     def pose(self, *, intercept: bool, keep: Sequence[int] = ()) -> tuple[list[Problem], Coordinates]:
         """Project out the flat columns and return one normalised problem per target, with the way back."""
@@ -147,7 +152,7 @@ class CompressedRows:
             rows[:spanned, 1 : 1 + d],
             rows[:spanned, 1 + d :],
             rows[:spanned, :1],
-            RowCounts(self.total_weight, self.n_samples, n_distinct(self.digests, d, self.n_targets)),
+            RowCounts(self.total_weight, self.n_samples, n_distinct(self.digests)),
             intercept=intercept,
             keep=keep,
             rest_rows=rows[spanned:, 1 + d :],
@@ -207,8 +212,7 @@ def pose_array(
 ) -> tuple[list[Problem], Coordinates]:
     """Pose an array with d ≥ m, or too many columns for a d×d factor: Θ is kept."""
     root = root_weights(weight, X.shape[0])
-    different = n_distinct(distinct_rows(X, Y), X.shape[1], Y.shape[1])
-    counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], different)
+    counts = RowCounts(float(root[:, 0] @ root[:, 0]), X.shape[0], n_distinct(distinct_rows(X, Y)))
     theta = X if weight is None else root * X
     ones = root if constant is None else root * constant[:, None]
     return pose_dense(theta, root * Y, ones, counts, intercept=intercept, keep=keep)
@@ -287,7 +291,7 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64] | None:
     """
     m, (d, t) = X.shape[0], (X.shape[1], Y.shape[1])
     factors, most = odd_numbers(d + t), most_counted(d, t)
-    if m >= most and t and _all_differ(Y[:most, 0]):
+    if m >= most and t and not (np.diff(np.sort(Y[:most, 0])) == 0).any():
         return None
     height = min(most, max(1, BLOCK_BYTES // (8 * max(d, 1))))
     found = np.empty(0, dtype=np.int64)
@@ -298,11 +302,6 @@ def distinct_rows(X: Any, Y: Array) -> NDArray[np.int64] | None:
         if found.size >= most:
             return None
     return found
-
-
-def _all_differ(values: Array) -> bool:
-    ordered = np.sort(values)
-    return bool((ordered[1:] > ordered[:-1]).all())
 
 
 @lru_cache(maxsize=16)
@@ -334,14 +333,9 @@ def most_counted(n_features: int, n_targets: int) -> int:
     return int((1 + n_features + n_targets) / LARGEST_SHARE)
 
 
-def n_distinct(digests: NDArray[np.int64] | None, n_features: int, n_targets: int) -> float:
+def n_distinct(digests: NDArray[np.int64] | None) -> float:
     """Return how many rows differ; infinity where they were not counted, or found to be as many as can matter."""
-    return np.inf if digests is None or counted_rows(digests, n_features, n_targets) is None else digests.size
-
-
-def counted_rows(digests: NDArray[np.int64], n_features: int, n_targets: int) -> NDArray[np.int64] | None:
-    """Return the digests of rows that differ; None where they are as many as can matter."""
-    return digests if digests.size < most_counted(n_features, n_targets) else None
+    return np.inf if digests is None else digests.size
 
 
 def merged_ranges(one: Array, other: Array) -> Array:

@@ -103,19 +103,16 @@ class Operator:
             )
         if not np.all(np.isfinite(self.column_norms) & (self.column_norms >= 0)):
             raise ValueError("column_norms must be finite and not negative.")
-        self._check_some_norms()
-
-    def __repr__(self) -> str:
-        return f"Operator(shape={self.shape})"
-
-    def _check_some_norms(self) -> None:
-        """Compare three columns with the norms given: wrong norms give wrong models."""
+        # Wrong norms give wrong models: three columns are compared with those given.
         some = np.unique(np.linspace(0, self.shape[1] - 1, min(3, self.shape[1])).astype(np.intp))
         for j, norm in zip(some, norms_of(self.take(some)), strict=True):
             if not np.isclose(norm, self.column_norms[j], rtol=1e-6, atol=1e-300):
                 raise ValueError(
                     f"column_norms says {self.column_norms[j]:.6g} for column {j}, but its norm is {norm:.6g}."
                 )
+
+    def __repr__(self) -> str:
+        return f"Operator(shape={self.shape})"
 
     def take(self, index: Index) -> Array:
         """Return the chosen columns as a dense array."""

@@ -132,13 +132,10 @@ class Trace:
 
         `log_volume` is that of the coordinates.
         """
+        units = [float(unit[one.column]) for one in self.dropped]
         dropped = tuple(
-            replace(
-                one,
-                statistic=float(one.statistic * unit[one.column]),
-                threshold=float(one.threshold * unit[one.column]),
-            )
-            for one in self.dropped
+            replace(one, statistic=one.statistic * each, threshold=one.threshold * each)
+            for one, each in zip(self.dropped, units, strict=True)
         )
         cost = self.cost + 2 * n_rows * np.log(target_unit) + log_volume
         return Trace(cost, self.noise_variance * target_unit**2, self.n_terms, dropped)
@@ -312,15 +309,8 @@ def _has_collapsed(setting: Setting, fit: Fit) -> bool:
     return problem.too_many(k, plain=plain) and (problem.wide or nothing_left)
 
 
-def solve_wide(
-    setting: Setting,
-    *,
-    start: Array | None = None,
-    max_iter: int = 500,
-    tol: float = 1e-6,
-    progress: Watch | None = None,
-) -> Fit:
-    """Solve on a working set where columns far outnumber rows, else as `solve` does.
+def solve_wide(setting: Setting, *, start: Array | None = None, tol: float = 1e-6, **limits: Any) -> Fit:
+    """Solve on a working set where columns far outnumber rows, else as `solve` does, whose limits these are.
 
     Only with inflation and without a prior on γ: plain ARD keeps a third of all columns, so that nearly all can enter.
     """
@@ -328,13 +318,12 @@ def solve_wide(
     prior = setting.prior.capped_linear
     few = d < LEAST_COLUMNS or d < LEAST_RATIO * rows or setting.problem.total == 0
     if few or prior is None or np.any(prior[0]) or not (setting.inflation > 1).all():
-        return solve(setting, start=start, max_iter=max_iter, tol=tol, progress=progress)
+        return solve(setting, start=start, tol=tol, **limits)
     chosen = _first_working_set(setting, start, FIRST_RATIO * rows)
     earlier: Fit | None = None
     for _ in range(MAX_ROUNDS):
         within = None if start is None else start[chosen]
-        within_set = setting.restrict(chosen)
-        fit = solve(within_set, start=within, max_iter=max_iter, tol=tol, progress=progress).on(d, chosen)
+        fit = solve(setting.restrict(chosen), start=within, tol=tol, **limits).on(d, chosen)
         here = State(setting, fit.gamma / setting.inflation, fit.noise)
         fit = replace(fit if earlier is None else fit.after(earlier), kkt_gap=here.kkt_gap)
         c, q = here.weights_and_scores

@@ -86,20 +86,6 @@ def independent_moves(problem: Problem, chosen: Index, q: Array, triangle: Array
     return Moves(additions, removals, np.where(possible, removals[:, None] - gain, np.inf))
 
 
-def singles_leave(rows: Array, loads: Array) -> Iterator[tuple[Index, float]]:
-    """Yield the column that goes next, until one is left, and what that adds to RSS."""
-    places = np.arange(len(rows))
-    while len(places) > 1:
-        heights, squares = rows @ loads, np.einsum("ij,ij->i", rows, rows)
-        costs = heights * heights / np.maximum(squares, TINY)
-        i = int(costs.argmin())
-        direction = rows[i] / np.sqrt(max(squares[i], TINY))
-        yield places[[i]], float(costs[i])
-        places[i], rows[i] = places[-1], rows[-1]
-        places, rows = places[:-1], rows[:-1]
-        rows -= np.multiply.outer(rows @ direction, direction)
-
-
 # Blocks of columns
 
 

@@ -174,12 +174,12 @@ class Problem:
         """Number of columns that are not zero once the flat ones are projected out."""
         return int((self.square_norms > 0).sum())
 
-    @property
+    @cached_property
     def n_distinct(self) -> float:
         """Number of rows that tell something of their own: a row of weight 3, or given three times, is one."""
         return min(self.n_rows, self.distinct)
 
-    @property
+    @cached_property
     def wide(self) -> bool:
         """Whether the columns are enough to interpolate the rows."""
         return self.n_candidates >= self.n_distinct
@@ -247,16 +247,7 @@ class Problem:
 
 
 def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
-    """Return what a criterion adds for k of d terms on m rows.
-
-    ==========  =========================================================================
-    "aic"       2k
-    "bic"       k ln m
-    "ebic"      k ln m + 2 ln C(d, k)
-    "ebic2"     2(k ln m + 2 ln C(d, k))
-    "evidence"  2k + 2 ln C(d, k), for the evidence cost instead of m ln(RSS/m)
-    "aicc"      2k′ + (2k′² + 2k′)/(m − k′ − 1), k′ = k + 1, for the evidence cost too
-    ==========  =========================================================================
+    """Return what a criterion adds for k of d terms on m rows: the table of :mod:`ardea.estimators.search`.
 
     Examples
     --------

@@ -31,7 +31,6 @@ from ardea.core.moves import (
     explained,
     independent_moves,
     rss_by_reflections,
-    singles_leave,
 )
 from ardea.core.problem import TINY, Array, DenseColumns, Index, Problem, blocks_of, misfit, penalty
 
@@ -118,13 +117,13 @@ def leaving(problem: Problem, support: Sequence[int]) -> tuple[Index, float, Ite
     rows = np.ascontiguousarray(lapack.dtrtri(triangle)[0])
     loads = q.T @ problem.target
     residual = problem.target - q @ loads
-    if problem.owners is not None:
-        going = blocks_leave(rows, loads, blocks_of(problem.owners[chosen]))
-    elif fast := loops():
+    going: Iterator[tuple[Index, float]]
+    if problem.owners is None and (fast := loops()):
         order, added = fast.leaving(rows, loads)
         going = zip(order[:, None], added.tolist(), strict=True)
     else:
-        going = singles_leave(rows, loads)
+        owners = np.arange(len(rows)) if problem.owners is None else problem.owners[chosen]
+        going = blocks_leave(rows, loads, blocks_of(owners))
     return chosen, float(residual @ residual) + problem.rest, ((chosen[gone], cost) for gone, cost in going)
 
 
@@ -135,20 +134,11 @@ def basis(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Arra
         q, triangle = _orthonormal(problem.columns.take(chosen))
         if np.all(triangle.diagonal() ** 2 > DEPENDENT**2 * problem.square_norms[chosen]):
             return chosen, q, triangle
-    kept, vectors = _independent(problem, chosen)
-    return kept, *_orthonormal(vectors)
-
-
-def _independent(problem: Problem, support: Sequence[int] | Index) -> tuple[Index, Array]:
-    """Return a support without the columns in the span of others, and its vectors."""
-    chosen = np.asarray(support, dtype=np.intp)
     vectors = problem.columns.take(chosen)
-    if chosen.size == 0:
-        return chosen, vectors
     _, triangle, order = linalg.qr(vectors, mode="economic", pivoting=True, check_finite=False)
     pivots = np.abs(triangle.diagonal())
     kept = np.sort(order[: int((pivots > DEPENDENT * max(pivots[0], TINY)).sum())])
-    return chosen[kept], vectors[:, kept]
+    return chosen[kept], *_orthonormal(vectors[:, kept])
 
 
 def _orthonormal(columns: Array) -> tuple[Array, Array]:

@@ -209,8 +209,6 @@ def fit_advice(
     `limits` are the `max_iter` and `tol` of the fit. A fit that did not end well says so, and nothing else.
     """
     k, m = fit.posterior.active.size + coordinates.flat.kept.size, coordinates.total_weight
-    if fit.status is Status.COLLAPSED and not problem.too_many(fit.posterior.active.size):  # on the way, not at the end
-        fit = replace(fit, status=Status.RESCUED)
     collapsed = fit.status in {Status.COLLAPSED, Status.RESCUED}
     passed = collapsed and not fit.posterior.active.size  # a search on few rows may end without any term after it
     if (advice := STATUS_ADVICE.get(fit.status)) is not None and not passed:
@@ -287,8 +285,13 @@ def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
     return [(text, WeakEvidenceWarning)]
 
 
+def has_noise(problem: Problem, fit: Fit) -> bool:
+    """Whether errors are more than rounding."""
+    return fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
+
+
 def _on_tiny_noise(problem: Problem, fit: Fit) -> list[Advice]:
-    if fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9):
+    if has_noise(problem, fit):
         return _on_held_noise(problem, fit)
     text = (
         f"The terms explain y up to {np.sqrt(FLOOR_TALL):.0e} of its size. Below that, rounding errors decide: σ² is "

@@ -7,6 +7,7 @@ all come from the equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from threading import Lock
@@ -43,7 +44,7 @@ from ardea.estimators.inputs import (
     meet_columns,
 )
 from ardea.estimators.told import extrapolation_advice
-from ardea.methods.task import STARTS, Method, Start, Wish, tasks_of
+from ardea.methods.task import STARTS, Limits, Method, Start, Wish, tasks_of
 from ardea.names import ColumnNames, Left, counted, default_names
 from ardea.rates import NO_PRUNING_RATE, rate_for
 from ardea.show.answers import Answers
@@ -180,15 +181,18 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         with threads_for(rows.operations):
             rows = self._independent(rows, keep)
             problems, coordinates = rows.pose(intercept=bool(self.fit_intercept), keep=keep)
-            tasks = tasks_of(problems, coordinates, self.noise_variance, int(self.max_iter), float(self.tol))
+            tasks = tasks_of(problems, coordinates, self._limits, self.start)
             if self.verbose:
                 tasks = [replace(task, progress=Progress(type(self).__name__)) for task in tasks]
             self._adopt(rows, problems, coordinates, [self.method.solve(task, wish, None) for task in tasks])
 
     def _independent(self, rows: CheckedRows, keep: list[int]) -> CheckedRows:
         """Return rows that are independent, where those given depend on each other as `rows` says."""
-        limits = int(self.max_iter), float(self.tol)
-        return independent_rows(rows, self.rows, bool(self.fit_intercept), keep, self.noise_variance, *limits)
+        return independent_rows(rows, self.rows, bool(self.fit_intercept), keep, self._limits)
+
+    @property
+    def _limits(self) -> Limits:
+        return self.noise_variance, int(self.max_iter), float(self.tol)
 
     def _solved(self, name: str) -> Any:
         """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""
@@ -455,7 +459,8 @@ def _libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-class threads_for:
+@contextmanager
+def threads_for(operations: float = 0.0) -> Iterator[None]:
     """Let BLAS work with one thread if so few operations are ahead, and set it back afterwards.
 
     BLAS has one setting for the whole process: the first to come changes it, the last to leave sets it back.
@@ -467,29 +472,25 @@ class threads_for:
     ...     {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
     {1}
     """
+    few = operations <= MOST_FOR_ONE
+    if few:
+        _count(1)
+    try:
+        yield
+    finally:
+        if few:
+            _count(-1)
 
-    def __init__(self, operations: float = 0.0) -> None:
-        self.few = operations <= MOST_FOR_ONE
 
-    def __enter__(self) -> None:
-        """Change the setting."""
-        self._count(1)
-
-    def __exit__(self, *error: object) -> None:
-        """Set it back."""
-        self._count(-1)
-
-    def _count(self, step: int) -> None:
-        global _inside
-        if not self.few:
-            return
-        with _lock:
-            if _inside == 0:
-                _before[:] = [library.num_threads for library in _libraries()]
-                _set([1] * len(_before))
-            _inside += step
-            if _inside == 0:
-                _set(_before)
+def _count(step: int) -> None:
+    global _inside
+    with _lock:
+        if _inside == 0:
+            _before[:] = [library.num_threads for library in _libraries()]
+            _set([1] * len(_before))
+        _inside += step
+        if _inside == 0:
+            _set(_before)
 
 
 def _set(numbers: list[int]) -> None:

@@ -24,7 +24,6 @@ import numpy as np
 from scipy import special
 
 from ardea.core.compression import CompressedRows, digests, odd_numbers, ranges_of
-from ardea.core.evidence import NoiseRule
 from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import STATUS_ADVICE, Fit
@@ -38,6 +37,7 @@ from ardea.estimators.advice import (
     SuspectDataWarning,
     TwoValuesWarning,
     UnequalErrorsWarning,
+    has_noise,
 )
 from ardea.estimators.errors import (
     Errors,
@@ -52,6 +52,7 @@ from ardea.estimators.residuals import (
     FIRST_COLUMNS,
     MODEST,
     WORTH_A_WORD,
+    WORTH_SIZES,
     Harm,
     basis_of,
     copied_rows,
@@ -64,17 +65,10 @@ from ardea.estimators.residuals import (
 )
 from ardea.estimators.resting import MOST_OF_IT, unsupported
 from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
-from ardea.estimators.told import (
-    told_of_copies,
-    told_of_dependence,
-    told_of_few,
-    told_of_piles,
-    told_of_sizes,
-    told_of_two,
-)
+from ardea.estimators.told import told_of_dependence, told_of_few, told_of_sizes
 from ardea.estimators.unequal import UnequalErrors
 from ardea.estimators.weights import weights_advice
-from ardea.methods.task import Task, Wish, tasks_of
+from ardea.methods.task import Limits, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
 
@@ -96,23 +90,17 @@ ERRORS: dict[RowKind, type[Errors]] = {"series": SeriesErrors, "groups": GroupEr
 
 
 def independent_rows(
-    rows: CheckedRows,
-    kind: RowKind,
-    intercept: bool,
-    keep: Sequence[int],
-    noise_variance: float | None,
-    max_iter: int,
-    tol: float,
+    rows: CheckedRows, kind: RowKind, intercept: bool, keep: Sequence[int], limits: Limits
 ) -> CheckedRows:
     """Return the rows as they are where they are told to be independent, else L times them, with L learned."""
     if kind == "independent":
         return rows
     _check_rows(rows, kind)
-    if kind == "unequal" and noise_variance is not None:
+    if kind == "unequal" and limits[0] is not None:
         raise ValueError("rows='unequal' learns how large errors are: leave noise_variance out.")
     if kind == "groups" and (means := agreeing_groups(rows)) is not None:
         return means
-    given = rows, intercept, keep, noise_variance, max_iter, tol
+    given = rows, intercept, keep, limits
     tried = [_settled(first, *given) for first in ERRORS[kind].of(rows).starts(*_beside(rows, keep, intercept))]
     _, errors, terms = min(tried, key=lambda one: one[0])
     if (more := errors.refined()) is not None:
@@ -121,32 +109,19 @@ def independent_rows(
 
 
 def _settled(
-    errors: Errors,
-    rows: CheckedRows,
-    intercept: bool,
-    keep: Sequence[int],
-    noise_variance: float | None,
-    max_iter: int,
-    tol: float,
+    errors: Errors, rows: CheckedRows, intercept: bool, keep: Sequence[int], limits: Limits
 ) -> tuple[float, Errors, list[int]]:
     """Learn terms and errors in turn until the terms stay the same; return their cost as well."""
     terms = [-1]  # none yet
     for _ in range(MOST_ROUNDS):
         problems, coordinates = _times(errors, rows).pose(intercept=intercept, keep=keep)
-        (task,) = tasks_of(problems, coordinates, noise_variance, max_iter, tol)
+        (task,) = tasks_of(problems, coordinates, limits)
         fit = sparse_ard(task, Wish(false_terms=DEFAULT_FALSE_TERMS))
         if terms == (terms := fit.posterior.active.tolist()):
             break
         errors = errors.learned(*_beside(rows, [*keep, *terms], intercept))
     scale = coordinates.log_volume + 2 * task.problem.n_rows * np.log(coordinates.targets[0])
-    return _cost(task, fit) + scale + 2 * errors.n_learned, errors, terms
-
-
-def _cost(task: Task, fit: Fit) -> float:
-    """Return −2 ln(evidence) with terms priced as in the elimination of SparseARD."""
-    k = fit.posterior.active.size
-    excess = task.excess(DEFAULT_FALSE_TERMS, k)
-    return float(fit.posterior.cost + k * (excess - np.log1p(excess)))
+    return task.priced(fit, DEFAULT_FALSE_TERMS) + scale + 2 * errors.n_learned, errors, terms
 
 
 def _check_rows(rows: CheckedRows, kind: RowKind) -> None:
@@ -205,32 +180,31 @@ def rows_advice(
     told = alone + told
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
-    if given.weight is not None and _has_noise(problem, fit):
+    if given.weight is not None and has_noise(problem, fit):
         told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
-    if any(piles := piled_up(equal[0])):
-        told = [(told_of_piles(piles, y), PiledUpWarning), *told]
+    told = _on_piles(piled_up(equal[0]), y) + told
     copies, inflation = copied_rows(given.X, y, equal)
     if not copies:
         return number, told
-    total = float(given.Y.shape[0] if given.weight is None else given.weight.sum())
-    return np.fmin(number, total / inflation), [(told_of_copies(copies, given.Y.shape[0]), SuspectDataWarning), *told]
-
-
-def _has_noise(problem: Problem, fit: Fit) -> bool:
-    """Whether errors are more than rounding."""
-    return fit.noise > NoiseRule(low_floor=True).floor(problem) * (1 + 1e-9)
+    text = (
+        f"{copies} of {y.size} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
+        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
+        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
+        "with axis=0). If they are separate readings that happen to agree, ignore this "
+        "(python -m ardea.explain suspect_data)."
+    )
+    return np.fmin(number, given.total / inflation), [(text, SuspectDataWarning), *told]
 
 
 def _residuals_advice(
     rows: CheckedRows, kind: RowKind, problem: Problem, fit: Fit, equation: Equation, target: int
 ) -> tuple[float, list[Advice]]:
     """Return what the residuals tell: the effective number of rows, and what harms the fit."""
-    given = rows.given
-    m, in_memory = given.Y.shape[0], not isinstance(given.X, CompressedRows)
-    total = float(m if given.weight is None else given.weight.sum())
-    sound = fit.status not in STATUS_ADVICE and _has_noise(problem, fit)
-    if not (in_memory and sound and m >= FEWEST_TESTED) or problem.too_many(fit.posterior.active.size):
+    given, total = rows.given, rows.given.total
+    sound = fit.status not in STATUS_ADVICE and has_noise(problem, fit)
+    untested = isinstance(given.X, CompressedRows) or len(given.Y) < FEWEST_TESTED
+    if untested or not sound or problem.too_many(fit.posterior.active.size):
         return np.nan, []
     look = _look(rows, equation, target) if rows is given and rows.weight is None and rows.groups is None else None
     if look is not None:
@@ -247,7 +221,7 @@ def _residuals_advice(
             left = effective if rows is given else total / harm.inflation
             return effective, [*few, (told_of_dependence(of, harm, kind, total, left), DependentRowsWarning)]
     if (values := _two_values(given.Y[:, target])) is not None:
-        return effective, [*few, (_on_two_values(values, problem, after, equation), TwoValuesWarning)]
+        return effective, [*few, _on_two_values(values, problem, after, equation)]
     told = few + _sizes_advice(rows, kind, after, equation, target)
     return effective, told + _on_few_rows(rows, equation, target)
 
@@ -269,13 +243,44 @@ def _look(rows: CheckedRows, equation: Equation, target: int) -> Any:
     return look if ordinary else None
 
 
-def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> str:
-    """Return what to tell of a target of two values: its errors are skewed, and only signs of normal ones random."""
-    rate = equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
-    leverage = np.einsum("ij,ij->i", sample.fitted, sample.fitted)
-    return told_of_two(
-        *values, false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * problem.n_candidates
+def _on_piles(piles: tuple[int, int], y: Array) -> list[Advice]:
+    """Return what to tell of many equal values at an end of y."""
+    if not any(piles):
+        return []
+    ends = zip(piles, (y.min(), y.max()), ("smallest", "largest"), strict=True)
+    said = [
+        f"{number} of {y.size} values of y are equal to the {end}, {value:g}" for number, value, end in ends if number
+    ]
+    text = (
+        f"{' and '.join(said)}, while others hardly repeat: y looks cut off, as at a limit of detection or a cap. A "
+        "straight line cannot bend there: coefficients come out too small, and intervals do not hold the truth. If "
+        "values beyond were written as the limit, use a model for censored data (Tobit), or leave these rows out and "
+        "read the rest with care (coefficients stay too small); if y is really zero there, model apart whether "
+        "it is, and how large it is otherwise (python -m ardea.explain piled_up)."
     )
+    return [(text, PiledUpWarning)]
+
+
+def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> Advice:
+    """Return what to tell of a target of two values: its errors are skewed, and only signs of normal ones random."""
+    (low, high), rate = values, equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
+    leverage = np.einsum("ij,ij->i", sample.fitted, sample.fitted)
+    excess, asked = false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * problem.n_candidates
+    false = (
+        f"About {excess * asked:.2g} false terms are to be expected where {asked:.2g} {'is' if asked == 1 else 'are'} "
+        "asked for: one of the values is rare, and so are rows that decide over some columns (indicators of few rows, "
+        "long tails), so that a few rows in which both meet keep a term. Check every term by an exact test "
+        "(scipy.stats.fisher_exact for an indicator, else permutation_test), and put rare indicators together"
+        if excess > WORTH_SIZES
+        else "Columns of noise are kept about as often as asked for"
+    )
+    text = (
+        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
+        f"columns. {false}. Predictions may lie beyond both values, and intervals are rough where the probability "
+        "comes near 0 or 1. If you need probabilities, fit a logistic regression to the terms kept. "
+        "(python -m ardea.explain two_values)"
+    )
+    return text, TwoValuesWarning
 
 
 def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Equation, target: int) -> list[Advice]:
@@ -287,13 +292,13 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
     )
     rate = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     sizes = unequal_sizes(columns, errors, fitted, rate, sample.kept, predicted if sample.kept.size else None)
-    if sizes.gross.size and _mostly_one(rows.Y[:, target]):
+    # If most of y is one value, as of rare counts, rows with another are no slips.
+    if sizes.gross.size and 2 * np.unique(rows.Y[:, target], return_counts=True)[1].max() > len(rows.Y):
         sizes = sizes._replace(gross=sizes.gross[:0])
     if not sizes.harmful:
         return []
-    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
     name = equation.vocabulary.names[sample.places[sizes.column]]
-    return [(told_of_sizes(sizes, name, kind, numbers[sample.numbers[once]]), UnequalErrorsWarning)]
+    return [(told_of_sizes(sizes, name, kind, rows.numbers[sample.numbers[once]]), UnequalErrorsWarning)]
 
 
 def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
@@ -302,19 +307,13 @@ def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Adv
     chosen = np.flatnonzero(np.isin(support, equation.kept.active))
     if rows.weight is not None or not chosen.size or isinstance(rows.X, Operator):
         return []
-    constant = np.ones(rows.Y.shape[0]) if rows.whitened is None else rows.whitened.constant
+    constant = np.ones(len(rows.Y)) if rows.constant is None else rows.constant
     columns, given = dense(rows.X[:, support]), dense(rows.given.X[:, support])
     two = np.array([_two_values(column) is not None for column in given.T])
     intercept = constant[:, None][:, : equation.intercept is not None]
     found = unsupported(columns, intercept, rows.Y[:, target], chosen, two)
-    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
     names = [equation.vocabulary.names[support[one.column]] for one in found]
-    return [(told_of_few(found, names, numbers), FewRowsWarning)] if found else []
-
-
-def _mostly_one(y: Array) -> bool:
-    """Whether most of y is one value, as of rare counts: rows with another are then no slips."""
-    return bool(2 * np.unique(y, return_counts=True)[1].max() > y.size)
+    return [(told_of_few(found, names, rows.numbers), FewRowsWarning)] if found else []
 
 
 def _two_values(y: Array) -> tuple[float, float] | None:
@@ -362,7 +361,7 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     kept = columns[:, places] / largest[places]
     if largest.max() > MODEST or largest.min() < 1 / MODEST:
         columns = columns / largest
-    constant = np.ones(y.size) if rows.whitened is None else rows.whitened.constant[part]
+    constant = np.ones(y.size) if rows.constant is None else rows.constant[part]
     predicted = kept @ (equation.coefficients * largest[places])
     errors = y - predicted - (equation.intercept or 0.0) * constant
     fitted = basis_of(constant, kept)
@@ -371,8 +370,8 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
     vary, steps, numbers = high > low, y[1:] - y[:-1], np.arange(y.size)
     if not steps.all():
         new = np.append(True, (steps != 0) | (columns[1:] != columns[:-1]).any(axis=1))
-        numbers, columns, errors = numbers[new], columns[new], errors[new]
-        predicted, fitted = predicted[new], fitted[new]
+        every = numbers, columns, errors, predicted, fitted
+        numbers, columns, errors, predicted, fitted = (one[new] for one in every)
     least, most = (float(errors.min()), float(errors.max())) if errors.size else (0.0, 0.0)
     if not vary.any() or errors.size < FEWEST_TESTED or least == most:
         return None
@@ -390,20 +389,21 @@ def _sample(rows: CheckedRows, equation: Equation, target: int) -> Sample | None
 
 def _harms(sample: Sample) -> dict[str, Harm]:
     """Return what dependence by group, or of rows with equal columns, and in the order of the rows does."""
-    looked_at = sample.columns, sample.errors, sample.fitted
-    cells = digests(sample.columns, odd_numbers(sample.places.size))
-    if sample.groups is not None:
+    looked_at, groups = (sample.columns, sample.errors, sample.fitted), sample.groups
+    harms: dict[str, Harm] = {}
+    if groups is not None:
         # First: a series says of groups that differ in level as well what is to be said, and not the other way round.
-        harms = {"within": harm_within(*looked_at, sample.groups)} if sample.within else {}
-        harms["groups"] = harm_by_groups(*looked_at, sample.groups)
-    elif _enough(cells) and not _enough(
-        cells ^ digests(sample.errors[:, None], odd_numbers(1))
-    ):  # not copies in y, too
-        harms = {"replicates": harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])}
+        if sample.within:
+            harms["within"] = harm_within(*looked_at, groups)
+        harms["groups"] = harm_by_groups(*looked_at, groups)
     else:
-        harms = {}
-    order = "order" if sample.groups is None else "across"
-    return harms | {order: harm_in_order(*looked_at)} if sample.ordered else harms
+        cells = digests(sample.columns, odd_numbers(sample.places.size))
+        # Not copies in y, too.
+        if _enough(cells) and not _enough(cells ^ digests(sample.errors[:, None], odd_numbers(1))):
+            harms["replicates"] = harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])
+    if sample.ordered:
+        harms["order" if groups is None else "across"] = harm_in_order(*looked_at)
+    return harms
 
 
 def _enough(cells: Any) -> bool:
@@ -414,13 +414,12 @@ def _enough(cells: Any) -> bool:
 def _looked_at(rows: CheckedRows, support: Index) -> tuple[Index, Array]:
     """Return the columns that are looked at, spread over all of them, with those that were kept; and their numbers."""
     X, n = rows.X, rows.n_columns
-    if n <= MOST_TESTED_COLUMNS:
-        index, part = np.arange(n), X if isinstance(X, Operator) else X[:MOST_TESTED_ROWS]
-    else:
+    index = np.arange(n)
+    if n > MOST_TESTED_COLUMNS:
         index = np.union1d(np.linspace(0, n - 1, MOST_TESTED_COLUMNS).astype(np.intp), support)
-        part = X if isinstance(X, Operator) else X[:MOST_TESTED_ROWS, index]
-    if isinstance(part, Operator):
-        return index, part.take(index)[:MOST_TESTED_ROWS]
+    if isinstance(X, Operator):
+        return index, X.take(index)[:MOST_TESTED_ROWS]
+    part = X[:MOST_TESTED_ROWS] if index.size == n else X[:MOST_TESTED_ROWS, index]
     return index, np.asarray(part, dtype=float) if isinstance(part, np.ndarray) else dense(part)
 
 

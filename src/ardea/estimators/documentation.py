@@ -1,9 +1,10 @@
-"""What every estimator's page says: the parameters and fitted attributes that all of them share."""
+"""What makes an estimator of a declaration, and the parameters and fitted attributes that all pages name."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
 
 PARAMETERS = """\
 noise_variance : float, optional
@@ -74,16 +75,24 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the columns, if X had names.
 """
 
+FALSE_TERMS = """\
+false_terms : float, default=1.0
+    How many irrelevant columns may be kept on average; used with "calibrated".
+"""
+
 Class = TypeVar("Class", bound=type)
 
 
-def documented(estimator: Class) -> Class:
-    """Complete the docstring of an estimator: after its own parameters those that all share, then the attributes."""
-    if estimator.__doc__ is None:  # python -OO
-        return estimator
-    text, _, examples = inspect.cleandoc(estimator.__doc__).partition("\n\nExamples\n--------\n")
+@dataclass_transform()
+def estimator(declared: Class) -> Class:
+    """Make a declared estimator a dataclass, and complete its docstring by what it shares with others."""
+    dataclass(eq=False, repr=False)(declared)  # in place
+    if declared.__doc__ is None:  # python -OO
+        return declared
+    text, _, examples = inspect.cleandoc(declared.__doc__).partition("\n\nExamples\n--------\n")
     if "\nParameters\n" not in text:
         text += "\n\nParameters\n----------"
-    sections = [f"{text}\n{PARAMETERS}", f"Attributes\n----------\n{ATTRIBUTES}", f"Examples\n--------\n{examples}"]
-    estimator.__doc__ = "\n".join(sections)
-    return estimator
+    parameters = FALSE_TERMS * ('or "calibrated"' in text) + PARAMETERS
+    sections = [f"{text}\n{parameters}", f"Attributes\n----------\n{ATTRIBUTES}", f"Examples\n--------\n{examples}"]
+    declared.__doc__ = "\n".join(sections)
+    return declared

@@ -9,6 +9,7 @@ of all lags up to a third of the rows the one at which Ly is correlated most, at
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,9 +39,13 @@ MOST_TOGETHER = 4
 
 
 class Errors:
-    """Errors of rows."""
+    """Errors of rows, of which every kind says how they begin, are learned, and make rows independent."""
 
     correlation: Any  # what V was made of, where rows depend on each other
+    log_volume: Any  # ln|V|
+    of: Callable[[CheckedRows], Errors]  # independent errors of equal size
+    learned: Callable[[Array, Array], Errors]  # the errors that y leaves beside some orthonormal columns
+    whitened: Callable[[Array], Array]  # L times a block of columns
 
     @property
     def independent(self) -> bool:
@@ -48,27 +53,9 @@ class Errors:
         return bool(self.correlation.size == 0)
 
     @property
-    def log_volume(self) -> float:
-        """ln|V|."""
-        raise NotImplementedError
-
-    @property
     def n_learned(self) -> int:
         """How many numbers were learned of V."""
         return int(self.correlation.size)
-
-    def whitened(self, block: Array) -> Array:
-        """Return L times a block of columns."""
-        raise NotImplementedError
-
-    @classmethod
-    def of(cls, rows: CheckedRows) -> Errors:
-        """Return independent errors of equal size."""
-        raise NotImplementedError
-
-    def learned(self, flat: Array, y: Array) -> Errors:
-        """Return the errors that y leaves beside some orthonormal columns."""
-        raise NotImplementedError
 
     def starts(self, flat: Array, y: Array) -> list[Errors]:
         """Return where learning begins, given the columns of no term at all.
@@ -309,8 +296,7 @@ def agreeing_groups(rows: CheckedRows) -> CheckedRows | None:
 def one_of_each_group(rows: CheckedRows) -> CheckedRows:
     """Return the first row of every group."""
     first = np.sort(np.unique(np.asarray(rows.groups), return_index=True)[1])
-    numbers = np.arange(rows.Y.shape[0]) if rows.used is None else np.flatnonzero(rows.used)
-    used = np.isin(np.arange(numbers[-1] + 1), numbers[first])
+    used = np.isin(np.arange(rows.numbers[-1] + 1), rows.numbers[first])
     return replace(rows.subset(first), used=used, weight=None, whitened=None)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ardea import rates
 from ardea.estimators.base import BaseARD
-from ardea.estimators.documentation import documented
+from ardea.estimators.documentation import estimator
 from ardea.methods import task
 from ardea.methods.task import Method
 from ardea.methods.thresholds import Search
@@ -29,7 +29,7 @@ GRID_SIZE = 15
 FEWEST_FALSE_TERMS = 1e-3
 
 
-@documented
+@estimator
 class ARD(BaseARD):
     """Automatic relevance determination (Alg. 1 of the paper): choose prior variances that maximise the evidence.
 
@@ -51,9 +51,15 @@ class ARD(BaseARD):
     method = Method(task.plain)
 
 
-@documented
-@dataclass(eq=False, repr=False)
-class ARDvi(BaseARD):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Calibrated(BaseARD):
+    """An estimator whose strength follows, unless it is given, from the expected number of false terms."""
+
+    false_terms: float = 1.0
+
+
+@estimator
+class ARDvi(Calibrated):
     """ARD with variance inflation (Alg. 2): pretend that the noise is larger, so that weak terms are dropped.
 
     The noise variance is multiplied by α where columns are chosen. An orthogonal column is then kept if and only if its
@@ -64,8 +70,6 @@ class ARDvi(BaseARD):
     ----------
     alpha : float, array of shape (n_features,) or "calibrated", default="calibrated"
         The factor on the noise variance. "calibrated": such that `false_terms` irrelevant columns are kept on average.
-    false_terms : float, default=1.0
-        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -80,13 +84,10 @@ class ARDvi(BaseARD):
 
     method = Method(task.inflated, "alpha", zero_allowed=False)
     alpha: Any = "calibrated"
-    _: KW_ONLY
-    false_terms: float = 1.0
 
 
-@documented
-@dataclass(eq=False, repr=False)
-class ARDr(BaseARD):
+@estimator
+class ARDr(Calibrated):
     """ARD with a penalty on the prior variances γ (Alg. 3), started at the γ of ARD.
 
     Minimises log|Σ_y| + yᵀΣ_y⁻¹y + Σ g(γ_j) + f(γ_j) with g concave and f convex. By default g(γ) = lam·min(γ, eta)
@@ -101,8 +102,6 @@ class ARDr(BaseARD):
         smallest value that leaves the rate of false terms unchanged, so that kept terms are not shrunk.
     prior : ardea.priors.Prior or ardea.priors.Convex, optional
         A penalty of your own instead of `lam` and `eta`: a concave g, a convex f, or both (``g & f``).
-    false_terms : float, default=1.0
-        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -122,12 +121,10 @@ class ARDr(BaseARD):
     eta: ArrayLike | None = None
     _: KW_ONLY
     prior: Prior | Convex | None = None
-    false_terms: float = 1.0
 
 
-@documented
-@dataclass(eq=False, repr=False)
-class MSTSBL(BaseARD):
+@estimator
+class MSTSBL(Calibrated):
     """ARD with a threshold on magnitude (Alg. 4): drop coefficients smaller than tau and refit, until none is dropped.
 
     This is the paper's M-STSBL (threshold sparse Bayesian regression of Zhang & Lin). A numeric `tau` depends on the
@@ -137,8 +134,6 @@ class MSTSBL(BaseARD):
     ----------
     tau : float, array of shape (n_features,) or "calibrated", default="calibrated"
         The smallest magnitude of a coefficient that is kept.
-    false_terms : float, default=1.0
-        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -154,13 +149,10 @@ class MSTSBL(BaseARD):
 
     method = Method(task.magnitude, "tau", unit_power=1)
     tau: Any = "calibrated"
-    _: KW_ONLY
-    false_terms: float = 1.0
 
 
-@documented
-@dataclass(eq=False, repr=False)
-class LSTSBL(BaseARD):
+@estimator
+class LSTSBL(Calibrated):
     """ARD with a threshold on likelihood (Alg. 5): drop columns whose posterior density at zero exceeds tau, and refit.
 
     A numeric `tau` depends on the units of the columns; the calibrated one does not.
@@ -169,8 +161,6 @@ class LSTSBL(BaseARD):
     ----------
     tau : float, array of shape (n_features,) or "calibrated", default="calibrated"
         The largest density N(0 | μ_j, Σ_jj) of a column that is kept. Infinity keeps all that ARD keeps.
-    false_terms : float, default=1.0
-        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -185,13 +175,10 @@ class LSTSBL(BaseARD):
 
     method = Method(task.likelihood, "tau", infinity_allowed=True, sparse_first=True, unit_power=-1)
     tau: Any = "calibrated"
-    _: KW_ONLY
-    false_terms: float = 1.0
 
 
-@documented
-@dataclass(eq=False, repr=False)
-class MAPSTSBL(BaseARD):
+@estimator
+class MAPSTSBL(Calibrated):
     """ARD with a price per term (Alg. 6): drop the set of columns that maximises the posterior, and refit.
 
     The prior exp(−τ‖ξ‖₀) charges tau for every term that is kept.
@@ -202,8 +189,6 @@ class MAPSTSBL(BaseARD):
         The price of a term. On orthogonal columns it keeps what ARDvi keeps at α = 2τ + 1.
     search : {"diagonal", "greedy", "forward-backward", "backward"}, default="diagonal"
         How the set of columns to drop is searched for; see :mod:`ardea.methods.thresholds`.
-    false_terms : float, default=1.0
-        How many irrelevant columns may be kept on average; used with "calibrated".
 
     Examples
     --------
@@ -220,11 +205,9 @@ class MAPSTSBL(BaseARD):
     tau: Any = "calibrated"
     _: KW_ONLY
     search: Search = "diagonal"
-    false_terms: float = 1.0
 
 
-@documented
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class SparseARD(BaseARD):
     """The estimator to use by default: you say how many false terms you accept, and nothing else.
 
@@ -258,6 +241,7 @@ class SparseARD(BaseARD):
     """
 
     method = Method(task.sparse, "false_terms", sparse_first=True)
+    _: KW_ONLY
     false_terms: float = DEFAULT_FALSE_TERMS
 
 

@@ -104,12 +104,22 @@ class CheckedRows:
             return self.X
         if sparse.issparse(self.X) and self.n_columns > COMPRESSION_COLUMN_LIMIT:
             raise ValueError(f"A stream of sparse blocks needs at most {COMPRESSION_COLUMN_LIMIT} columns; use fit.")
-        return CompressedRows.from_arrays(self.X, self.Y, self.weight, self.ranges, self._constant)
+        return CompressedRows.from_arrays(self.X, self.Y, self.weight, self.ranges, self.constant)
 
     @property
-    def _constant(self) -> Array | None:
+    def constant(self) -> Array | None:
         """What stands in for the column of ones."""
         return None if self.whitened is None else self.whitened.constant
+
+    @property
+    def total(self) -> float:
+        """How many rows there are, as their weights add up."""
+        return float(len(self.Y) if self.weight is None else self.weight.sum())
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """Which of the rows given these are."""
+        return np.arange(len(self.Y)) if self.used is None else np.flatnonzero(self.used)
 
     def pose(self, *, intercept: bool, keep: Sequence[int]) -> tuple[list[Problem], Coordinates]:
         """Return one problem per target, with the way back."""
@@ -130,11 +140,11 @@ class CheckedRows:
             require(8 * 11 * (1 + d + Y.shape[1]) ** 2, f"Compressing {d} columns")
             return self.compressed().pose(intercept=intercept, keep=keep)
         if sparse.issparse(X):
-            different = n_distinct(distinct_rows(X.tocsr(), Y), d, Y.shape[1])
+            different = n_distinct(distinct_rows(X.tocsr(), Y))
             return pose_implicit(sparse_operator(X), Y, weight, intercept=intercept, keep=keep, n_distinct=different)
         copies = 1.2 if weight is None else 2.2
         require(8 * (copies * m * d + 4 * min(m, d) ** 2), f"A fit of {m} rows and {d} columns")
-        return pose_array(X, Y, weight, intercept=intercept, keep=keep, constant=self._constant)
+        return pose_array(X, Y, weight, intercept=intercept, keep=keep, constant=self.constant)
 
     def _refuse_tiny_columns(self) -> None:
         """Refuse columns whose squares vanish: they would count as zeros, however well they explain y."""
@@ -172,7 +182,8 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
         meet_columns(model, X.shape[1], X.names, first=first)
         return CheckedRows.of_compressed(X)
-    _tell_of_order(X, y=y, sample_weight=sample_weight, groups=groups)
+    if hasattr(X, "index") and (advice := in_another_order(X, y=y, sample_weight=sample_weight, groups=groups)):
+        warn_caller(advice, SuspectDataWarning)
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")
@@ -329,12 +340,6 @@ def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:
     )
 
 
-def _tell_of_order(X: Any, **others: Any) -> None:
-    """Warn if data of pandas have the labels of X in another order."""
-    if hasattr(X, "index") and (advice := in_another_order(X, **others)) is not None:
-        warn_caller(advice, SuspectDataWarning)
-
-
 def _refuse_names(what: str, data: Any, wanted: str) -> None:
     """Refuse the name of a column in the place of it."""
     if isinstance(data, str):
@@ -396,7 +401,7 @@ def checked_wish(params: Mapping[str, Any], method: Method, n_columns: int) -> W
     search = params.get("search", "diagonal")
     if search not in SEARCHES:
         raise ValueError(f"search={search!r} is not known: choose one of {', '.join(map(repr, SEARCHES))}.")
-    return Wish(strength, params.get("false_terms", 1.0), width, prior, search, params["start"])
+    return Wish(strength, params.get("false_terms", 1.0), width, prior, search)
 
 
 def checked_strength(name: str, value: Any, n_columns: int, zero_allowed: bool, infinity_allowed: bool) -> Array | None:

@@ -110,20 +110,9 @@ class Harm(NamedTuple):
 
 
 def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
-    """Return what dependence between rows that are near each other does.
+    """Return what dependence between rows that are near each other does, given columns none of which is constant.
 
-    Parameters
-    ----------
-    columns : array of shape (m, d)
-        Columns of the model, none of them constant.
-    errors : array of shape (m,)
-        Residuals, in the order of the rows.
-    fitted : array of shape (m, q)
-        Orthonormal columns that were fitted to the same rows.
-
-    Returns
-    -------
-    Harm
+    `fitted` are orthonormal columns that were fitted to the same rows.
 
     Examples
     --------

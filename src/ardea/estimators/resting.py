@@ -31,24 +31,10 @@ class Unsupported(NamedTuple):
 
 
 def unsupported(columns: Array, constant: Array, y: Array, chosen: Index, two: Index) -> list[Unsupported]:
-    """Return which of the chosen columns are clear because of few rows.
+    """Return which of the chosen columns of a model are clear because of few rows.
 
-    Parameters
-    ----------
-    columns : array of shape (m, k)
-        All columns of the model.
-    constant : array of shape (m, 1) or (m, 0)
-        That of the intercept, if it has one.
-    y : array of shape (m,)
-        The target.
-    chosen : array of numbers
-        The columns that are looked at.
-    two : array of shape (k,)
-        Whether they have two values only.
-
-    Returns
-    -------
-    list of Unsupported
+    `constant` is the column of the intercept, (m, 1) or (m, 0), and `two` says of all columns whether they have two
+    values only.
 
     Examples
     --------

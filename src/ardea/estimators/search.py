@@ -399,8 +399,8 @@ def _independent(candidates: Sequence[Candidate], rows: CheckedRows) -> list[Che
     keys = []
     for model in (candidate.model for candidate in candidates):
         keep, _ = model._checked(rows.n_columns)
-        limits = (model.noise_variance, int(model.max_iter), float(model.tol))
-        keys.append(model.rows if model.rows == "independent" else (model.rows, model.fit_intercept, *keep, *limits))
+        own = (model.rows, model.fit_intercept, *keep, *model._limits)
+        keys.append(model.rows if model.rows == "independent" else own)
         if keys[-1] not in made:
             made[keys[-1]] = model._independent(rows, keep)
     return [made[key] for key in keys]
@@ -419,10 +419,9 @@ def _path(candidates: Sequence[Candidate], each: Sequence[CheckedRows]) -> Itera
         if flat not in posed:
             posed[flat] = rows.pose(intercept=flat[0], keep=keep)
         (problem,), coordinates = posed[flat]
-        limits = (model.noise_variance, int(model.max_iter), float(model.tol))
-        shared = (candidate.number, flat, limits)
+        shared = (candidate.number, flat, model._limits, model.start)
         if shared not in tasks:
-            (tasks[shared],) = tasks_of([problem], coordinates, *limits)
+            (tasks[shared],) = tasks_of([problem], coordinates, model._limits, model.start)
         if not candidate.follows(before):
             near = None
         # Beyond a collapse weaker strengths keep more terms still; none of them takes part, so none is fitted.

@@ -109,7 +109,8 @@ def unequal_sizes(
     squares = errors**2 / np.maximum(1 - leverage, 1 - MOST_TAKEN)
     squares *= m / squares.sum()
     ones = np.ones(m)  # a product with it is faster than a sum
-    shares = _squared_distances(columns, ones)
+    shares = columns - ones @ columns / m
+    np.square(shares, out=shares)
     scale = ones @ shares
     v = squares @ shares / scale
     cut = -float(special.ndtri(rate / 2))
@@ -141,12 +142,6 @@ def false_terms_if_dealt(columns: Array, errors: Array, leverage: Array, rate: f
     dealt = np.random.default_rng(0).permuted(np.tile(restored, (shuffles, 1)), axis=1)
     apart = columns - columns.mean(axis=0)
     return float((np.abs(dealt @ apart) > cut * np.linalg.norm(apart, axis=0)).mean() / rate)
-
-
-def _squared_distances(columns: Array, ones: Array) -> Array:
-    """Return (x − x̄)² of every column x."""
-    distances = columns - ones @ columns / ones.size
-    return np.square(distances, out=distances)
 
 
 def _gross(errors: Array) -> tuple[float, Index, bool]:

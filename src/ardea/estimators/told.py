@@ -1,4 +1,4 @@
-"""Texts of warnings about rows: what was seen in them, what it does to the fit, and what to do."""
+"""Texts of warnings about rows that take several sentences: what was seen, what it does to the fit, what to do."""
 
 from __future__ import annotations
 
@@ -59,71 +59,6 @@ def _independence(of: str, lag: int, kind: RowKind) -> str:
     return (
         "If the rows are in the order of time, use rows='series'; if they come in blocks, say which with groups= and "
         "use rows='groups'."
-    )
-
-
-def told_of_copies(copies: int, m: int) -> str:
-    """Return a warning with what to do."""
-    return (
-        f"{copies} of {m} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
-        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
-        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
-        "with axis=0). If they are separate readings that happen to agree, ignore this "
-        "(python -m ardea.explain suspect_data)."
-    )
-
-
-def told_of_weights(total: float, m: int, means: bool) -> str:
-    """Return a warning of weights that are no counts, with what to do."""
-    why = "errors are smaller where weights are larger, as those of means of several readings are: " if means else ""
-    return (
-        f"The weights of {m} rows add up to {total:.4g}, and {why}a weight says how many equal rows a row stands for. "
-        "If yours say how precise a row is (readings behind a mean, 1/σ²), divide them by their mean; if they say how "
-        "many people it stands for, take w * w.sum() / (w**2).sum(): else false terms are kept and intervals are too "
-        "narrow (python -m ardea.explain suspect_data)."
-    )
-
-
-def told_of_survey(total: float, m: int, kish: float) -> str:
-    """Return a warning of weights that say neither how often a row counts nor how precise it is."""
-    return (
-        f"Errors are not smaller where weights are larger, so that the weights do not say how precise a row is: as "
-        f"those of a survey, {m} rows of such weights tell about as much as {kish:.0f} of equal ones, but the weights "
-        f"add up to {total:.4g}. More false terms than asked for are kept, and intervals are too narrow. Take "
-        "w * w.sum() / (w**2).sum(), or leave the weights out (python -m ardea.explain suspect_data)."
-    )
-
-
-def told_of_two(low: float, high: float, excess: float, asked: float) -> str:
-    """Return what is fitted to a target of two values, and how many times as many false terms it lets in."""
-    false = (
-        f"About {excess * asked:.2g} false terms are to be expected where {asked:.2g} {'is' if asked == 1 else 'are'} "
-        "asked for: one of the values is rare, and so are rows that decide over some columns (indicators of few rows, "
-        "long tails), so that a few rows in which both meet keep a term. Check every term by an exact test "
-        "(scipy.stats.fisher_exact for an indicator, else permutation_test), and put rare indicators together"
-        if excess > WORTH_SIZES
-        else "Columns of noise are kept about as often as asked for"
-    )
-    return (
-        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
-        f"columns. {false}. Predictions may lie beyond both values, and intervals are rough where the probability "
-        "comes near 0 or 1. If you need probabilities, fit a logistic regression to the terms kept. "
-        "(python -m ardea.explain two_values)"
-    )
-
-
-def told_of_piles(piles: tuple[int, int], y: Array) -> str:
-    """Return a warning of many equal values at an end of y, with what to do."""
-    ends = zip(piles, (y.min(), y.max()), ("smallest", "largest"), strict=True)
-    said = [
-        f"{number} of {y.size} values of y are equal to the {end}, {value:g}" for number, value, end in ends if number
-    ]
-    return (
-        f"{' and '.join(said)}, while others hardly repeat: y looks cut off, as at a limit of detection or a cap. A "
-        "straight line cannot bend there: coefficients come out too small, and intervals do not hold the truth. If "
-        "values beyond were written as the limit, use a model for censored data (Tobit), or leave these rows out and "
-        "read the rest with care (coefficients stay too small); if y is really zero there, model apart whether "
-        "it is, and how large it is otherwise (python -m ardea.explain piled_up)."
     )
 
 

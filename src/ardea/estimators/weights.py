@@ -19,7 +19,6 @@ from ardea.estimators.advice import Advice, SuspectDataWarning
 from ardea.estimators.inputs import CheckedRows, dense
 from ardea.estimators.residuals import ALARM, MOST_TAKEN, WORTH_A_WORD, basis_of
 from ardea.estimators.sizes import normal_scores
-from ardea.estimators.told import told_of_survey, told_of_weights
 
 # The fewest rows whose errors are looked at: a convention.
 FEWEST_LOOKED_AT = 20
@@ -39,12 +38,27 @@ def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[A
         shown = total * float(weight @ errors**2) / max(float(weight**2 @ errors**2), TINY)
         grows = _chance(-np.abs(errors) * np.sqrt(weight / left), weight) < ALARM
         if grows and max(kish, shown) < WORTH_A_WORD * total:
-            return [(told_of_survey(total, m, kish), SuspectDataWarning)]
+            text = (
+                "Errors are not smaller where weights are larger, so that the weights do not say how precise a row is: "
+                f"as those of a survey, {m} rows of such weights tell about as much as {kish:.0f} of equal ones, but "
+                f"the weights add up to {total:.4g}. More false terms than asked for are kept, and intervals are too "
+                "narrow. Take w * w.sum() / (w**2).sum(), or leave the weights out "
+                "(python -m ardea.explain suspect_data)."
+            )
+            return [(text, SuspectDataWarning)]
     if min(abs(total / m - 1), abs(total / kish - 1)) < EPS * m:  # scaled as they should be
         return []
     falls = m >= FEWEST_LOOKED_AT and _chance(np.abs(errors) / left, weight) < ALARM
-    many = total * WORTH_A_WORD > m and not whole
-    return [(told_of_weights(total, m, falls), SuspectDataWarning)] if many or falls else []
+    if not (falls or (total * WORTH_A_WORD > m and not whole)):
+        return []
+    why = "errors are smaller where weights are larger, as those of means of several readings are: " * falls
+    text = (
+        f"The weights of {m} rows add up to {total:.4g}, and {why}a weight says how many equal rows a row stands for. "
+        "If yours say how precise a row is (readings behind a mean, 1/σ²), divide them by their mean; if they say how "
+        "many people it stands for, take w * w.sum() / (w**2).sum(): else false terms are kept and intervals are too "
+        "narrow (python -m ardea.explain suspect_data)."
+    )
+    return [(text, SuspectDataWarning)]
 
 
 def _errors(rows: CheckedRows, equation: Equation, target: int, counted: Index, weight: Array) -> tuple[Array, Array]:

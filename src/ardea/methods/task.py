@@ -59,6 +59,10 @@ BARRED = 1e12
 MOST_CALIBRATIONS = 20
 
 
+# A known σ² or None, in the user's units, and the limits of the outer loop: max_iter and tol.
+Limits = tuple[float | None, int, float]
+
+
 @dataclass(frozen=True)
 class Task:
     """One target's problem and what every method needs to solve it."""
@@ -73,14 +77,6 @@ class Task:
     progress: Watch | None = None  # what hears of every step
     _screened: dict[float, Fit] = field(default_factory=dict, init=False, repr=False)
 
-    def starting(self, start: Start) -> Task:
-        """Return the same task with another start."""
-        return self if start == self.start else self._other
-
-    @cached_property
-    def _other(self) -> Task:
-        return replace(self, start="paper" if self.start == "safe" else "safe")
-
     def false_positive_rate(self, false_terms: float) -> float:
         """Return false_terms per candidate column, at most the rate of plain ARD."""
         return rates.rate_for(false_terms, self.problem.n_candidates)
@@ -92,6 +88,15 @@ class Task:
     def excess(self, false_terms: float, n_terms: int) -> float:
         """Return z² − 1 at the cut of one of so many terms."""
         return 2 * rates.calibrated("map", self.false_positive_rate(false_terms), self.degrees(n_terms))
+
+    def priced(self, fit: Fit, false_terms: float) -> float:
+        """Return −2 ln(evidence) with terms priced as in the elimination of `sparse`.
+
+        A column at its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
+        """
+        k = fit.posterior.active.size
+        excess = self.excess(false_terms, k)
+        return float(fit.posterior.cost + k * (excess - np.log1p(excess)))
 
     @cached_property
     def plain(self) -> Fit:
@@ -279,7 +284,7 @@ class Task:
 
 
 def tasks_of(
-    problems: Sequence[Problem], coordinates: Coordinates, noise_variance: float | None, max_iter: int, tol: float
+    problems: Sequence[Problem], coordinates: Coordinates, limits: Limits, start: Start = "safe"
 ) -> list[Task]:
     """Return one task per target, or say why there is nothing to solve."""
     flat, m = coordinates.flat, coordinates.total_weight
@@ -292,8 +297,7 @@ def tasks_of(
     if not all(TINY <= one < np.inf for one in squares):
         raise ValueError("The square of y overflows or underflows (beyond 1e±150): give y in another unit.")
     return [
-        Task(problem, coordinates.coefficient_unit(t), squares[t], noise_variance, max_iter, tol)
-        for t, problem in enumerate(problems)
+        Task(problem, coordinates.coefficient_unit(t), squares[t], *limits, start) for t, problem in enumerate(problems)
     ]
 
 
@@ -306,7 +310,6 @@ class Wish:
     width: Array | None = None  # η of ARDr
     prior: Prior | Convex | None = None  # of ARDr, in place of λ and η
     search: Search = "diagonal"  # of MAPSTSBL
-    start: Start = "safe"
 
     @property
     def calibrated(self) -> bool:
@@ -316,7 +319,7 @@ class Wish:
     def threshold(self, task: Task, method: rates.Method, unit_power: int) -> Array | Calibrated:
         """Return the strengths of a rule in the problem's coordinates."""
         if self.strength is None:
-            return self.calibrated_for(task, method)
+            return self.calibrated_for(task, method, one_price=self.search != "diagonal")
         with np.errstate(over="ignore", under="ignore"):  # infinity and zero are then the right strengths
             return self.strength / task.unit**unit_power
 
@@ -339,7 +342,10 @@ class Method:
 
     def solve(self, task: Task, wish: Wish, near: Fit | None) -> Fit:
         """Solve a task as wished; a fit nearby is a start of ours, not of the paper."""
-        return self.solution(task.starting(wish.start), wish, near if wish.start == "safe" else None)
+        fit = self.solution(task, wish, near if task.start == "safe" else None)
+        if fit.status is Status.COLLAPSED and not task.problem.too_many(fit.posterior.active.size):
+            return replace(fit, status=Status.RESCUED)  # it collapsed on the way, not at the end
+        return fit
 
 
 def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
@@ -366,28 +372,21 @@ likelihood = partial(_thresholded, by_likelihood, "l", -1)  # L-STSBL (Alg. 5)
 
 def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """MAP-STSBL (Alg. 6)."""
-    one_price = wish.calibrated and wish.search != "diagonal"
-    strength = wish.calibrated_for(task, "map", one_price=True) if one_price else wish.threshold(task, "map", 0)
-    return task.threshold(Rule(SEARCHES[wish.search], strength), task.screened_where_collapsing(wish))
+    return _thresholded(SEARCHES[wish.search], "map", 0, task, wish)
 
 
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
     """SparseARD: candidates by ARDvi, then MAP backward elimination among them; the same from plain ARD, if possible.
 
-    The second is taken where its evidence is clearly better, at the price per term that the elimination has: a column
-    at its cut lowers −2 ln(evidence) by z² − 1 − ln z², as on orthogonal columns.
+    The second is taken where its evidence is clearly better, at the price per term that the elimination has.
     """
     strength = wish.calibrated_for(task, "map", one_price=True)
     rule = Rule(SEARCHES["backward"], strength)
-
-    def criterion(fit: Fit) -> float:
-        k = fit.posterior.active.size
-        excess = task.excess(wish.false_terms, k)
-        return fit.posterior.cost + k * (excess - np.log1p(excess))
-
     fit = task.threshold(rule, task.screened(wish.false_terms))
-    if not task.collapses and criterion(second := task.threshold(rule, known=fit)) < criterion(fit) - CLEARLY_BETTER:
-        fit = second
+    if not task.collapses:
+        second = task.threshold(rule, known=fit)
+        if task.priced(second, wish.false_terms) < task.priced(fit, wish.false_terms) - CLEARLY_BETTER:
+            fit = second
     return strength.shrunk_where_weak(task.problem, fit)
 
 

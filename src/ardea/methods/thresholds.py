@@ -15,7 +15,7 @@ MAP drops the set S that maximises the posterior of Eq. (sparse_xi_posterior), s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -183,29 +183,28 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
     Removing j conditions the posterior on ξ_j = 0: with v = Σ_:j, μ ← μ − vμ_j/v_j and Σ ← Σ − vvᵀ/v_j. The cost
     ½μ_j²/Σ_jj is the fall of the log-posterior when all other coordinates are free to follow.
     """
-    mean, covariance = mean.copy(), covariance.copy()
-    statistic = np.zeros(mean.size)
-    alive = np.ones(mean.size, dtype=bool)
-    while alive.any():
-        variance = covariance.diagonal()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            cost = np.where(alive & (variance > 0), 0.5 * mean**2 / variance, np.inf)
-        statistic[alive] = cost[alive]
-        gain = np.where(np.isfinite(cost), threshold, -np.inf) - np.where(np.isfinite(cost), cost, 0.0)
-        j = int(np.argmax(gain))
-        if not gain[j] > 0:
+    statistic, drop = np.zeros(mean.size), np.zeros(mean.size, dtype=bool)
+    for j, cost in _eliminated(mean, covariance, threshold):
+        statistic[~drop] = cost[~drop]
+        if not threshold[j] > cost[j]:
             break
-        mean, covariance = _without(mean, covariance, j)
-        alive[j] = False
-    return Verdict(~alive, statistic, threshold)
+        drop[j] = True
+    return Verdict(drop, statistic, threshold)
 
 
-def _without(mean: Array, covariance: Array, j: int) -> tuple[Array, Array]:
-    """Return the posterior on ξ_j = 0."""
-    column = covariance[:, j] / covariance[j, j]
-    mean = mean - column * mean[j]
-    mean[j] = 0.0
-    return mean, covariance - np.outer(column, covariance[j])
+def _eliminated(mean: Array, covariance: Array, threshold: Array | float) -> Iterator[tuple[int, Array]]:
+    """Yield which column goes next, until all have gone, and what each would cost; ∞ for those of no variance."""
+    alive, never = np.ones(mean.size, dtype=bool), np.full(mean.size, np.inf)
+    for _ in range(mean.size):
+        possible = alive & ((variance := covariance.diagonal()) > 0)
+        cost = np.divide(0.5 * mean**2, variance, out=never.copy(), where=possible)
+        j = int(np.subtract(threshold, cost, out=-never, where=possible).argmax())
+        yield j, cost
+        if not possible[j]:
+            return
+        column = covariance[:, j] / covariance[j, j]
+        mean, covariance = mean - column * mean[j], covariance - np.outer(column, covariance[j])
+        mean[j], alive[j] = 0.0, False
 
 
 def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
@@ -224,20 +223,13 @@ def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
     Many true columns leave too few rows for that: it is also enough that, of all C(d, l) groups, one would do as well
     with a chance of a thousandth of what was asked for.
     """
-    mean, covariance, k = post.mean, post.covariance, post.active.size
-    alive, statistic, order = np.ones(k, dtype=bool), np.full(k, np.inf), list[int]()
+    k, order = post.active.size, list[int]()
+    statistic = np.full(k, np.inf)
     rate, degrees, d = strength.false_positive_rate, strength.degrees(post), strength.n_candidates
     cut = special.chdtri(1, rate)
-    while len(order) < k:
-        variance = np.where(alive, covariance.diagonal(), 0.0)
-        cost = np.divide(0.5 * mean**2, variance, out=np.full(k, np.inf), where=variance > 0)
-        j = int(cost.argmin())
+    for j, cost in _eliminated(post.mean, post.covariance, 0.0):
         statistic[j] = cost[j]
         order.append(j)
-        if variance[j] == 0:
-            break
-        mean, covariance = _without(mean, covariance, j)
-        alive[j] = False
     number, gain = np.arange(1.0, len(order) + 1), np.cumsum(2 * statistic[order] + 1)
     with np.errstate(invalid="ignore"):
         orders = strength.orders(number, gain, degrees)
