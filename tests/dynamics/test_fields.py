@@ -29,13 +29,11 @@ from ardea.dynamics import (
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation, told_of
 from ardea.dynamics.field_gaps import filled
-from ardea.dynamics.field_noise import NoiseCovariance
-from ardea.dynamics.field_samples import mistakes_in
-from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
-from ardea.dynamics.fields import Fields, Jets, read_fields
+from ardea.dynamics.field_terms import FieldTerms, Jets, noise_weights, plain, weak_form
+from ardea.dynamics.fields import Fields, FieldWishes, mistakes_in, read_fields
 from ardea.dynamics.search import Tournament, equivalents, searched
 from ardea.dynamics.terms import FieldTerm, Jet
-from ardea.dynamics.windows import AxisWindows, Windows, place_windows, spectral_radii
+from ardea.dynamics.windows import AxisWindows, NoiseCovariance, Windows, place_windows, spectral_radii
 from ardea.methods.task import ard_supports
 
 # Integration by parts, on fields whose derivatives are known
@@ -1265,11 +1263,11 @@ def test_xarray_objects_bring_names_coordinates_and_which_axis_is_time():
     expected = Fields(np.stack([u, v], axis=-1), (x,), when)
     pair = xr.Dataset({"a": (("s", "time"), u), "b": (("time", "s"), v.T)}, coords={"s": x, "time": when})
     for given in (pair, pair.transpose("time", "s")):
-        (data,), _ = read_fields(given, None, None)
+        (data,), _ = read_fields(given, None, FieldWishes())
         assert (data.names, data.axes) == (["a", "b"], ["s"])
         np.testing.assert_array_equal(data.noise, expected.noise)
         np.testing.assert_array_equal(data.space[0], x)
-    (named,), _ = read_fields(pair, None, None, ["p", "q"])
+    (named,), _ = read_fields(pair, None, FieldWishes(), ["p", "q"])
     assert named.names == ["p", "q"]
 
 
@@ -1277,13 +1275,13 @@ def test_xarray_objects_without_coordinates_say_what_is_missing():
     u = np.random.default_rng(0).normal(size=(30, 40))
     field = xr.DataArray(u, dims=("x", "t"))
     with pytest.raises(ValueError, match="need space"):
-        read_fields(field, None, None)
-    (data,), _ = read_fields(field, 0.5, (np.arange(30),))
+        read_fields(field, None, FieldWishes())
+    (data,), _ = read_fields(field, 0.5, FieldWishes((np.arange(30),)))
     assert (data.names, data.axes) == (["u"], ["x"])
     with pytest.raises(ValueError, match="needs space axes and a time axis"):
-        read_fields(field[0], None, None)
+        read_fields(field[0], None, FieldWishes())
     with pytest.raises(ValueError, match="complex"):
-        read_fields(field + 1j, 0.5, (np.arange(30),))
+        read_fields(field + 1j, 0.5, FieldWishes((np.arange(30),)))
 
 
 def test_windows_of_one_axis_alone():
@@ -1325,5 +1323,5 @@ def test_the_distance_of_points_stands_for_coordinates():
     u = np.random.default_rng(0).normal(size=(40, 30))
     coordinates = 0.1 * np.arange(40)
     for space in (0.1, (0.1,), (coordinates,)):
-        ((run,), _) = read_fields(u, 0.2, space)
+        ((run,), _) = read_fields(u, 0.2, FieldWishes(space))
         np.testing.assert_array_equal(run.space[0], coordinates)

@@ -29,8 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_terms import plain, weak_form
-from ardea.dynamics.fields import Jets
+from ardea.dynamics.field_terms import Jets, plain, weak_form
 from ardea.dynamics.simulation import checked_start, checked_times, warn_stopped
 from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet, Orders
 from ardea.dynamics.windows import HIGHEST_ORDER

@@ -21,7 +21,7 @@ from scipy.interpolate import CubicSpline
 from ardea.core.problem import Array
 from ardea.dynamics.differences import difference_matrix
 from ardea.dynamics.field_simulation import STOPS, Given, SplitEquation, summed
-from ardea.dynamics.fields import Jets
+from ardea.dynamics.field_terms import Jets
 from ardea.dynamics.simulation import BLOW_UP, checked_start, checked_times, warn_stopped
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
 
