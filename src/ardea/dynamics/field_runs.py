@@ -6,7 +6,7 @@ Periodic fields are solved by `field_simulation`, those between two walls, in on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from ardea.dynamics.differences import difference_matrix
 from ardea.dynamics.field_simulation import (
     STOPS,
     FieldFlow,
-    Given,
     SpectralEquation,
     SplitEquation,
     checked_periods,
@@ -60,42 +59,25 @@ def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u:
     times, solved = checked_times(t), [model.fields.index(name) for name in model.solved]
     terms = model.library.terms(len(model.fields), len(grid), model.n_known)
     limit = np.concatenate([BLOW_UP * model.reach[solved], np.full(n - len(solved), np.inf)])
-    asked: dict[str, Any] = {
-        "solved": solved,
-        "given": _given(model, u, times, coefficients, terms),
-        "order": model.order,
-    }
+    # Where the last point of an axis of periodic fields repeats the first, it counts once.
+    twice = ends_twice(start) if boundary is None else [False] * len(grid)
+    once = tuple(slice(size - again) for size, again in zip(grid, twice, strict=True))
+    known = _given(model, u, times, coefficients, terms)
+    given = {field: _over_time(values, times, once) for field, values in known.items()}
+    asked: dict[str, Any] = {"solved": solved, "given": given, "order": model.order}
     if boundary is None:
-        run = _periodic(model, terms, coefficients, start, times, limit, asked)
+        first, space = start[:, *once], [points[own] for points, own in zip(model.space, once, strict=True)]
+        lengths = checked_periods(space, first, model.axes)
+        equation = SpectralEquation(terms, coefficients, first.shape[1:], lengths, **asked)
+        run = simulate_fields(equation, first, times, limit=limit)
+        run = np.pad(run, [(0, 0), (0, 0), *((0, int(again)) for again in twice)], mode="wrap")
     elif len(grid) > 1:
         raise NotImplementedError("simulate() knows walls in one space dimension only: leave boundary out.")
     else:
-        equation = WalledEquation(terms, coefficients, model.space[0], **asked)
-        walls = walls_of(boundary, times, equation.thickness, len(solved))
-        run = equation.simulate(start, times, walls, limit=limit)
+        walled = WalledEquation(terms, coefficients, model.space[0], **asked)
+        run = walled.simulate(start, times, walls_of(boundary, times, walled.thickness, len(solved)), limit=limit)
     run = np.moveaxis(run, (0, 1), (-2, -1))
     return run[..., 0] if n == 1 else run
-
-
-def _periodic(
-    model: FieldModel,
-    terms: Sequence[FieldTerm],
-    coefficients: Array,
-    start: Array,
-    times: Array,
-    limit: Array,
-    asked: dict[str, Any],
-) -> Array:
-    """Return a run of periodic fields; where the last point of an axis repeats the first, it counts once."""
-    twice = ends_twice(start)
-    once = tuple(slice(n - again) for n, again in zip(start.shape[1:], twice, strict=True))
-    space = [points[own] for points, own in zip(model.space, once, strict=True)]
-    first = start[:, *once]
-    lengths = checked_periods(space, first, model.axes)
-    asked["given"] = {field: partial(_part, curve, once) for field, curve in asked["given"].items()}
-    equation = SpectralEquation(terms, coefficients, first.shape[1:], lengths, **asked)
-    run = simulate_fields(equation, first, times, limit=limit)
-    return np.pad(run, [(0, 0), (0, 0), *((0, int(again)) for again in twice)], mode="wrap")
 
 
 def ends_twice(start: Array) -> list[bool]:
@@ -169,8 +151,8 @@ def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) ->
     return start if start.shape[-1] > 1 else start[..., 0], known, boundary
 
 
-def _given(model: FieldModel, u: Any, t: Array, coefficients: Array, terms: Sequence[FieldTerm]) -> Given:
-    """Return fields without an equation as functions of time, from values on the grid, at all times or at each."""
+def _given(model: FieldModel, u: Any, t: Array, coefficients: Array, terms: Sequence[FieldTerm]) -> dict[int, Array]:
+    """Return fields without an equation on the grid, or on the grid and at all times."""
     used = {field for term, row in zip(terms, coefficients.T, strict=True) if np.any(row) for field in fields_in(term)}
     needed = [name for i, name in enumerate(model.fields) if i in used and name not in model.solved]
     values, grid = {} if u is None else u, tuple(len(points) for points in model.space)
@@ -181,25 +163,22 @@ def _given(model: FieldModel, u: Any, t: Array, coefficients: Array, terms: Sequ
             if needed
             else "All fields in the equations are solved for: leave u out."
         )
-    given = dict[int, Callable[[float], Array]]()
+    given = {}
     for name in needed:
-        array = np.asarray(values[name], dtype=float)
+        given[model.fields.index(name)] = array = np.asarray(values[name], dtype=float)
         if array.shape not in (grid, (*grid, len(t))):
             raise ValueError(
                 f"{name} must have the shape {grid}, or {(*grid, len(t))} with the times, got {array.shape}."
             )
-        moving = array.shape != grid and len(t) > 1
-        curve = CubicSpline(t, array, axis=-1) if moving else partial(_always, array.reshape(grid))
-        given[model.fields.index(name)] = curve
     return given
 
 
-def _part(curve: Callable[[float], Array], part: tuple[slice, ...], t: float) -> Array:
-    return curve(t)[part]
-
-
-def _always(values: Array, _: float) -> Array:
-    return values
+def _over_time(values: Array, t: Array, part: tuple[slice, ...]) -> Callable[[float], Array]:
+    """Return a part of a field on the grid, or on the grid and at all times, as a function of time."""
+    if values.ndim > len(part) and len(t) > 1:
+        return CubicSpline(t, values[part], axis=-1)
+    still = values.reshape(values.shape[: len(part)])[part]
+    return lambda _: still
 
 
 # Walls

@@ -9,11 +9,9 @@ Many samples per radius add cost, not accuracy: sums of a smooth function agains
 with about ten samples per radius. So `place_windows` gives every test function twice: on the grid, and on the grid
 thinned to every d-th sample of each axis.
 
-Errors of the fields lie in a space of splines. Along an axis with even points the splines are orthonormal there, and
-what smoothing leaves of white noise is white in them. Along one with uneven points they are orthonormal at these, and
-evaluated on an even grid. Between points far from each other the smoothed field has more noise than a sample, up to
-many times as much, and where points are dense less. With D the splines on the even grid, errors have the covariance
-s²DDᵀ along this axis instead of s²P.
+Errors of the fields lie in a space of splines, and what smoothing leaves of white noise is white in them. Along an axis
+with uneven points they are orthonormal at these, and evaluated on an even grid: between points far from each other the
+smoothed field has more noise than a sample, up to many times as much, and where points are dense less.
 """
 
 from __future__ import annotations
@@ -194,14 +192,13 @@ def spectral_radii(
             gaps = np.count_nonzero(~inside, axis=axis)
             lines = np.moveaxis(tapered, axis, -1)[gaps == gaps.min()]
             spectra[axis] += np.abs(np.fft.rfft(lines)).mean(axis=0)[1:]
-    return tuple(_radius(*axis) for axis in zip(shape, n_splines, spectra, strict=True))
-
-
-def _radius(n: int, n_splines: int, spectrum: Array) -> float:
-    corner = 2 * np.pi * (bend_of(np.cumsum(spectrum)) + 1) / n
-    resolved = max(SPLINES_PER_RADIUS * n / n_splines, ENOUGH_SAMPLES)
-    least = max(SMALLEST_RADIUS, min(resolved, WIDEST_SHARE * n))
-    return float(max(least, min(RADIUS_OVER_CORNER / corner, LARGEST_SHARE * n)))
+    radii = []
+    for n, splines, spectrum in zip(shape, n_splines, spectra, strict=True):
+        corner = 2 * np.pi * (bend_of(np.cumsum(spectrum)) + 1) / n
+        resolved = max(SPLINES_PER_RADIUS * n / splines, ENOUGH_SAMPLES)
+        least = max(SMALLEST_RADIUS, min(resolved, WIDEST_SHARE * n))
+        radii.append(float(max(least, min(RADIUS_OVER_CORNER / corner, LARGEST_SHARE * n))))
+    return tuple(radii)
 
 
 def place_windows(
@@ -284,10 +281,10 @@ class NoiseCovariance:
             }
             products = {key: one.sum(axis=1, keepdims=True) for key, one in products.items()} if still else products
             within, mixed = self._summed_over_space(few, products[0, 0].shape[1], derived)
-            blocks += products[0, 0] @ _flat(within)
+            blocks += products[0, 0] @ within.reshape(len(within), -1)
             if derived:
-                blocks += products[0, 1] @ _flat(mixed)
-                blocks += products[1, 0] @ _flat(mixed.transpose(0, 2, 1))
+                blocks += products[0, 1] @ mixed.reshape(len(mixed), -1)
+                blocks += products[1, 0] @ mixed.transpose(0, 2, 1).reshape(len(mixed), -1)
         if derived:
             blocks += self._derived_blocks
         covariance = np.zeros((n_times, n_space, n_times, n_space))
@@ -448,8 +445,3 @@ def noise_roots(splines: TensorSplines, errors: TensorSplines, factors: Sequence
         values, vectors = linalg.eigh(coefficients @ coefficients.T)
         roots.append((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
     return roots
-
-
-def _flat(matrices: Array) -> Array:
-    """Return one matrix per time as one row per time."""
-    return matrices.reshape(len(matrices), -1)
