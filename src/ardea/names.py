@@ -165,6 +165,18 @@ def default_names(n: int, letter: str = "x") -> tuple[str, ...]:
     return tuple(f"{letter}{j}" for j in range(n))
 
 
+def default_field_names(n_fields: int) -> list[str]:
+    """Return u; u, v; u, v, w; u0, u1, … for more than three fields."""
+    return ["u", "v", "w"][:n_fields] if n_fields <= 3 else list(default_names(n_fields, "u"))
+
+
+def default_axis_names(n_axes: int) -> list[str]:
+    """Return x; x, y; x, y, z."""
+    if n_axes > 3:
+        raise ValueError(f"fields have at most 3 space axes, got {n_axes}")
+    return ["x", "y", "z"][:n_axes]
+
+
 def rounded(value: float, error: float) -> str:
     """Return a number as text, to two digits of its error; five digits of its own where it has none.
 

@@ -8,10 +8,8 @@ import pytest
 from ardea.dynamics import FieldTerms
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation
-from ardea.dynamics.field_noise import NoiseCovariance, noise_roots
-from ardea.dynamics.field_samples import mistakes_in, unit_of
-from ardea.dynamics.fields import Fields
-from ardea.dynamics.windows import place_windows
+from ardea.dynamics.fields import Fields, mistakes_in
+from ardea.dynamics.windows import NoiseCovariance, noise_roots, place_windows, unit_of
 
 
 def waves(x, t):

@@ -29,13 +29,11 @@ from ardea.dynamics import (
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
 from ardea.dynamics.field_equation import FieldEquation, told_of
 from ardea.dynamics.field_gaps import filled
-from ardea.dynamics.field_noise import NoiseCovariance
-from ardea.dynamics.field_samples import mistakes_in
-from ardea.dynamics.field_terms import FieldTerms, noise_weights, plain, weak_form
-from ardea.dynamics.fields import Fields, Jets, read_fields
+from ardea.dynamics.field_terms import FieldTerms, Jets, noise_weights, plain, weak_form
+from ardea.dynamics.fields import Fields, FieldWishes, mistakes_in, read_fields
 from ardea.dynamics.search import Tournament, equivalents, searched
 from ardea.dynamics.terms import FieldTerm, Jet
-from ardea.dynamics.windows import AxisWindows, Windows, place_windows, spectral_radii
+from ardea.dynamics.windows import AxisWindows, NoiseCovariance, Windows, place_windows, spectral_radii
 from ardea.methods.task import ard_supports
 
 # Integration by parts, on fields whose derivatives are known
@@ -467,7 +465,7 @@ def test_exact_terms(name, noise):
     _, best = found_in(name, noise)
     assert best.support == true_support(system)
     true = system.true_coefficients()[0][list(best.support)]
-    assert np.linalg.norm(best.fit.coefficients - true) < 0.4 * noise * np.linalg.norm(true) + 1e-4
+    assert np.linalg.norm(best.coefficients - true) < 0.4 * noise * np.linalg.norm(true) + 1e-4
 
 
 def test_exact_terms_on_a_part_of_the_domain():
@@ -483,7 +481,7 @@ def test_exact_terms_without_noise():
     system = systems.burgers()
     _, best = found(noisy("burgers", 0.0), system.library)
     assert best.support == true_support(system)
-    assert best.fit.coefficients == pytest.approx([-1, 0.1], rel=1e-5)
+    assert best.coefficients == pytest.approx([-1, 0.1], rel=1e-5)
 
 
 def test_two_space_dimensions():
@@ -499,7 +497,7 @@ def test_two_space_dimensions():
     _, best = found(Fields(u, (x, y), t), library)
     names = library.names(["u"], ["x", "y"])
     assert [names[j] for j in best.support] == ["u_x", "u_y", "u_xx", "u_yy"]
-    assert best.fit.coefficients == pytest.approx([-0.8, 0.5, 0.1, 0.1], abs=0.01)
+    assert best.coefficients == pytest.approx([-0.8, 0.5, 0.1, 0.1], abs=0.01)
 
 
 @cache
@@ -533,7 +531,7 @@ def test_two_fields_with_different_noise():
     for field, terms in enumerate(expected):
         _, best = found(data, library, field)
         assert [names[j] for j in best.support] == terms
-        assert np.abs(best.fit.coefficients) == pytest.approx([1, 1, 0.5], abs=0.1)
+        assert np.abs(best.coefficients) == pytest.approx([1, 1, 0.5], abs=0.1)
 
 
 def test_a_single_wave_has_rivals():
@@ -1265,11 +1263,11 @@ def test_xarray_objects_bring_names_coordinates_and_which_axis_is_time():
     expected = Fields(np.stack([u, v], axis=-1), (x,), when)
     pair = xr.Dataset({"a": (("s", "time"), u), "b": (("time", "s"), v.T)}, coords={"s": x, "time": when})
     for given in (pair, pair.transpose("time", "s")):
-        (data,), _ = read_fields(given, None, None)
+        (data,), _ = read_fields(given, None, FieldWishes())
         assert (data.names, data.axes) == (["a", "b"], ["s"])
         np.testing.assert_array_equal(data.noise, expected.noise)
         np.testing.assert_array_equal(data.space[0], x)
-    (named,), _ = read_fields(pair, None, None, ["p", "q"])
+    (named,), _ = read_fields(pair, None, FieldWishes(), ["p", "q"])
     assert named.names == ["p", "q"]
 
 
@@ -1277,13 +1275,13 @@ def test_xarray_objects_without_coordinates_say_what_is_missing():
     u = np.random.default_rng(0).normal(size=(30, 40))
     field = xr.DataArray(u, dims=("x", "t"))
     with pytest.raises(ValueError, match="need space"):
-        read_fields(field, None, None)
-    (data,), _ = read_fields(field, 0.5, (np.arange(30),))
+        read_fields(field, None, FieldWishes())
+    (data,), _ = read_fields(field, 0.5, FieldWishes((np.arange(30),)))
     assert (data.names, data.axes) == (["u"], ["x"])
     with pytest.raises(ValueError, match="needs space axes and a time axis"):
-        read_fields(field[0], None, None)
+        read_fields(field[0], None, FieldWishes())
     with pytest.raises(ValueError, match="complex"):
-        read_fields(field + 1j, 0.5, (np.arange(30),))
+        read_fields(field + 1j, 0.5, FieldWishes((np.arange(30),)))
 
 
 def test_windows_of_one_axis_alone():
@@ -1325,5 +1323,5 @@ def test_the_distance_of_points_stands_for_coordinates():
     u = np.random.default_rng(0).normal(size=(40, 30))
     coordinates = 0.1 * np.arange(40)
     for space in (0.1, (0.1,), (coordinates,)):
-        ((run,), _) = read_fields(u, 0.2, space)
+        ((run,), _) = read_fields(u, 0.2, FieldWishes(space))
         np.testing.assert_array_equal(run.space[0], coordinates)

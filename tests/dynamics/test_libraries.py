@@ -11,9 +11,8 @@ import pytest
 from sklearn.preprocessing import PolynomialFeatures
 
 from ardea.dynamics import Custom, FieldTerms, Fourier, Polynomials
-from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.terms import CompiledTerms, Term
-from ardea.names import default_names
+from ardea.names import default_axis_names, default_field_names, default_names
 
 RNG = np.random.default_rng(0)
 LIBRARIES = {

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.problem import Array
 from ardea.dynamics.field_equation import compared_rows
 from ardea.dynamics.field_runs import from_data
-from ardea.dynamics.fields import read_fields
+from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
@@ -334,7 +334,8 @@ class Answers(EquationsOfMotion):
         own = self.model_.space if space is None and not hasattr(x, "coords") else space
         names = self.model_.fields[: len(self.model_.fields) - self.model_.n_known]
         first = x[0] if isinstance(x, list | tuple) else x
-        runs, _ = read_fields(x, None if t is None else self.elapsed(t), own, names, None, np.iscomplexobj(first), u)
+        given = FieldWishes(own, np.iscomplexobj(first), u)
+        runs, _ = read_fields(x, None if t is None else self.elapsed(t), given, names)
         if runs[0].names != self.model_.fields:
             raise ValueError(f"u must have the known fields, {', '.join(self.model_.fields[len(names) :]) or 'none'}.")
         return compared_rows(self.model_, runs)

@@ -374,8 +374,11 @@ class TensorSplines:
     def noise(self, values: Array, coefficients: Array) -> float:
         """Return s, s² = ‖u − û‖²/(N − Π k): what the splines leave, per degree of freedom."""
         left = values.size - prod(smoother.n_basis for smoother in self.smoothers)
-        smooth = on_axes([smoother.basis for smoother in self.smoothers], coefficients)
-        return float(np.linalg.norm(values - smooth) / np.sqrt(left))
+        return float(np.linalg.norm(values - self.values(coefficients)) / np.sqrt(left))
+
+    def values(self, coefficients: Array) -> Array:
+        """Return what coefficients say at the points."""
+        return on_axes([smoother.basis for smoother in self.smoothers], coefficients)
 
     def coefficients(self, values: Array) -> Array:
         """Return the projection of values on the splines as coefficients."""

@@ -462,7 +462,7 @@ class Discovery(Answers, BaseEstimator):
                 "known, constraints, shared, false_terms, noise and noise_std are for states, and fields have none of "
                 "them yet: leave them out. The noise of fields is read off the samples, and has one size everywhere."
             )
-        runs, clock = read_fields(x, t, given.space, names, time_unit, given.split, given.known)
+        runs, clock = read_fields(x, t, given, names, time_unit)
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
         told = told_of(runs, library.powers)

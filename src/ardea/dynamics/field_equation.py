@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from functools import partial
 from math import prod
 from typing import ClassVar, NamedTuple
 
@@ -30,15 +31,13 @@ from scipy import linalg
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
-from ardea.dynamics.field_noise import NoiseCovariance, noise_roots
-from ardea.dynamics.field_samples import swapped_axis
-from ardea.dynamics.field_terms import FieldTerms, WeakSum, ladders, noise_weights, plain, weak_form
-from ardea.dynamics.fields import Fields, Jets
+from ardea.dynamics.field_terms import FieldTerms, Jets, WeakSum, ladders, noise_weights, plain, weak_form
+from ardea.dynamics.fields import Fields
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
 from ardea.dynamics.series import far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
-from ardea.dynamics.windows import HIGHEST_ORDER, Windows
+from ardea.dynamics.windows import HIGHEST_ORDER, NoiseCovariance, Windows, noise_roots
 from ardea.names import check_candidates
 
 # From orders j of the test function to A_j on the thinned grid.
@@ -63,6 +62,11 @@ WAVES_LEAVE = 0.33
 DAMPED = " Damping, a term u_t, is no candidate: measure u_t as a field of its own (docs/fields)."
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
 TRUNCATION = 1e-5
+# Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
+# periodic along an axis, and at least where it is not.
+PERIODIC, NOT_PERIODIC = 2.0, 6.0
+# A convention: steps below this share of the deviation of a field are taken for this much.
+LEAST_STEP = 1e-6
 
 
 class WhitenedRun(NamedTuple):
@@ -125,7 +129,7 @@ class FieldRun:
         self._forms = [{} if term is None else weak_form(term, len(data.space)) for term in terms]
         self._weights = [{} if term is None else noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
-        jets = data.sampled_jets()
+        jets = Jets(data.sampled, data.variance)
         self._columns = columns_of(data.windows, self._forms, jets)
         in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
         self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
@@ -135,9 +139,14 @@ class FieldRun:
         return self._target, self._columns @ coefficients
 
     @cached_property
+    def _thinned_jets(self) -> Jets:
+        """The derivatives of û on the thinned grid."""
+        return Jets(partial(self.data.derivative, factors=self.data.factors))
+
+    @cached_property
     def _thinned_columns(self) -> Array:
         """Columns of all terms at û on the thinned grid."""
-        return columns_of(self.data.thinned, self._forms, self.data.thinned_jets)
+        return columns_of(self.data.thinned, self._forms, self._thinned_jets)
 
     @cached_property
     def _covariances(self) -> list[NoiseCovariance]:
@@ -170,7 +179,7 @@ class FieldRun:
     def whitened(self, fit: RowsFit, errors: Errors, terms: Sequence[int]) -> WhitenedRun:
         """Return A of some terms, z, R, and the weights of the noise in every field, at a fit and its errors here."""
         data, chosen = self.data, list(terms)
-        jets = data.corrected_jets(errors)
+        jets = self._thinned_jets.minus({i: partial(data.errors[i].derivative, own) for i, own in errors.items()})
         weights = self._noise_weights(fit, jets)
         factor = self._factor(weights)
         columns, target = self._columns[:, chosen], self._target
@@ -207,8 +216,7 @@ class FieldRun:
         for (index, orders), sums in total.items():
             if index >= self.data.n_measured:
                 continue  # known without error
-            weight = sum(c * jets.monomial(monomial) for monomial, c in sums.items())
-            weights.setdefault(index, {})[orders] = np.broadcast_to(weight, grid)
+            weights.setdefault(index, {})[orders] = np.broadcast_to(jets.total(sums), grid)
         return weights
 
     def _estimated_error(self, index: int, weights: Weights, pulled: Array) -> Array:
@@ -278,19 +286,21 @@ class FieldEquation(EquationRows):
 
     @property
     def hint(self) -> str:
-        """What else may be wrong where nothing fits."""
+        """What else may be wrong where nothing fits: axes that were swapped show nowhere else."""
+        *space, times = self.runs[0].data.windows.grid
+        swapped = " See that the last axis is time: a space axis has as many points." * (times in space)
         if self.order == 2:
-            return self.runs[0].data.hint + DAMPED
+            return swapped + DAMPED
         twice = [FieldRun(run.data, run.terms, self.field, 2) for run in self.runs]
         shares = [float(np.mean([run.unexplained() for run in runs])) for runs in (self.runs, twice)]
         waves = WAVES.format(self.runs[0].data.names[self.field]) if shares[1] < WAVES_LEAVE * shares[0] else ""
-        return self.runs[0].data.hint + waves
+        return swapped + waves
 
     def _left_out(self, data: Fields) -> tuple[set[int], tuple[str, ...]]:
         """Return the terms that cannot be candidates, and what is said of them."""
         forms = [weak_form(term, len(data.space)) for term in self._terms]
         broken = [i for i, form in enumerate(forms) if any(_has_slopes_of(data.rough, m) for _, m in form)]
-        lost, zero = empty_terms(data.windows, forms, data.jets())
+        lost, zero = empty_terms(data.windows, forms, Jets(data.derivative))
         rough = ", ".join(data.names[i] for i in data.rough)
         shocks = f"has derivatives of {rough}, which jumps or changes faster than its grid shows,"
         reasons = ((broken, shocks), (lost, "is not finite on the whole grid"), (zero, "is zero up to rounding"))
@@ -391,8 +401,7 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
         "and were left out (python -m ardea.explain ambiguity)."
     )
     first = runs[0]
-    jets, plain = first.jets(), (0,) * len(first.space)
-    swapped = swapped_axis([jets(Jet(i, plain)) / first.spread[i] for i in range(first.n_measured)], first.axes)
+    swapped = swapped_axis(first)
     swap = (
         f"Along the last axis, which is taken for time, the fields return to their beginning, and along {swapped}, "
         "which has as many points, they do not: see that the last axis is time (python -m ardea.explain ambiguity)."
@@ -401,6 +410,25 @@ def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
     far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
     samples = [f"Run {k}: {text}" if len(runs) > 1 else text for k, one in enumerate(runs, 1) for text in one.told]
     return [*samples, *[gaps] * (used < every), *[swap] * bool(swapped)], far
+
+
+def swapped_axis(data: Fields) -> str:
+    """Return a space axis that looks like time, where the time axis looks like one of a periodic field; else nothing.
+
+    Compared are the steps of smooth fields of unit deviation across the seam, from the last point to the first, with
+    those between neighbours.
+    """
+    plain = (0,) * len(data.space)
+    values = np.stack([data.derivative(Jet(i, plain)) / data.spread[i] for i in range(data.n_measured)])
+    _, *space, times = values.shape
+
+    def seam(axis: int) -> float:
+        inner = float(np.sqrt(np.mean(np.diff(values, axis=axis) ** 2)))
+        return float(np.sqrt(np.mean((values.take(0, axis) - values.take(-1, axis)) ** 2))) / max(inner, LEAST_STEP)
+
+    if times not in space or seam(-1) > PERIODIC:
+        return ""
+    return next((name for i, name in enumerate(data.axes) if space[i] == times and seam(i + 1) > NOT_PERIODIC), "")
 
 
 def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:

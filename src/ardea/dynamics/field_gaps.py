@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPLINE_DEGREE, SmoothedField, SplineSmoother, TensorSplines, on_axes
+from ardea.dynamics.differences import SPLINE_DEGREE, SmoothedField, SplineSmoother, TensorSplines
 
 # Times that missing samples are filled in by splines fitted to the others; a third time changes nothing (measured).
 ROUNDS = 2
@@ -48,7 +48,7 @@ def filled(values: Array, points: Sequence[Array], grid: Sequence[Array | None],
     for turn in range(ROUNDS + 1):
         splines = TensorSplines.fit(full, points, grid, least, seen) if turn else TensorSplines(few)
         coefficients = _fitted(splines, full, seen)
-        smooth = on_axes([smoother.basis for smoother in splines.smoothers], coefficients)
+        smooth = splines.values(coefficients)
         full = np.where(seen, values, smooth)
     known = _known(seen, splines)
     numbers = prod(smoother.n_basis for smoother in splines.smoothers)
@@ -59,15 +59,14 @@ def filled(values: Array, points: Sequence[Array], grid: Sequence[Array | None],
 
 def _fitted(splines: TensorSplines, full: Array, seen: NDArray[np.bool_]) -> Array:
     """Return c that minimises ‖M(u − Bc)‖², by conjugate gradients from the coefficients of the filled field."""
-    bases = [smoother.basis for smoother in splines.smoothers]
     coefficients = splines.coefficients(full)
-    residual = splines.coefficients(seen * (full - on_axes(bases, coefficients)))
+    residual = splines.coefficients(seen * (full - splines.values(coefficients)))
     direction, square = residual, float(np.sum(residual**2))
     target = SETTLED**2 * float(np.sum(coefficients**2))
     for _ in range(MOST_STEPS):
         if square <= target:
             break
-        image = splines.coefficients(seen * on_axes(bases, direction))
+        image = splines.coefficients(seen * splines.values(direction))
         step = square / float(np.sum(direction * image))
         coefficients, residual = coefficients + step * direction, residual - step * image
         before, square = square, float(np.sum(residual**2))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import product
 from math import ceil, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import fft
@@ -29,8 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_terms import plain, weak_form
-from ardea.dynamics.fields import Jets
+from ardea.dynamics.field_terms import Jets, plain, weak_form
 from ardea.dynamics.simulation import checked_start, checked_times, warn_stopped
 from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet, Orders
 from ardea.dynamics.windows import HIGHEST_ORDER
@@ -104,11 +103,8 @@ class SplitEquation(NamedTuple):
     @classmethod
     def of(cls, terms: Sequence[FieldTerm], coefficients: Array, solved: Sequence[int], n_axes: int) -> SplitEquation:
         """Return the equation of some terms with these coefficients."""
-        linear, products, with_given = (
-            dict[Jet, float](),
-            dict[Orders, dict[FieldTerm, float]](),
-            dict[FieldTerm, float](),
-        )
+        linear, products = dict[Jet, float](), dict[Orders, dict[FieldTerm, float]]()
+        with_given = dict[FieldTerm, float]()
         for term, value in zip(terms, coefficients.tolist(), strict=True):
             if not value:
                 continue
@@ -138,8 +134,7 @@ def fields_in(term: FieldTerm) -> list[int]:
 
 def summed(products: Mapping[FieldTerm, float], jets: Jets, grid: Sequence[int]) -> Array:
     """Return Σ c monomial on a grid."""
-    values = np.asarray(sum(value * jets.monomial(monomial) for monomial, value in products.items()))
-    return values if values.ndim else np.broadcast_to(values, grid)
+    return np.broadcast_to(jets.total(products), grid)
 
 
 def _degree(factor: tuple[Jet | FunctionOfFields, int]) -> int:
@@ -148,17 +143,33 @@ def _degree(factor: tuple[Jet | FunctionOfFields, int]) -> int:
 
 def modes_of(fields: Array, n_axes: int) -> Modes:
     """Return the modes of real fields along their last axes."""
-    modes = fft.rfft(fields)
-    for axis in range(-n_axes, -1):
-        modes = fft.fft(modes, axis=axis)
-    return modes
+    return fft.rfftn(fields, axes=range(-n_axes, 0))
 
 
 def fields_of(modes: Modes, grid: Sequence[int]) -> Array:
     """Return real fields on a grid."""
-    for axis in range(-len(grid), -1):
-        modes = fft.ifft(modes, axis=axis)
-    return np.asarray(fft.irfft(modes, n=grid[-1]))
+    return fft.irfftn(modes, grid, axes=range(-len(grid), 0))
+
+
+class FieldFlow:
+    """Σ ξ_gi θ_i, what equations of some fields, `solved`, say of ∂_t u_g, or with `order` 2 of ∂_t² u_g.
+
+    Other fields are `given` on the grid as functions of time.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[FieldTerm],
+        coefficients: ArrayLike,
+        n_axes: int,
+        solved: Sequence[int] = (0,),
+        given: Given | None = None,
+        order: int = 1,
+    ) -> None:
+        rows = np.asarray(coefficients, dtype=float).reshape(len(solved), -1)
+        self._parts = [SplitEquation.of(terms, row, solved, n_axes) for row in rows]
+        self._place, self._given = {field: place for place, field in enumerate(solved)}, dict(given or {})
+        self.n, self.order = len(solved), order
 
 
 class FineGrid:
@@ -192,15 +203,14 @@ class FineGrid:
         return modes
 
 
-class SpectralEquation:
-    """∂_t u_g = Σ ξ_gi θ_i for some of the fields, `solved`, periodic in all space dimensions.
+class SpectralEquation(FieldFlow):
+    """Equations of fields that are periodic in all space dimensions.
 
     Of ∂_t u_g, terms that are linear in u_g make up ℓ. The rest is N: terms that are linear in other fields, and
     products. With the highest degree D of a product, these are evaluated on a grid of n(D + 1)/2 points along every
-    axis, so that nothing aliases. Other fields are `given` on the grid as functions of time, and products with them are
-    taken there. With `order` 2 the equations are those of ∂_t² u_g, and u_g is followed by its rate of change.
+    axis, so that nothing aliases. Products with given fields are taken on the grid itself.
 
-    Fields and modes have the shape (fields, *grid), fields those solved for, then their rates.
+    Fields and modes have the shape (fields, *grid), fields those solved for, then, with `order` 2, their rates.
 
     Examples
     --------
@@ -219,21 +229,16 @@ class SpectralEquation:
         coefficients: ArrayLike,
         grid: Sequence[int],
         lengths: Sequence[float],
-        *,
-        solved: Sequence[int] = (0,),
-        given: Given | None = None,
-        order: int = 1,
+        **fields: Any,
     ) -> None:
-        self.grid, self._given = tuple(grid), dict(given or {})
-        rows, n = np.asarray(coefficients, dtype=float).reshape(len(solved), -1), len(solved)
-        self._parts = [SplitEquation.of(terms, row, solved, len(grid)) for row in rows]
-        self._place = {field: place for place, field in enumerate(solved)}
+        super().__init__(terms, coefficients, len(grid), **fields)
+        self.grid = tuple(grid)
         self._waves = _waves(grid, lengths)
         self._symbol = lru_cache(maxsize=None)(self._symbol_of)
-        first = (order - 1) * n  # where what has equations begins: behind the fields, where these have rates
+        first = (self.order - 1) * self.n  # where what has equations begins: behind the fields, where these have rates
         shape = (*grid[:-1], grid[-1] // 2 + 1)
-        self.linear = np.zeros((order * n, *shape), dtype=complex)
-        self._coupled: list[tuple[int, int, Modes | float]] = [(i, n + i, 1.0) for i in range(first)]
+        self.linear = np.zeros((self.order * self.n, *shape), dtype=complex)
+        self._coupled: list[tuple[int, int, Modes | float]] = [(i, self.n + i, 1.0) for i in range(first)]
         for row, part in enumerate(self._parts, first):
             for jet, value in part.linear.items():
                 if self._place[jet.field] == row:

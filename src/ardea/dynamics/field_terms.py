@@ -17,7 +17,7 @@ jets, for instance u² u_x³. Two sums of them are derived here for a term θ = 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -29,9 +29,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
+from ardea.core.problem import Array
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.terms import CompiledTerms, FieldTerm, FunctionOfFields, Jet, JetOfPower, Orders, Term, Values
-from ardea.names import Wording, checked_names, default_names
+from ardea.names import Wording, checked_names
 
 Key = TypeVar("Key")
 
@@ -170,18 +171,6 @@ class FieldTerms:
         return np.array([sum(c * values[where[one]] for one, c in parts.items()) for parts in sums]).T
 
 
-def default_field_names(n_fields: int) -> list[str]:
-    """Return u; u, v; u, v, w; u0, u1, … for more than three fields."""
-    return ["u", "v", "w"][:n_fields] if n_fields <= 3 else list(default_names(n_fields, "u"))
-
-
-def default_axis_names(n_axes: int) -> list[str]:
-    """Return x; x, y; x, y, z."""
-    if n_axes > 3:
-        raise ValueError(f"fields have at most 3 space axes, got {n_axes}")
-    return ["x", "y", "z"][:n_axes]
-
-
 @lru_cache(maxsize=64)
 def _field_terms(library: FieldTerms, n_fields: int, n_axes: int, n_known: int) -> tuple[FieldTerm, ...]:
     factors, measured = [FieldTerm()], n_fields - n_known
@@ -238,6 +227,49 @@ def ladders(terms: Sequence[FieldTerm | None]) -> list[tuple[int, ...]]:
 def _exponents(n: int, total: int) -> list[tuple[int, ...]]:
     """Return all exponents of n variables with the total degree given, in graded order."""
     return [tuple(chosen.count(i) for i in range(n)) for chosen in combinations_with_replacement(range(n), total)]
+
+
+# Values
+
+
+class Jets:
+    """Derivatives of fields on a grid, and products of their powers, each computed once.
+
+    Where a field is given with its noise, of variance s² = variance(jet), powers are those whose mean is that of the
+    field without it (Hermite): H_p = u H_{p−1} − (p − 1) s² H_{p−2}.
+    """
+
+    def __init__(self, jet: Callable[[Jet], Array], variance: Callable[[Jet], float] | None = None) -> None:
+        self._jet, self._variance = jet, variance
+        self._values: dict[tuple[Any, int], Array] = {}
+
+    def __call__(self, jet: Jet | FunctionOfFields, power: int = 1) -> Array:
+        """Return a power of a jet or of a function."""
+        if (jet, power) not in self._values:
+            values = self._first(jet) if power == 1 else self(jet, power - 1) * self(jet)
+            noise = self._variance(jet) if self._variance and power > 1 and isinstance(jet, Jet) else 0.0
+            if noise:
+                values = values - (power - 1) * noise * (self(jet, power - 2) if power > 2 else 1.0)
+            self._values[jet, power] = values
+        return self._values[jet, power]
+
+    def _first(self, jet: Jet | FunctionOfFields) -> Array:
+        return jet.values(self) if isinstance(jet, FunctionOfFields) else self._jet(jet)
+
+    def monomial(self, monomial: FieldTerm) -> Array | float:
+        """Return a product of powers of jets; 1 for the empty one."""
+        total: Array | float = 1.0
+        for jet, power in monomial.factors:
+            total = self(jet, power) * total
+        return total
+
+    def minus(self, errors: Mapping[int, Callable[[Orders], Array]]) -> Jets:
+        """Return the jets of fields less some errors, given by field as their derivatives."""
+        return Jets(lambda jet: self(jet) - errors[jet.field](jet.orders) if jet.field in errors else self(jet))
+
+    def total(self, polynomial: Mapping[FieldTerm, float]) -> Array | float:
+        """Return a sum of monomials with their coefficients."""
+        return sum(coefficient * self.monomial(monomial) for monomial, coefficient in polynomial.items())
 
 
 # Weak form and noise

@@ -156,8 +156,7 @@ def stretch_rows(
             longest = max((part.t.size for part in parts), default=0)
             raise ValueError(
                 f"The longest stretch without a gap has {counted(longest, 'row')}; a window of the weak form needs at "
-                "least "
-                f"{FEWEST_ROWS}. Take more samples, or form='derivative'."
+                f"least {FEWEST_ROWS}. Take more samples, or form='derivative'."
             )
         radius = window_radius(long_enough)
         built = [weak_rows(part, [radius * share for share in RELATIVE_RADII]) for part in long_enough]
@@ -303,7 +302,7 @@ class GivenRows(EquationRows):
 
 def least_squares(A: Array, z: Array) -> tuple[Array, Array]:
     """Return ξ and z − Aξ."""
-    solution: Array = np.linalg.lstsq(A, z, rcond=None)[0].astype(float) if A.shape[1] else np.empty(0)
+    solution: Array = np.linalg.lstsq(A, z, rcond=None)[0].astype(float)
     return solution, z - A @ solution
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -83,6 +83,7 @@ class RowsFit:
     errors: Any = ()  # ê, held as the equation likes; empty before the first pass
     floor: float = 0.0  # RSS that truncation error alone leaves
     settled: bool = False  # whether another pass would hardly change it
+    score: float = np.inf  # by which supports are compared
 
 
 class EquationRows(ABC):
@@ -166,20 +167,10 @@ def log_fall(before: RowsFit, after: RowsFit) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """A support, its fit with a whitening of its own, and its score."""
-
-    support: Support
-    fit: RowsFit
-    score: float
-
-
-@dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The support that won the search for one equation, and those without one of its terms that explain it as well."""
+    """The fit that won the search for one equation, and supports without one of its terms that explain it as well."""
 
     rows: EquationRows
-    support: Support
     fit: RowsFit
     equivalents: tuple[Support, ...] = ()
     runners_up: tuple[Support, ...] = ()  # the closest that were met
@@ -187,17 +178,22 @@ class SearchResult:
     unfinished: bool = False  # whether the budget of fits ended the search
     moves: bool = False  # whether a field is one shape that only moves, whatever its equation
 
+    @property
+    def support(self) -> Support:
+        """Of the winner."""
+        return self.fit.support
+
 
 def whitened(rows: EquationRows, fit: RowsFit) -> tuple[Problem, Array]:
     """Return the problem of all candidate terms, whitened at a fit, and what one unit of each coefficient is worth."""
     return posed(*rows.system(fit), rows.n_rows, fit.floor)
 
 
-def scored(rows: EquationRows, support: Support, start: RowsFit | None = None, passes: int | None = None) -> Scored:
+def scored(rows: EquationRows, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
     """Fit a support with a whitening of its own and score it."""
     fit, n_rows = rows.fitted(support, start, passes), rows.n_rows
     known = misfit(fit.rss, n_rows, fit.floor) if np.isfinite(fit.rss) else np.inf
-    return Scored(support, fit, float(known + penalty("ebic2", n_rows, rows.n_terms, len(support))))
+    return replace(fit, score=float(known + penalty("ebic2", n_rows, rows.n_terms, len(support))))
 
 
 # 1) Proposals
@@ -223,19 +219,19 @@ def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Su
 
 @dataclass(eq=False)
 class Tournament:
-    """All supports of one equation met so far, with their scores."""
+    """All supports of one equation met so far, with their fits and scores."""
 
     rows: EquationRows
     propose: Propose
     thorough: bool = True  # whether several are expanded where nothing near the best is better
-    met: dict[Support, Scored] = field(default_factory=dict)
+    met: dict[Support, RowsFit] = field(default_factory=dict)
     ended: set[Support] = field(default_factory=set)  # whose passes were taken to the end
     expanded: set[Support] = field(default_factory=set)  # whose surroundings were searched
     n_fits: int = 0
 
     @property
-    def ranking(self) -> list[Scored]:
-        """All supports met, best first."""
+    def ranking(self) -> list[RowsFit]:
+        """The fits of all supports met, best first."""
         return sorted(self.met.values(), key=attrgetter("score"))
 
     @property
@@ -243,7 +239,7 @@ class Tournament:
         """Whether the best of all supports is one whose surroundings were not searched."""
         return self.ranking[0].support not in self.expanded
 
-    def run(self) -> list[Scored]:
+    def run(self) -> list[RowsFit]:
         """Return all supports met, best first; called again, it goes on from what was met meanwhile.
 
         With far too much noise, scores fall for a few passes and then rise: where the budget ends the search, those
@@ -256,18 +252,18 @@ class Tournament:
             least = LEAST_EXPANDED if self.thorough else 1
             if not left or (not self.unfinished and len(self.expanded) >= least):
                 break
-            best = self.settled(left[0].support, left[0].fit)
+            best = self.settled(left[0].support, left[0])
             if best.score > left[0].score and self.ranking[0] is not best:
                 continue  # another look than the first one
             self.expanded.add(best.support)
             for support in self.near(best):
-                self.settled(support, best.fit)
-        return (
-            sorted(self.ranking, key=lambda one: one.support not in self.expanded) if self.unfinished else self.ranking
-        )
+                self.settled(support, best)
+        if self.unfinished:
+            return sorted(self.ranking, key=lambda one: one.support not in self.expanded)
+        return self.ranking
 
     def _begin(self) -> None:
-        problem, unit = whitened(self.rows, self.looked_at(()).fit)
+        problem, unit = whitened(self.rows, self.looked_at(()))
         found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
         if not self.thorough:  # the best of the sizes that look best
             sizes = {len(one.support): one for one in reversed(found)}
@@ -276,36 +272,29 @@ class Tournament:
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
 
-    def looked_at(self, support: Support) -> Scored:
-        """Return the support with its fit and score after a few passes, computed once."""
-        if support not in self.met:
-            self._fit(support, None, QUICK_PASSES)
-        return self.met[support]
-
-    def settled(self, support: Support, start: RowsFit | None) -> Scored:
-        """Return a support with its passes taken to the end, once."""
-        if support not in self.ended and not (support in self.met and self.met[support].fit.settled):
-            self._fit(support, start, None)
-            self.ended.add(support)
-        return self.met[support]
-
-    def _fit(self, support: Support, start: RowsFit | None, passes: int | None) -> None:
+    def fitted(self, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
+        """Return a support fitted anew, from nothing by default: numbers then do not depend on the way to it."""
         self.met[support] = scored(self.rows, support, start, passes)
         self.n_fits += 1
-
-    def afresh(self, support: Support) -> Scored:
-        """Return a support fitted from nothing: numbers do not depend on the way to it."""
-        self._fit(support, None, None)
-        self.ended.add(support)
+        self.ended |= {support} if passes is None else set()
         return self.met[support]
 
-    def near(self, one: Scored) -> list[Support]:
+    def looked_at(self, support: Support) -> RowsFit:
+        """Return a support fitted and scored after a few passes, once."""
+        return self.met[support] if support in self.met else self.fitted(support, passes=QUICK_PASSES)
+
+    def settled(self, support: Support, start: RowsFit) -> RowsFit:
+        """Return a support with its passes taken to the end, once."""
+        done = support in self.ended or (support in self.met and self.met[support].settled)
+        return self.met[support] if done else self.fitted(support, start)
+
+    def near(self, one: RowsFit) -> list[Support]:
         """Return supports nearby that the whitening of this one does not clearly rule out, closest first."""
-        problem, unit = whitened(self.rows, one.fit)
+        problem, unit = whitened(self.rows, one)
         own, proposed = model(problem, one.support), select(problem, [*self.propose(problem, unit), one.support])
         tried = [*proposed[:2], *neighbours(problem, own), *_small(problem, own.support)]
-        hopeful = [other for other in tried if other.criterion < own.criterion + MARGIN]
-        hopeful.sort(key=lambda other: other.criterion)
+        best_first = sorted(tried, key=attrgetter("criterion"))
+        hopeful = [other for other in best_first if other.criterion < own.criterion + MARGIN]
         smaller = [other for other in tried if len(other.support) < len(own.support)]
         drops = [other for other in smaller if other.rss < LARGEST_LOSS * own.rss]
         return list(dict.fromkeys(other.support for other in (*hopeful[:NEIGHBOURS], *drops)))
@@ -330,18 +319,18 @@ def searched(rows: EquationRows, propose: Propose, thorough: bool = True) -> Sea
     tournament, fresh = Tournament(rows, propose, thorough), set[Support]()
     while True:
         first, *others = tournament.run()
-        best = tournament.met[first.support] if first.support in fresh else tournament.afresh(first.support)
+        best = tournament.met[first.support] if first.support in fresh else tournament.fitted(first.support)
         fresh.add(best.support)
-        moves = only_moves(rows, best.fit)
+        moves = only_moves(rows, best)
         equal = equivalents(tournament, best, MORE_TERMS + moves) if rows.LISTS_EQUIVALENTS else []
         rivals = close_rivals(tournament, best) if thorough else []
         if tournament.ranking[0].support == best.support or tournament.n_fits >= MOST_FITS:
             break
     alike, met = (tuple(one.support for one in some) for some in (equal, others[:RUNNERS_UP]))
-    return SearchResult(rows, best.support, best.fit, alike, met, tuple(rivals), tournament.unfinished, moves)
+    return SearchResult(rows, best, alike, met, tuple(rivals), tournament.unfinished, moves)
 
 
-def equivalents(tournament: Tournament, best: Scored, more: int = MORE_TERMS) -> list[Scored]:
+def equivalents(tournament: Tournament, best: RowsFit, more: int = MORE_TERMS) -> list[RowsFit]:
     """Return models of a field that lack a term of the best one and yet fit as well: the data do not decide.
 
     A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
@@ -363,18 +352,18 @@ def equivalents(tournament: Tournament, best: Scored, more: int = MORE_TERMS) ->
     [['u_x'], ['u u_x', 'u_xxx']]
     """
     equation = tournament.rows
-    A, z = equation.system(best.fit)
-    found: dict[Support, Scored] = {}
+    A, z = equation.system(best)
+    found: dict[Support, RowsFit] = {}
     for term in best.support:
         others = [j for j in range(equation.n_terms) if j != term]
-        problem, unit = posed(A[:, others], z, equation.n_rows, best.fit.floor)
+        problem, unit = posed(A[:, others], z, equation.n_rows, best.floor)
         models = select(problem, tournament.propose(problem, unit))
         for one in [one for one in models if len(one.support) <= len(best.support) + more][:TRIED_WITHOUT]:
             support = tuple(others[j] for j in one.support)
             if equation.same(best.support, support):
                 continue
-            found[support] = tournament.settled(support, tournament.looked_at(support).fit)
-    return sorted((one for one in found.values() if as_good(one.fit, best.fit, equation)), key=attrgetter("score"))
+            found[support] = tournament.settled(support, tournament.looked_at(support))
+    return sorted((one for one in found.values() if as_good(one, best, equation)), key=attrgetter("score"))
 
 
 def as_good(fit: RowsFit, other: RowsFit, rows: EquationRows) -> bool:
@@ -392,18 +381,18 @@ def only_moves(rows: EquationRows, fit: RowsFit) -> bool:
     return as_good(moved, fit, rows) and not as_good(still, moved, rows)
 
 
-def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, float]]:
+def close_rivals(tournament: Tournament, best: RowsFit) -> list[tuple[Support, float]]:
     """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
 
     On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
     of its own, as the winner was.
     """
-    problem, _ = whitened(tournament.rows, best.fit)
+    problem, _ = whitened(tournament.rows, best)
     chosen, compared = model(problem, best.support), []
     for other in neighbours(problem, chosen)[:N_RIVALS]:
         excess = other.criterion - chosen.criterion
         if excess < CLOSE:
-            excess = tournament.settled(other.support, best.fit).score - best.score
+            excess = tournament.settled(other.support, best).score - best.score
         compared.append((other.support, float(excess)))
     return sorted(compared, key=lambda one: one[1])
 
@@ -435,15 +424,9 @@ class FoundRows:
         """
         if not self.results[0].rows.KNOWS_NOISE:
             return None
-        pairs = zip(self.results, equations, strict=True)
-        return np.array(
-            [
-                equation.noise
-                / result.rows.noise_unit
-                * np.sqrt(equation.degrees / (equation.degrees + result.fit.floor))
-                for result, equation in pairs
-            ]
-        )
+        noise, degrees = np.array([(one.noise, one.degrees) for one in equations]).T
+        units, floors = np.array([(one.rows.noise_unit, one.fit.floor) for one in self.results]).T
+        return np.asarray(noise / units * np.sqrt(degrees / (degrees + floors)))
 
     def unfinished(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: candidates that were left out, and searches that were stopped."""
