@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_scalar
 
-from ardea.dynamics.formulas import Exponential, Formula, OwnFormula, PowerOf, Ratio, Sine, WithConstants
+from ardea.dynamics.formulas import Formula, OfOneState, OwnFormula, Ratio, WithConstants
 from ardea.dynamics.libraries import Fourier, Library, Polynomials
-from ardea.dynamics.terms import State, Term
+from ardea.dynamics.terms import Term
 from ardea.names import is_plain_name
 
 Bounds = tuple[float, float] | None
@@ -150,13 +150,13 @@ class Saturation(Family):
         """Yield them power by power and state by state."""
         for n in self.powers:
             for x in range(n_states):
-                yield Ratio((n,), (n,), n, ("K",), self.K), (x,)
-                yield Ratio((0,), (n,), n, ("K",), self.K), (x,)
+                yield Ratio((n,), (n,), n, self.K), (x,)
+                yield Ratio((0,), (n,), n, self.K), (x,)
                 for y in range(n_states):
                     if x < y:
-                        yield Ratio((n, 1), (n, 0), n, ("K",), self.K), (x, y)
+                        yield Ratio((n, 1), (n, 0), n, self.K), (x, y)
                     elif y < x:
-                        yield Ratio((1, n), (0, n), n, ("K",), self.K), (y, x)
+                        yield Ratio((1, n), (0, n), n, self.K), (y, x)
 
 
 @dataclass(frozen=True)
@@ -191,12 +191,9 @@ class Rational(Family):
             for below in self.denominator.terms(n_states):
                 if not below.is_constant:
                     states = sorted({*above.arguments, *below.arguments})
-                    top, bottom = (tuple(_exponent(term, state) for state in states) for term in (above, below))
-                    yield Ratio(top, bottom, 1, ("K",), self.K), states
-
-
-def _exponent(term: Term, state: int) -> int:
-    return dict(term.factors).get(State(state), 0)
+                    powers = [{factor.index: power for factor, power in term.factors} for term in (above, below)]
+                    top, bottom = (tuple(own.get(state, 0) for state in states) for own in powers)
+                    yield Ratio(top, bottom, 1, self.K), states
 
 
 @dataclass(frozen=True)
@@ -218,7 +215,7 @@ class Decay(Family):
 
     def of_one_state(self) -> Sequence[Formula]:
         """Return the one formula."""
-        return (Exponential(("k",), self.k),)
+        return (OfOneState("exponential", ("k",), self.k),)
 
 
 @dataclass(frozen=True)
@@ -243,8 +240,8 @@ class Oscillation(Family):
 
     def of_one_state(self) -> Sequence[Formula]:
         """Return sine and cosine, and the one with a phase."""
-        waves = (Sine("sin", ("w",), self.w), Sine("cos", ("w",), self.w))
-        return (*waves, Sine("sin", ("w", "p"), self.w)) if self.phase else waves
+        waves = OfOneState("sine", ("w",), self.w), OfOneState("cosine", ("w",), self.w)
+        return (*waves, OfOneState("sine with a phase", ("w", "p"), self.w)) if self.phase else waves
 
 
 @dataclass(frozen=True)
@@ -266,7 +263,7 @@ class Power(Family):
 
     def of_one_state(self) -> Sequence[Formula]:
         """Return the one formula."""
-        return (PowerOf(("p",), self.p),)
+        return (OfOneState("power", ("p",), self.p),)
 
 
 @dataclass(frozen=True)
