@@ -249,7 +249,7 @@ def _beginning(of: Likelihood, states: Array, hidden: int, propose: Propose, wis
         sampled = sample_noise(of.nodes, of.sizes(of.nodes.y), of.n - hidden)
         noise = np.concatenate([sampled, (states.std(axis=0) / size)[of.n - hidden :]])
     noise = np.maximum(noise, of.floor)
-    everything = tuple(j for j in of.inside.opened(of.knowledge.candidates, of.d) if j >= hidden * of.d)
+    everything = tuple(j for j in of.inside.opened(of.knowledge.candidates) if j >= hidden * of.d)
     if wishes.knowledge is None and not of.inside.n_constants:
         distinct = set(of.library.distinct(states, of.nodes.inputs))
         everything = tuple(j for j in everything if j % of.d in distinct)

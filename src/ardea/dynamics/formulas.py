@@ -140,7 +140,9 @@ class WithConstants:
         states = [State(state).written(style, names) for state in self.arguments]
         if style == "python":
             return self.formula.written(style, states, list(map(repr, self.held)))
-        return self.formula.written(style, states, [latex_name(one) if style == "latex" else one for one in self.letters])
+        return self.formula.written(
+            style, states, [latex_name(one) if style == "latex" else one for one in self.letters]
+        )
 
     def sympy(self, names: Sequence[str]) -> Any:
         """Return it with the values of its constants."""

@@ -22,13 +22,12 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.core.evidence import Tied
 from ardea.core.problem import Array, Index
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import solved_damped
 from ardea.dynamics.formulas import Range, WithConstants
 from ardea.dynamics.knowledge import Common, Knowledge, Law, OfSeries
-from ardea.dynamics.libraries import Library, NothingInside
+from ardea.dynamics.libraries import Library
 from ardea.dynamics.terms import CompiledTerms, Term
 from ardea.equation import Equation
 
@@ -130,13 +129,9 @@ class Unfolded(Library):
         free = [degree for one in self.members for degree in (one.degree, *[0] * one.n_constants)]
         return [*plain, *(one.degree for one in self.members for _ in one.grid), *free * len(self.equations)]
 
-    def inside(self, n_states: int) -> NothingInside:
-        """Return which terms are what."""
-        return Inside(self)
-
     def over(self, number: int) -> tuple[Unfolded, Index]:
         """Return those of several series with constants of their own, and the number of term j in series k, [k, j]."""
-        inside, first = Inside(self), self.n_variables
+        inside, first = Inside.of(self, self.n_variables), self.n_variables
         members = tuple(
             replace(
                 one,
@@ -177,7 +172,7 @@ def unfolded(
     """
     if isinstance(library, PerSeries) and knowledge is not None and (several := knowledge.of_series) is not None:
         alone, _ = unfolded(library.of, states[:, : -library.n_series], equations)
-        inside, (whole, at) = Inside(alone), alone.over(library.n_series)
+        inside, (whole, at) = Inside.of(alone, alone.n_variables), alone.over(library.n_series)
         return whole, inside.told(several.base).over(at, inside.common(several))
     terms = library.listed(states.shape[1])
     members, reach = [], np.maximum(np.abs(states).max(axis=0), np.finfo(float).tiny)
@@ -196,7 +191,7 @@ def unfolded(
         chosen = (tuple(grid[k] for k in sound), tuple(float(sizes[k]) for k in sound), _degree(term))
         members += [Member(term, place, firsts[place], tuple(ranges), *chosen)] if sound.size else []
     out = Unfolded(library, tuple(members), states.shape[1], tuple(equations))
-    return out, None if knowledge is None else Inside(out).told(knowledge)
+    return out, None if knowledge is None else Inside.of(out, out.n_variables).told(knowledge)
 
 
 def _check(factors: Sequence[WithConstants], values: Sequence[float], states: Array) -> None:
@@ -207,18 +202,21 @@ def _check(factors: Sequence[WithConstants], values: Sequence[float], states: Ar
         one.formula.check([states[:, i] for i in one.arguments], own)
 
 
-class Inside(NothingInside):
-    """Which terms of a library are grids, free terms and tangents, and how these change."""
+class Inside:
+    """Which candidates are ordinary terms, grids, free terms and tangents, and how these change.
 
-    def __init__(self, library: Unfolded) -> None:
-        self.members, self.states = library.members, library.equations
-        members = self.members
-        plain = self.n_plain = len(library.plain)
+    Given are the terms of a library, and those with constants inside that are sought in some equations.
+    """
+
+    def __init__(self, listed: Sequence[Term], members: Sequence[Member] = (), equations: Sequence[int] = ()) -> None:
+        self.members, self.states = members, equations
+        ordinary = [place for place, term in enumerate(listed) if not term.letters]
+        plain = self.n_plain = len(ordinary)
         self.n_open = plain + sum(len(one.grid) for one in members)
         of_grid = [(m, k) for m, one in enumerate(members) for k in range(len(one.grid))]
         free = [
             (m, k, equation)
-            for equation in library.equations
+            for equation in equations
             for m, one in enumerate(members)
             for k in range(-1, one.n_constants)
         ]
@@ -226,6 +224,7 @@ class Inside(NothingInside):
         self.member: Index = np.array([*none, *(m for m, _ in of_grid), *(m for m, _, _ in free)], dtype=np.intp)
         self.value: Index = np.array([*none, *(k for _, k in of_grid), *(-1 for _ in free)], dtype=np.intp)
         order = np.array([-1] * self.n_open + [k for _, k, _ in free], dtype=np.intp)
+        self.d = order.size
         self.equation: Index = np.array([-1] * self.n_open + [one for *_, one in free], dtype=np.intp)
         self.tangent: NDArray[np.bool_] = order >= 0
         self.owner: Index = np.arange(order.size) - (order + 1)
@@ -237,20 +236,27 @@ class Inside(NothingInside):
         self.low, self.high = np.zeros(order.size), np.zeros(order.size)
         self.low[self.tangents], self.high[self.tangents] = [one.low for one in ranges], [one.high for one in ranges]
         self._middle = np.array([one.values[one.number // 2] for one in ranges])
-        kin = [kin for _ in library.equations for one in members for kin in _kin_of(one.term)]
+        kin = [kin for _ in equations for one in members for kin in _kin_of(one.term)]
         self._mates = [np.array([j for j, other in enumerate(kin) if other == own]) for own in kin]
-        listed = library.library.listed(library.n_variables)
         own = np.array([members[m].place for m in self.member[plain:]], dtype=np.intp)
         first = np.array([len(listed) + members[m].first for m in self.member[plain:]], dtype=np.intp)
-        ordinary = [place for place, term in enumerate(listed) if not term.letters]
         self.reported: Index = np.array([*ordinary, *np.where(order[plain:] < 0, own, first + order[plain:])])
         self.n_reported, self.n_letters = len(listed), sum(len(term.letters) for term in listed)
+
+    @classmethod
+    def of(cls, library: Library, n_variables: int) -> Inside:
+        """Return that of the candidates of a search, or of a library of ordinary terms."""
+        if isinstance(library, Unfolded):
+            return cls(library.library.listed(n_variables), library.members, library.equations)
+        return cls(library.listed(n_variables))
 
     def split(self, coefficients: Array) -> tuple[Array, Array]:
         """Return the coefficients alone, and all constants.
 
         Those of terms that are absent are what they are in a term of their kin: best in the same equation.
         """
+        if not self.n_constants:
+            return coefficients, self._middle
         equations = self.equation[self.tangents]
         values, constants = coefficients[equations, self.tangents], self._middle.copy()
         present = np.flatnonzero(coefficients[equations, self.owner[self.tangents]])
@@ -273,7 +279,7 @@ class Inside(NothingInside):
 
     def advanced(self, coefficients: Array, equations: Index, terms: Index, change: Array) -> Array:
         """Return coefficients after a change of some; constants move by β/c, not too far, and within their range."""
-        out = self.linear(coefficients).copy()
+        out = self.linear(coefficients)
         out[equations, terms] += change
         if np.any(own := self.tangent[terms]):
             rows, columns = equations[own], terms[own]
@@ -284,6 +290,8 @@ class Inside(NothingInside):
 
     def arrived(self, coefficients: Array, equations: Index, terms: Index, values: Array) -> Array:
         """Return the coefficients of some terms with the constants that they lead to from others."""
+        if not self.n_constants:
+            return values
         before = np.zeros_like(coefficients)
         before[equations, terms] = self.filled(coefficients)[equations, terms]
         return self.advanced(before, equations, terms, (values - self.linear(before))[equations, terms])
@@ -302,6 +310,8 @@ class Inside(NothingInside):
     ) -> Array:
         """Return a damped step −S⁻¹b that leads no constant out of its range from an end of it."""
         change = -solved_damped(information, pull, damping)
+        if not np.any(self.tangent[terms]):
+            return change
         K, near = coefficients[equations, terms], AT_BOUND * (self.high - self.low)[terms]
         c = coefficients[equations, self.owner[terms]]
         outward = np.where(np.sign(change) * np.sign(c) < 0, self.low[terms] + near >= K, self.high[terms] - near <= K)
@@ -311,18 +321,13 @@ class Inside(NothingInside):
             change[rest] = -solved_damped(information[np.ix_(rest, rest)], pull[rest], damping)
         return change
 
-    def along(self, tied: Tied, coefficients: Array, equations: Index, terms: Index) -> Array:
-        """Return how free parameters move coefficients and tangents: laws are about constants, β = c ΔK."""
-        c = 1 / self.units(coefficients, equations, terms)
-        return np.asarray(tied.directions * c[:, None] / c[tied.free])
-
     def told(self, knowledge: Knowledge) -> Knowledge:
         """Return what is known of terms, and of constants behind them, as knowledge of the candidates.
 
         A law between coefficients of one term holds for all values of its constants, which are then one. A term whose
         coefficient is given is free from the start, and is not on the grid.
         """
-        n, d, width = knowledge.n, self.reported.size, knowledge.d
+        n, d, width = knowledge.n, self.d, knowledge.d
         allowed = knowledge.allowed.reshape(n, width)[:, self.reported]
         allowed &= (self.equation < 0) | (self.equation == np.arange(n)[:, None])
         laws, asked = list[Law](), list[int]()
@@ -344,7 +349,7 @@ class Inside(NothingInside):
     def common(self, several: OfSeries) -> list[Common]:
         """Return what is common to several series, told of terms and of constants behind them, of the candidates."""
         told = [(*divmod(one.candidate, several.base.d), one.text) for one in several.common]
-        found = [(row * self.reported.size, j, text) for row, term, text in told for j in self._places(row, term)]
+        found = [(row * self.d, j, text) for row, term, text in told for j in self._places(row, term)]
         return [Common(first + int(j), text, bool(self.tangent[j])) for first, j, text in found]
 
     def _places(self, row: int, term: int) -> Index:
@@ -353,7 +358,7 @@ class Inside(NothingInside):
 
     def _laws(self, law: Law, width: int) -> list[Law]:
         """Return a law for every value of the constants of its term, for it free, and that these are one."""
-        d, out = self.reported.size, list[Law]()
+        d, out = self.d, list[Law]()
         parts = [(*divmod(j, width), factor) for j, factor in law.parts]
         terms, places = {term for _, term, _ in parts}, [self._places(row, term) for row, term, _ in parts]
         if len(terms) > 1 and min(terms) < self.n_reported and any(np.any(self.member[one] >= 0) for one in places):
@@ -384,7 +389,7 @@ class Inside(NothingInside):
 
         Then each of them, with constants as they are in terms of its kin, is in the span of those.
         """
-        if mine == other or len(mine) != len(other):
+        if mine == other or len(mine) != len(other) or not self.n_constants:
             return mine == other
         own = (self.value < 0) & ~self.tangent & np.isin(self.equation, (-1, equation))
         place = {int(self.reported[j]): int(j) for j in np.flatnonzero(own)}
@@ -399,7 +404,7 @@ class Inside(NothingInside):
     def open_constants(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of: constants at an end of their range, or that the data say nothing of."""
         said = []
-        for state, one in zip(self.states, equations, strict=True):
+        for state, one in zip(self.states, equations, strict=False):  # no states where there are no constants
             for q, (letter, constant) in zip(one.letters, one.constants.items(), strict=True):
                 same = (self.equation == state) & (self.reported == self.n_reported + q)
                 low, high = (float(ends[same][0]) for ends in (self.low, self.high))
@@ -427,8 +432,7 @@ class Inside(NothingInside):
 
         Of several values of one constant that with the largest share stands for all.
         """
-        d = coefficients.shape[1]
-        placed = [divmod(j, d) for j in support]
+        d, placed = self.d, [divmod(j, self.d) for j in support]
         on_grid = [(row, j) for row, j in placed if self.value[j] >= 0]
         kept = {(row, j) for row, j in placed if self.value[j] < 0 and not self.tangent[j]}
         coefficients = coefficients.copy() if on_grid else coefficients
@@ -452,17 +456,26 @@ class Inside(NothingInside):
         """Return the number of constants of a free term."""
         return self.members[self.member[term]].n_constants
 
-    def beside(self, candidates: Support, support: Support, d: int) -> Support:
+    def open(self, equation: int) -> Support:
+        """Return the candidates of an equation that a search may choose from."""
+        return tuple(range(equation * self.d, equation * self.d + self.n_open))
+
+    def opened(self, support: Support) -> Support:
+        """Return those of some candidates that a search may choose from anywhere."""
+        return tuple(j for j in support if j % self.d < self.n_open)
+
+    def beside(self, candidates: Support, support: Support) -> Support:
         """Return what can be chosen beside a support: terms of the kin of its own, but no other values of these."""
+        d = self.d
         present = {(j // d, self.member[j % d]) for j in support if self.equation[j % d] >= 0}
         if not present:
             return candidates
         others = [j for j in candidates if self.value[j % d] < 0 or (j // d, self.member[j % d]) not in present]
-        return tuple(sorted({*others, *support, *self.kin(candidates, support, d)}))
+        return tuple(sorted({*others, *support, *self.kin(candidates, support)}))
 
-    def kin(self, candidates: Support, support: Support, d: int) -> set[int]:
+    def kin(self, candidates: Support, support: Support) -> set[int]:
         """Return the free terms, and their tangents, of the kin of a support's in the equations of some candidates."""
-        open_in = {j // d for j in candidates}
+        d, open_in = self.d, {j // self.d for j in candidates}
         mates = {int(t) for j in support if self.tangent[j % d] for t in self.tangents[self._mates[self._order[j % d]]]}
         return {
             int(self.equation[t]) * d + k
@@ -471,9 +484,9 @@ class Inside(NothingInside):
             for k in range(self.owner[t], self.owner[t] + 1 + self._number(t))
         }
 
-    def owners(self, candidates: Support, d: int) -> Index | None:
+    def owners(self, candidates: Support) -> Index | None:
         """Return for each of some candidates the place of that with which it goes; None where each goes alone."""
-        terms = np.array(candidates, dtype=np.intp) % d
+        terms = np.array(candidates, dtype=np.intp) % self.d
         if not np.any(self.tangent[terms]):
             return None
         return np.searchsorted(np.array(candidates), np.array(candidates) - terms + self.owner[terms])

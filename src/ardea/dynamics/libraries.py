@@ -23,10 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_scalar
 
-from ardea.core.evidence import Tied
-from ardea.core.problem import Array, Index
-from ardea.core.subsets import Support
-from ardea.dynamics.chain import solved_damped
+from ardea.core.problem import Index
 from ardea.dynamics.terms import CompiledTerms, OwnFunction, Term, Values, Wave
 from ardea.names import Wording, checked_names, counted, default_names
 
@@ -36,81 +33,6 @@ MANY_STATES = 10
 FEWEST_TRIALS = 50
 # What is left of a term that is a sum of others is rounding error; T³ next to 1, T, T² leaves 1e-7 at 293 ± 2.
 ROUNDING_OF_SUMS = 1e-12
-
-
-class NothingInside:
-    """Candidates without unknown constants inside: what `inside.Inside` does, where there is nothing to do."""
-
-    n_constants = n_letters = 0  # of all equations; of the library
-
-    def __init__(self, n_terms: int) -> None:
-        self.n_plain = self.n_open = self.n_reported = n_terms
-
-    def split(self, coefficients: Array) -> tuple[Array, Array]:
-        """Return the coefficients alone, and all constants."""
-        return coefficients, np.empty(0)
-
-    def linear(self, coefficients: Array) -> Array:
-        """Return coefficients with zeros for tangents."""
-        return coefficients
-
-    def advanced(self, coefficients: Array, equations: Index, terms: Index, change: Array) -> Array:
-        """Return coefficients after a change of some."""
-        out = coefficients.copy()
-        out[equations, terms] += change
-        return out
-
-    def arrived(self, coefficients: Array, equations: Index, terms: Index, values: Array) -> Array:
-        """Return the coefficients of some terms with the constants that they lead to from others."""
-        return values
-
-    def step(
-        self, coefficients: Array, equations: Index, terms: Index, information: Array, pull: Array, damping: float
-    ) -> Array:
-        """Return a damped step −S⁻¹b."""
-        return -solved_damped(information, pull, damping)
-
-    def along(self, tied: Tied, coefficients: Array, equations: Index, terms: Index) -> Array:
-        """Return how free parameters move the coefficients of a support."""
-        return tied.directions
-
-    def report(self, terms: Index) -> Index:
-        """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
-        return terms
-
-    def same(
-        self, library: Library, variables: Array, coefficients: Array, equation: int, mine: Support, other: Support
-    ) -> bool:
-        """Return whether other terms of an equation are its own, or say the same."""
-        return mine == other
-
-    def open_constants(self, equations: Sequence[Any]) -> list[str]:
-        """Return what is to be warned of: of no constants, nothing."""
-        return []
-
-    def units(self, coefficients: Array, equations: Index, terms: Index) -> Array:
-        """Return what one unit of each coefficient is worth."""
-        return np.ones(len(terms))
-
-    def open(self, equations: Sequence[int], d: int) -> Support:
-        """Return the candidates of some equations that a search may choose from."""
-        return tuple(equation * d + j for equation in equations for j in range(self.n_open))
-
-    def opened(self, support: Support, d: int) -> Support:
-        """Return those of some candidates that a search may choose from anywhere."""
-        return tuple(j for j in support if j % d < self.n_open)
-
-    def settled(self, support: Support, coefficients: Array) -> tuple[Support, Array]:
-        """Return a support with free terms for those on grids, and coefficients with their constants."""
-        return support, coefficients
-
-    def beside(self, candidates: Support, support: Support, d: int) -> Support:
-        """Return what can be chosen beside a support."""
-        return candidates
-
-    def owners(self, candidates: Support, d: int) -> Index | None:
-        """Return for each of some candidates the place of that with which it goes; None where each goes alone."""
-        return None
 
 
 class Library(ABC):
@@ -135,10 +57,6 @@ class Library(ABC):
     def n_listed(self, n_states: int) -> int:
         """Return the number of terms, repeated ones included, without listing them where that may take for ever."""
         return self.n_terms(n_states)
-
-    def inside(self, n_states: int) -> NothingInside:
-        """Return what is known of unknown constants inside terms: of candidates as they are given, nothing."""
-        return NothingInside(self.n_terms(n_states))
 
     def degrees(self, n_states: int) -> list[int]:
         """Return the degrees of the terms."""

@@ -27,6 +27,7 @@ from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import Chain, Factor, rooted, triangle
 from ardea.dynamics.collocation import Border, Fit, Nodes, Point, RightSide, Steps
+from ardea.dynamics.inside import Inside
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
 
@@ -81,7 +82,7 @@ class Likelihood:
         self._least_size = least_sizes(nodes, spread)
         self.floor: Array = LEAST_NOISE * np.where(spread > 0, spread, 1.0) / self.usual_size(nodes.y)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
-        self.inside = library.inside(nodes.n_states + nodes.inputs.shape[1])
+        self.inside = Inside.of(library, nodes.n_states + nodes.inputs.shape[1])
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1] + self.inside.n_constants
         self.d = library.n_terms(self.n + self.n_inputs)
         self.degrees = library.degrees(self.n + self.n_inputs)
@@ -364,11 +365,12 @@ class Linearised:
 
     @cached_property
     def directions(self) -> Array | None:
-        """Z of the support's coefficients w = w₀ + Zv; None where all are free."""
+        """Z of the support's coefficients w = w₀ + Zv; None where all are free. Laws are about constants, β = c ΔK."""
         tied = self.of.knowledge.tied(self.support)
         if tied is None:
             return None
-        return self.of.inside.along(tied, self.point.coefficients, *self.of.placed(self.support))
+        c = 1 / self.of.inside.units(self.point.coefficients, *self.of.placed(self.support))
+        return np.asarray(tied.directions * c[:, None] / c[tied.free])
 
     @cached_property
     def border(self) -> Border:
@@ -496,5 +498,5 @@ class Linearised:
         rest = least - float(pull @ pull)
         # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
         rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
-        owners, floor = self.of.inside.owners(tuple(candidates), self.of.d), max(samples - rest, 0.0)
+        owners, floor = self.of.inside.owners(candidates), max(samples - rest, 0.0)
         return Problem(DenseColumns(root / unit), target, rest, samples, floor, owners=owners), 1 / unit
