@@ -12,8 +12,18 @@ from ardea.dynamics import systems
 from ardea.dynamics.answers import AmbiguityWarning, KnowledgeWarning, MisfitWarning
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.libraries import Custom, Fourier, Polynomials
-from ardea.dynamics.parametric import CommonTerms, Decay, Oscillation, Parametric, Power, Rational, Saturation
+from ardea.dynamics.libraries import Polynomials
+from ardea.dynamics.parametric import (
+    CommonTerms,
+    Custom,
+    Decay,
+    Fourier,
+    Oscillation,
+    Parametric,
+    Power,
+    Rational,
+    Saturation,
+)
 
 __all__ = [
     "AmbiguityWarning",

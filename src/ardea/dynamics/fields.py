@@ -254,7 +254,7 @@ class Fields:
         """Return the derivatives of û_c = û − ê on the thinned grid, ê per field as spline coefficients."""
 
         def corrected(jet: Jet) -> Array:
-            (index, orders), base = jet, self.thinned_jets(jet)
+            (index, orders), base = jet[:2], self.thinned_jets(jet)
             return base - self.errors[index].derivative(errors[index], orders) if index in errors else base
 
         return Jets(corrected)

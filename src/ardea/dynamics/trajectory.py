@@ -27,7 +27,6 @@ from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import Chain, Factor, rooted, triangle
 from ardea.dynamics.collocation import Border, Fit, Nodes, Point, RightSide, Steps
-from ardea.dynamics.inside import Inside
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.libraries import Library
 
@@ -82,7 +81,7 @@ class Likelihood:
         self._least_size = least_sizes(nodes, spread)
         self.floor: Array = LEAST_NOISE * np.where(spread > 0, spread, 1.0) / self.usual_size(nodes.y)
         self.nodes, self.library, self.discrete_time, self.fixed = nodes, library, discrete_time, fixed
-        self.inside = Inside.of(library, nodes.n_states + nodes.inputs.shape[1])
+        self.inside = library.inside(nodes.n_states + nodes.inputs.shape[1])
         self.n, self.n_inputs = nodes.n_states, nodes.inputs.shape[1] + self.inside.n_constants
         self.d = library.n_terms(self.n + self.n_inputs)
         self.degrees = library.degrees(self.n + self.n_inputs)
