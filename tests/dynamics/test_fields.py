@@ -467,7 +467,7 @@ def test_exact_terms(name, noise):
     _, best = found_in(name, noise)
     assert best.support == true_support(system)
     true = system.true_coefficients()[0][list(best.support)]
-    assert np.linalg.norm(best.fit.coefficients - true) < 0.4 * noise * np.linalg.norm(true) + 1e-4
+    assert np.linalg.norm(best.coefficients - true) < 0.4 * noise * np.linalg.norm(true) + 1e-4
 
 
 def test_exact_terms_on_a_part_of_the_domain():
@@ -483,7 +483,7 @@ def test_exact_terms_without_noise():
     system = systems.burgers()
     _, best = found(noisy("burgers", 0.0), system.library)
     assert best.support == true_support(system)
-    assert best.fit.coefficients == pytest.approx([-1, 0.1], rel=1e-5)
+    assert best.coefficients == pytest.approx([-1, 0.1], rel=1e-5)
 
 
 def test_two_space_dimensions():
@@ -499,7 +499,7 @@ def test_two_space_dimensions():
     _, best = found(Fields(u, (x, y), t), library)
     names = library.names(["u"], ["x", "y"])
     assert [names[j] for j in best.support] == ["u_x", "u_y", "u_xx", "u_yy"]
-    assert best.fit.coefficients == pytest.approx([-0.8, 0.5, 0.1, 0.1], abs=0.01)
+    assert best.coefficients == pytest.approx([-0.8, 0.5, 0.1, 0.1], abs=0.01)
 
 
 @cache
@@ -533,7 +533,7 @@ def test_two_fields_with_different_noise():
     for field, terms in enumerate(expected):
         _, best = found(data, library, field)
         assert [names[j] for j in best.support] == terms
-        assert np.abs(best.fit.coefficients) == pytest.approx([1, 1, 0.5], abs=0.1)
+        assert np.abs(best.coefficients) == pytest.approx([1, 1, 0.5], abs=0.1)
 
 
 def test_a_single_wave_has_rivals():

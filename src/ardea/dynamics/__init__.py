@@ -1,7 +1,7 @@
 """Equations of motion from data.
 
-Libraries list candidate terms (`libraries`, `field_terms`, of `terms`), some with unknown constants inside
-(`parametric`, of `formulas`; in a search `inside`). `Discovery` checks the data (`series`;
+Libraries list candidate terms (`libraries`, `field_terms`, of `terms`), some of functions, which may hold unknown
+constants (`parametric`, of `formulas`; in a search `inside`). `Discovery` checks the data (`series`;
 `fields`). States are found on the likelihood of their trajectory (`trajectory`, `course`), or from rows that are
 whitened and corrected for noise in the terms (`rows`; of fields `field_equation`), whose supports are searched
 (`search`). What was found is run (`models`, `simulation`). Differences and splines estimate derivatives

@@ -33,15 +33,19 @@ def unknown_in(term: Term) -> list[WithConstants]:
     return [factor for factor, _ in term.factors if isinstance(factor, WithConstants)]
 
 
+def shared_out(term: Term, values: Sequence[float]) -> list[tuple[WithConstants, list[float]]]:
+    """Return the factors of a term that hold unknown constants, each with its own of some values."""
+    left = iter(values)
+    return [(factor, [next(left) for _ in factor.letters]) for factor in unknown_in(term)]
+
+
 def replaced(term: Term, by: Callable[[WithConstants, list[float]], object], values: Sequence[float]) -> Term:
     """Return a term with something else for its factors that hold constants, given the values of these."""
-    out, left = Term(), list(values)
+    out, put = Term(), [by(factor, own) for factor, own in shared_out(term, values)]
     for factor, exponent in term.factors:
-        if isinstance(factor, WithConstants):
-            own, left = left[: len(factor.letters)], left[len(factor.letters) :]
-            factor = by(factor, own)
+        new = put.pop(0) if isinstance(factor, WithConstants) else factor
         for _ in range(exponent):
-            out = out * Term.of(factor)
+            out = out * Term.of(new)
     return out
 
 
@@ -153,7 +157,8 @@ def unfolded(
             continue
         ranges = [one for factor in factors for one in factor.formula.ranges([reach[i] for i in factor.arguments])]
         grid = list(product(*(one.values for one in ranges)))
-        _check(factors, grid[len(grid) // 2], states)
+        for one, own in shared_out(term, grid[len(grid) // 2]):
+            one.formula.check([states[:, i] for i in one.arguments], own)
         with np.errstate(all="ignore"):
             columns = CompiledTerms([replaced(term, _held, one) for one in grid], states.shape[1]).values(states.T)
             sizes = np.sqrt(np.mean(columns**2, axis=1))
@@ -163,14 +168,6 @@ def unfolded(
         members += [Member(term, place, firsts[place], tuple(ranges), *chosen, kin)] if sound.size else []
     out = Unfolded(library, tuple(members), states.shape[1], tuple(equations))
     return out, None if knowledge is None else _told(out.inside(out.n_variables), knowledge)
-
-
-def _check(factors: Sequence[WithConstants], values: Sequence[float], states: Array) -> None:
-    """See that formulas are right at some constants, one after the other."""
-    left = list(values)
-    for one in factors:
-        own, left = left[: len(one.letters)], left[len(one.letters) :]
-        one.formula.check([states[:, i] for i in one.arguments], own)
 
 
 def _told(inside: Inside, knowledge: Knowledge) -> Knowledge:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -83,6 +83,7 @@ class RowsFit:
     errors: Any = ()  # ê, held as the equation likes; empty before the first pass
     floor: float = 0.0  # RSS that truncation error alone leaves
     settled: bool = False  # whether another pass would hardly change it
+    score: float = np.inf  # by which supports are compared, once it is known
 
 
 class EquationRows(ABC):
@@ -166,15 +167,6 @@ def log_fall(before: RowsFit, after: RowsFit) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """A support, its fit with a whitening of its own, and its score."""
-
-    support: Support
-    fit: RowsFit
-    score: float
-
-
-@dataclass(frozen=True, eq=False)
 class SearchResult:
     """The support that won the search for one equation, and those without one of its terms that explain it as well."""
 
@@ -193,11 +185,11 @@ def whitened(rows: EquationRows, fit: RowsFit) -> tuple[Problem, Array]:
     return posed(*rows.system(fit), rows.n_rows, fit.floor)
 
 
-def scored(rows: EquationRows, support: Support, start: RowsFit | None = None, passes: int | None = None) -> Scored:
+def scored(rows: EquationRows, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
     """Fit a support with a whitening of its own and score it."""
     fit, n_rows = rows.fitted(support, start, passes), rows.n_rows
     known = misfit(fit.rss, n_rows, fit.floor) if np.isfinite(fit.rss) else np.inf
-    return Scored(support, fit, float(known + penalty("ebic2", n_rows, rows.n_terms, len(support))))
+    return replace(fit, score=float(known + penalty("ebic2", n_rows, rows.n_terms, len(support))))
 
 
 # 1) Proposals
@@ -228,13 +220,13 @@ class Tournament:
     rows: EquationRows
     propose: Propose
     thorough: bool = True  # whether several are expanded where nothing near the best is better
-    met: dict[Support, Scored] = field(default_factory=dict)
+    met: dict[Support, RowsFit] = field(default_factory=dict)
     ended: set[Support] = field(default_factory=set)  # whose passes were taken to the end
     expanded: set[Support] = field(default_factory=set)  # whose surroundings were searched
     n_fits: int = 0
 
     @property
-    def ranking(self) -> list[Scored]:
+    def ranking(self) -> list[RowsFit]:
         """All supports met, best first."""
         return sorted(self.met.values(), key=attrgetter("score"))
 
@@ -243,7 +235,7 @@ class Tournament:
         """Whether the best of all supports is one whose surroundings were not searched."""
         return self.ranking[0].support not in self.expanded
 
-    def run(self) -> list[Scored]:
+    def run(self) -> list[RowsFit]:
         """Return all supports met, best first; called again, it goes on from what was met meanwhile.
 
         With far too much noise, scores fall for a few passes and then rise: where the budget ends the search, those
@@ -256,18 +248,17 @@ class Tournament:
             least = LEAST_EXPANDED if self.thorough else 1
             if not left or (not self.unfinished and len(self.expanded) >= least):
                 break
-            best = self.settled(left[0].support, left[0].fit)
+            best = self.settled(left[0].support, left[0])
             if best.score > left[0].score and self.ranking[0] is not best:
                 continue  # another look than the first one
             self.expanded.add(best.support)
             for support in self.near(best):
-                self.settled(support, best.fit)
-        return (
-            sorted(self.ranking, key=lambda one: one.support not in self.expanded) if self.unfinished else self.ranking
-        )
+                self.settled(support, best)
+        unfinished = self.unfinished
+        return sorted(self.ranking, key=lambda one: unfinished and one.support not in self.expanded)
 
     def _begin(self) -> None:
-        problem, unit = whitened(self.rows, self.looked_at(()).fit)
+        problem, unit = whitened(self.rows, self.looked_at(()))
         found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
         if not self.thorough:  # the best of the sizes that look best
             sizes = {len(one.support): one for one in reversed(found)}
@@ -276,32 +267,30 @@ class Tournament:
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
 
-    def looked_at(self, support: Support) -> Scored:
+    def looked_at(self, support: Support) -> RowsFit:
         """Return the support with its fit and score after a few passes, computed once."""
-        if support not in self.met:
-            self._fit(support, None, QUICK_PASSES)
+        return self.met[support] if support in self.met else self._fit(support, None, QUICK_PASSES)
+
+    def settled(self, support: Support, start: RowsFit | None) -> RowsFit:
+        """Return a support with its passes taken to the end, once."""
+        if support not in self.ended and not (support in self.met and self.met[support].settled):
+            self._fit(support, start)
         return self.met[support]
 
-    def settled(self, support: Support, start: RowsFit | None) -> Scored:
-        """Return a support with its passes taken to the end, once."""
-        if support not in self.ended and not (support in self.met and self.met[support].fit.settled):
-            self._fit(support, start, None)
+    def _fit(self, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
+        self.met[support] = scored(self.rows, support, start, passes)
+        self.n_fits += 1
+        if passes is None:
             self.ended.add(support)
         return self.met[support]
 
-    def _fit(self, support: Support, start: RowsFit | None, passes: int | None) -> None:
-        self.met[support] = scored(self.rows, support, start, passes)
-        self.n_fits += 1
-
-    def afresh(self, support: Support) -> Scored:
+    def afresh(self, support: Support) -> RowsFit:
         """Return a support fitted from nothing: numbers do not depend on the way to it."""
-        self._fit(support, None, None)
-        self.ended.add(support)
-        return self.met[support]
+        return self._fit(support)
 
-    def near(self, one: Scored) -> list[Support]:
+    def near(self, one: RowsFit) -> list[Support]:
         """Return supports nearby that the whitening of this one does not clearly rule out, closest first."""
-        problem, unit = whitened(self.rows, one.fit)
+        problem, unit = whitened(self.rows, one)
         own, proposed = model(problem, one.support), select(problem, [*self.propose(problem, unit), one.support])
         tried = [*proposed[:2], *neighbours(problem, own), *_small(problem, own.support)]
         hopeful = [other for other in tried if other.criterion < own.criterion + MARGIN]
@@ -332,16 +321,16 @@ def searched(rows: EquationRows, propose: Propose, thorough: bool = True) -> Sea
         first, *others = tournament.run()
         best = tournament.met[first.support] if first.support in fresh else tournament.afresh(first.support)
         fresh.add(best.support)
-        moves = only_moves(rows, best.fit)
+        moves = only_moves(rows, best)
         equal = equivalents(tournament, best, MORE_TERMS + moves) if rows.LISTS_EQUIVALENTS else []
         rivals = close_rivals(tournament, best) if thorough else []
         if tournament.ranking[0].support == best.support or tournament.n_fits >= MOST_FITS:
             break
     alike, met = (tuple(one.support for one in some) for some in (equal, others[:RUNNERS_UP]))
-    return SearchResult(rows, best.support, best.fit, alike, met, tuple(rivals), tournament.unfinished, moves)
+    return SearchResult(rows, best.support, best, alike, met, tuple(rivals), tournament.unfinished, moves)
 
 
-def equivalents(tournament: Tournament, best: Scored, more: int = MORE_TERMS) -> list[Scored]:
+def equivalents(tournament: Tournament, best: RowsFit, more: int = MORE_TERMS) -> list[RowsFit]:
     """Return models of a field that lack a term of the best one and yet fit as well: the data do not decide.
 
     A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
@@ -363,18 +352,18 @@ def equivalents(tournament: Tournament, best: Scored, more: int = MORE_TERMS) ->
     [['u_x'], ['u u_x', 'u_xxx']]
     """
     equation = tournament.rows
-    A, z = equation.system(best.fit)
-    found: dict[Support, Scored] = {}
+    A, z = equation.system(best)
+    found: dict[Support, RowsFit] = {}
     for term in best.support:
         others = [j for j in range(equation.n_terms) if j != term]
-        problem, unit = posed(A[:, others], z, equation.n_rows, best.fit.floor)
+        problem, unit = posed(A[:, others], z, equation.n_rows, best.floor)
         models = select(problem, tournament.propose(problem, unit))
         for one in [one for one in models if len(one.support) <= len(best.support) + more][:TRIED_WITHOUT]:
             support = tuple(others[j] for j in one.support)
             if equation.same(best.support, support):
                 continue
-            found[support] = tournament.settled(support, tournament.looked_at(support).fit)
-    return sorted((one for one in found.values() if as_good(one.fit, best.fit, equation)), key=attrgetter("score"))
+            found[support] = tournament.settled(support, tournament.looked_at(support))
+    return sorted((one for one in found.values() if as_good(one, best, equation)), key=attrgetter("score"))
 
 
 def as_good(fit: RowsFit, other: RowsFit, rows: EquationRows) -> bool:
@@ -392,18 +381,18 @@ def only_moves(rows: EquationRows, fit: RowsFit) -> bool:
     return as_good(moved, fit, rows) and not as_good(still, moved, rows)
 
 
-def close_rivals(tournament: Tournament, best: Scored) -> list[tuple[Support, float]]:
+def close_rivals(tournament: Tournament, best: RowsFit) -> list[tuple[Support, float]]:
     """Return the neighbours of the winner and by how much their criterion exceeds its own, closest first.
 
     On the whitening of the winner that is a guide only: a neighbour that comes close there is fitted with a whitening
     of its own, as the winner was.
     """
-    problem, _ = whitened(tournament.rows, best.fit)
+    problem, _ = whitened(tournament.rows, best)
     chosen, compared = model(problem, best.support), []
     for other in neighbours(problem, chosen)[:N_RIVALS]:
         excess = other.criterion - chosen.criterion
         if excess < CLOSE:
-            excess = tournament.settled(other.support, best.fit).score - best.score
+            excess = tournament.settled(other.support, best).score - best.score
         compared.append((other.support, float(excess)))
     return sorted(compared, key=lambda one: one[1])
 

@@ -341,9 +341,8 @@ class Linearised:
         With U = L⁻¹H_Xξ and v = L⁻¹g: S = H_ξξ − UᵀU, b = g_ξ − Uᵀv, Δξ = −S⁻¹b, ΔX = −L⁻ᵀ(v + UΔξ),
         and J is expected to fall by |v|² + bᵀS⁻¹b.
         """
-        factor = (
-            self.chain.damped(damping * self.of.weights(self.point, everywhere=True)) if damping else self.chain.factor
-        )
+        added = damping * self.of.weights(self.point, everywhere=True) if damping else 0.0
+        factor = self.chain.damped(added) if damping else self.chain.factor
         if factor is None:
             return None
         placed = self.of.placed(self.support)
