@@ -24,7 +24,7 @@ ps = pytest.importorskip("pysindy")
 from pysindy.utils import supports_multiple_targets  # noqa: E402
 
 from ardea.dynamics import Discovery, systems  # noqa: E402
-from ardea.dynamics.libraries import as_library  # noqa: E402
+from ardea.dynamics.parametric import as_library  # noqa: E402
 from ardea.pysindy import ARDOptimizer  # noqa: E402
 
 ROOT = Path(__file__).parents[1]

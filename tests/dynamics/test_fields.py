@@ -48,7 +48,7 @@ def waves(n_fields, n_space, seed=0):
     phases = rng.uniform(0, 2 * np.pi, size=(n_fields, 3))
 
     def jet(which, points):
-        index, orders = which
+        index, orders = which[:2]
         total = 0.0
         for wave, phase in zip(numbers[index], phases[index], strict=True):
             angle = phase + sum(k * x for k, x in zip(wave, np.meshgrid(*points, indexing="ij"), strict=True))

@@ -12,6 +12,7 @@ from ardea.dynamics.rows import (
     StateRows,
     corner_frequency,
     derivative_rows,
+    directional,
     map_rows,
     stretch_rows,
     weak_rows,
@@ -87,7 +88,7 @@ def test_the_covariance_is_that_of_the_linearised_rows(state):
     fit = RowsFit(support, coefficients, 0.0, [errors])
     xi = np.zeros(6)
     xi[list(support)] = coefficients
-    slopes = library.directional(x - errors, xi)
+    slopes = directional(library, x - errors, xi)
     loads = np.hstack([noise[j] * ((state == j) * stretch.D - stretch.V * slopes[:, j]) for j in range(2)])
     C = loads @ loads.T
     C += JITTER * np.trace(C) / len(C) * np.eye(len(C))

@@ -12,7 +12,6 @@ compiler, and where ``ARDEA_LOOP=numpy`` is in the environment, their NumPy twin
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -193,7 +192,7 @@ class Chain:
     def damped(self, damping: Array | float) -> Factor | None:
         """Return the factor of H with something on its diagonal, (points, n)."""
         if self.weights.shape[1] > LARGEST_COMPILED:
-            return BlockFactor.of(*self.blocks, damping)
+            return Factor.of(*self.blocks, damping)
         band = self.band.copy()
         if np.any(damping):
             band[:, 0] += np.ravel(damping)
@@ -227,30 +226,65 @@ class Chain:
         return of_samples, np.sum(self.precisions * of_steps, axis=0)
 
 
-class Factor(ABC):
-    """L of H = LLᵀ."""
+class Factor:
+    """L of H = LLᵀ, in blocks: BLAS sees them transposed, as it likes their order in memory."""
 
-    @property
-    @abstractmethod
+    def __init__(self, own: Array, below: Array) -> None:
+        self._blocks = own, below
+
+    @classmethod
+    def of(cls, own: Array, below: Array, damping: Array | float) -> Factor | None:
+        """Return the factor of blocks with something on the diagonal: L_{i+1,i} = H_{i+1,i}L_ii⁻ᵀ, and on from there.
+
+        None where H is not positive.
+        """
+        own, below = own.copy(), below.copy()
+        own[:, np.arange(own.shape[1]), np.arange(own.shape[1])] += damping
+        for i in range(len(own)):
+            if i:
+                blas.dsyrk(-1.0, below[i - 1].T, beta=1.0, c=own[i].T, trans=1, overwrite_c=1)
+            if lapack.dpotrf(own[i].T, overwrite_a=1)[1]:
+                return None
+            if i < len(below):
+                blas.dtrsm(1.0, own[i].T, below[i].T, trans_a=1, overwrite_b=1)
+        return cls(own, below)
+
+    @cached_property
     def blocks(self) -> tuple[Array, Array]:
         """L_ii (points, n, n), and L_{i+1,i}."""
+        return self._blocks
 
     @property
-    @abstractmethod
     def pivots(self) -> Array:
         """The diagonal of L."""
+        return np.einsum("ikk->ik", self.blocks[0])
 
-    @abstractmethod
     def forward(self, rows: Array, nodes: slice = slice(None)) -> Array:
         """Return L⁻¹ rows of some nodes, (nodes·n, p); of one more node, what these leave of it."""
+        first, last, _ = nodes.indices(len(self.blocks[0]))
+        return self._by_blocks(rows, range(first, last))
 
-    @abstractmethod
     def backward(self, rows: Array) -> Array:
         """Return L⁻ᵀ rows."""
+        return self._by_blocks(rows, range(len(self.blocks[0]) - 1, -1, -1))
 
     def solved(self, rows: Array) -> Array:
         """Return H⁻¹ rows."""
         return self.backward(self.forward(rows))
+
+    def _by_blocks(self, rows: Array, nodes: range) -> Array:
+        """Return x = L⁻¹ rows, x_i = L_ii⁻¹(rows_i − L_{i,i−1}x_{i−1}), or L⁻ᵀ rows where the nodes go backward."""
+        (own, below), forward = self.blocks, nodes.step > 0
+        out = np.array(rows, order="C").reshape(-1, own.shape[1], rows.shape[1])
+        if not out.size:
+            return rows
+        places = range(len(out))[:: nodes.step]
+        for place, i in zip(places, nodes, strict=False):
+            blas.dtrsm(1.0, own[i].T, out[place].T, side=1, trans_a=not forward, overwrite_b=1)
+            if 0 <= (following := place + nodes.step) < len(out):
+                between = below[i if forward else i - 1].T
+                blas.dgemm(-1.0, out[place].T, between, 1.0, out[following].T, trans_b=not forward, overwrite_c=1)
+        return out.reshape(rows.shape)
 
     @cached_property
     def covariances(self) -> tuple[Array, Array]:
@@ -266,12 +300,11 @@ class Factor(ABC):
         return within, -within[1:] @ gain
 
 
-@dataclass(frozen=True, eq=False)
 class BandFactor(Factor):
-    """That of few states, as a band."""
+    """That of few states, as a band of shape (points·n, 2n)."""
 
-    band: Array  # (points·n, 2n)
-    n: int
+    def __init__(self, band: Array, n: int) -> None:
+        self.band, self.n = band, n
 
     @cached_property
     def blocks(self) -> tuple[Array, Array]:
@@ -301,64 +334,6 @@ class BandFactor(Factor):
     def solved(self, rows: Array) -> Array:
         """Return H⁻¹ rows."""
         return _by_lapack(lapack.dpbtrs, self.band, rows, lower=1)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockFactor(Factor):
-    """That of many states, in blocks: BLAS sees them transposed, as it likes their order in memory."""
-
-    own: Array  # (points, n, n): L_ii
-    below: Array  # (points − 1, n, n): L_{i+1,i}
-
-    @classmethod
-    def of(cls, own: Array, below: Array, damping: Array | float) -> BlockFactor | None:
-        """Return the factor of blocks with something on the diagonal: L_{i+1,i} = H_{i+1,i}L_ii⁻ᵀ, and on from there.
-
-        None where H is not positive.
-        """
-        own, below = own.copy(), below.copy()
-        own[:, np.arange(own.shape[1]), np.arange(own.shape[1])] += damping
-        for i in range(len(own)):
-            if i:
-                blas.dsyrk(-1.0, below[i - 1].T, beta=1.0, c=own[i].T, trans=1, overwrite_c=1)
-            if lapack.dpotrf(own[i].T, overwrite_a=1)[1]:
-                return None
-            if i < len(below):
-                blas.dtrsm(1.0, own[i].T, below[i].T, trans_a=1, overwrite_b=1)
-        return cls(own, below)
-
-    @property
-    def blocks(self) -> tuple[Array, Array]:
-        """L_ii and L_{i+1,i}."""
-        return self.own, self.below
-
-    @property
-    def pivots(self) -> Array:
-        """The diagonal of L."""
-        return np.einsum("ikk->ik", self.own)
-
-    def forward(self, rows: Array, nodes: slice = slice(None)) -> Array:
-        """Return L⁻¹ rows of some nodes; of one more node, what these leave of it."""
-        first, last, _ = nodes.indices(len(self.own))
-        return self._by_blocks(rows, range(first, last))
-
-    def backward(self, rows: Array) -> Array:
-        """Return L⁻ᵀ rows."""
-        return self._by_blocks(rows, range(len(self.own) - 1, -1, -1))
-
-    def _by_blocks(self, rows: Array, nodes: range) -> Array:
-        """Return x = L⁻¹ rows, x_i = L_ii⁻¹(rows_i − L_{i,i−1}x_{i−1}), or L⁻ᵀ rows where the nodes go backward."""
-        own, below, forward = self.own, self.below, nodes.step > 0
-        out = np.array(rows, order="C").reshape(-1, own.shape[1], rows.shape[1])
-        if not out.size:
-            return rows
-        places = range(len(out))[:: nodes.step]
-        for place, i in zip(places, nodes, strict=False):
-            blas.dtrsm(1.0, own[i].T, out[place].T, side=1, trans_a=not forward, overwrite_b=1)
-            if 0 <= (following := place + nodes.step) < len(out):
-                between = below[i if forward else i - 1].T
-                blas.dgemm(-1.0, out[place].T, between, 1.0, out[following].T, trans_b=not forward, overwrite_c=1)
-        return out.reshape(rows.shape)
 
 
 # The border

@@ -28,8 +28,9 @@ from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates, found_states
 from ardea.dynamics.knowledge import Knowledge
 from ardea.dynamics.laws import Reader, check_shared, libraries_of, refuted_laws, set_apart, told_knowledge
-from ardea.dynamics.libraries import Library, Polynomials, as_library
+from ardea.dynamics.libraries import Library, Polynomials
 from ardea.dynamics.models import FieldModel, Motion, StateModel
+from ardea.dynamics.parametric import as_library
 from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
@@ -331,7 +332,7 @@ class Discovery(Answers, BaseEstimator):
         series, all_names, clock = checked_series(x, t, x_dot, u, names, time_unit)
         n, order = series[0].x.shape[1], self.derivative_order
         n_states = n * order + series[0].inputs.shape[1]
-        library: Any = as_library(self.library) or Polynomials(Polynomials().degree_for(n_states))
+        library: Any = (self.library and as_library(self.library)) or Polynomials(Polynomials().degree_for(n_states))
         several = isinstance(library, Mapping)
         library, own = libraries_of(library, all_names[:n], n_states) if several else (library, [library] * n)
         rows, d = sum(len(one.x) for one in series), library.n_terms(n_states)

@@ -19,8 +19,8 @@ from scipy.interpolate import CubicSpline
 from ardea.core.moves import DEPENDENT
 from ardea.core.problem import TINY, Array, Index, Problem, misfit
 from ardea.core.subsets import ROUNDING, Support, given, model
-from ardea.dynamics.inside import Inside
 from ardea.dynamics.knowledge import Posed
+from ardea.dynamics.libraries import Inside
 
 # Values between two of a grid, of all constants of a term together at most so many (conventions: neighbours then have
 # correlations above 0.999).

@@ -31,7 +31,7 @@ from sklearn.utils import check_scalar
 
 from ardea.core.problem import Array
 from ardea.dynamics.libraries import Library
-from ardea.dynamics.terms import CompiledTerms, FieldTerm, FunctionOfFields, Jet, JetOfPower, Orders, Term, Values
+from ardea.dynamics.terms import CompiledTerms, FieldTerm, FunctionOfFields, Jet, Orders, Term, Values
 from ardea.names import Wording, checked_names
 
 Key = TypeVar("Key")
@@ -159,7 +159,7 @@ class FieldTerms:
         def values_of(jet: Any) -> Any:
             if isinstance(jet, FunctionOfFields):
                 return jet.values(lambda one: np.asarray(fields[one.field], dtype=float))
-            return derivative(*jet) if any(jet.orders) else fields[jet.field]
+            return derivative(jet.field, jet.orders) if any(jet.orders) else fields[jet.field]
 
         given = [values_of(jet) for jet in place]
         columns = np.array([np.ravel(values) for values in given], dtype=float).reshape(len(place), np.size(fields[0]))
@@ -188,7 +188,7 @@ def _field_terms(library: FieldTerms, n_fields: int, n_axes: int, n_known: int) 
 def _conservative_terms(powers: int, n_fields: int, n_axes: int) -> list[FieldTerm]:
     """Return the second derivatives of powers, then the products of two first derivatives."""
     listed = [
-        FieldTerm.of(JetOfPower(i, orders, power))
+        FieldTerm.of(Jet(i, orders, power))
         for orders in _exponents(n_axes, 2)
         for i in range(n_fields)
         for power in range(2, powers + 1)

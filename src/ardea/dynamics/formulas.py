@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -33,8 +33,8 @@ LEAST_SHARE, LARGEST_SHARE = 0.02, 4.0
 SLOWEST, FASTEST = 0.1, 10.0
 LEAST_ANGLE, LARGEST_ANGLE, N_ANGLES = 0.5, 12.0, 16
 LEAST_POWER, LARGEST_POWER = 0.2, 4.0
-
-
+# So little keeps powers of zero finite.
+TINY = 1e-300
 # Derivatives that differ by more than this share from numerical ones, whose error is about 1e-10, are wrong.
 WRONG_SLOPE = 1e-5
 
@@ -138,13 +138,11 @@ class WithConstants:
     def written(self, style: Style, names: Sequence[str]) -> str:
         """Return it as text."""
         states = [State(state).written(style, names) for state in self.arguments]
-        of_letters: dict[Style, list[str]] = {
-            "name": list(self.letters),
-            "latex": list(map(latex_name, self.letters)),
-            "python": list(map(repr, self.held)),
-        }
-        letters = of_letters[style]
-        return self.formula.written(style, states, letters)
+        if style == "python":
+            return self.formula.written(style, states, list(map(repr, self.held)))
+        return self.formula.written(
+            style, states, [latex_name(one) if style == "latex" else one for one in self.letters]
+        )
 
     def sympy(self, names: Sequence[str]) -> Any:
         """Return it with the values of its constants."""
@@ -198,8 +196,8 @@ class Ratio(Formula):
     numerator: tuple[int, ...]
     denominator: tuple[int, ...]
     power: int
-    constants: tuple[str, ...]
     given: tuple[float, float] | None = None
+    constants = ("K",)
 
     def below(self, *columns: Values) -> Values:
         """Return what stands below."""
@@ -282,100 +280,85 @@ def _positive(values: Values) -> bool:
     return bool(np.nanmin(values) > -0.2 * np.nanmax(np.abs(values)))
 
 
+class Shape(NamedTuple):
+    """A function of one state, and how it is written with the state as {0} and its constants as {1}, …."""
+
+    function: Callable[..., Any]
+    texts: dict[Style, str]
+    ranges: Callable[[float], list[Range]]  # for a state of this size
+
+
+def _power(x: Values, p: Values) -> Values:
+    """Return x^p; of a negative state that of its size, with its sign. SymPy's states are above zero."""
+    if isinstance(x, Symbolic):
+        return x**p
+    sign = np.where(np.real(x) < 0, -1.0, 1.0)
+    return np.asarray(sign * (sign * x + TINY) ** p)
+
+
+def _wave(name: Literal["sin", "cos"], *phase: Range) -> Shape:
+    """Return sin(ωx), or its like, with frequencies from half a radian over the data to two full turns."""
+    wave, more = getattr(np, name), " + {2}" * len(phase)
+    return Shape(
+        lambda x, w, *p: wave(w * x + (p[0] if p else 0.0)),
+        {
+            "name": f"{name}({{1}} {{0}}{more})",
+            "latex": f"\\{name}\\left({{1}}\\, {{0}}{more}\\right)",
+            "python": f"np.{name}({{1}} * {{0}}{more})",
+        },
+        lambda size: [Range(LEAST_ANGLE / size, LARGEST_ANGLE / size, N_ANGLES, True), *phase],
+    )
+
+
+SHAPES = {
+    "exponential": Shape(
+        lambda x, k: np.exp(-k * x),
+        {"name": "exp(-{1} {0})", "latex": "e^{{-{1}\\, {0}}}", "python": "np.exp(-{1} * {0})"},
+        lambda size: [Range(SLOWEST / size, FASTEST / size)],
+    ),
+    "sine": _wave("sin"),
+    "cosine": _wave("cos"),
+    "sine with a phase": _wave("sin", Range(-np.pi, np.pi, 5, True)),
+    "power": Shape(
+        _power,
+        {"name": "{0}^{1}", "latex": "{0}^{{{1}}}", "python": "{0}**{1}"},
+        lambda size: [Range(LEAST_POWER, LARGEST_POWER)],
+    ),
+}
+
+
 @dataclass(frozen=True)
-class Exponential(Formula):
-    """exp(−kx)."""
+class OfOneState(Formula):
+    """One of `SHAPES`; `given` is the range of its first constant, where that is told."""
 
-    constants: tuple[str, ...] = ("k",)
-    given: tuple[float, float] | None = None
-
-    def __call__(self, *columns: Values) -> Values:
-        """Return the values."""
-        x, k = columns
-        return np.asarray(np.exp(-k * x))
-
-    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
-        """Return exp(-k x)."""
-        (x,), (k,) = states, constants
-        return {"name": f"exp(-{k} {x})", "latex": f"e^{{-{k}\\, {x}}}", "python": f"np.exp(-{k} * {x})"}[style]
-
-    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
-        """Return SymPy's exponential."""
-        return import_sympy().exp(-constants[0] * states[0])
-
-    def ranges(self, reach: Sequence[float]) -> list[Range]:
-        """Return the rates at which it is neither flat nor gone."""
-        return [Range(*(self.given or (SLOWEST / reach[0], FASTEST / reach[0])))]
-
-
-@dataclass(frozen=True)
-class Sine(Formula):
-    """sin(ωx), cos(ωx), or sin(ωx + φ)."""
-
-    kind: str
+    shape: str
     constants: tuple[str, ...]
     given: tuple[float, float] | None = None
 
     def __call__(self, *columns: Values) -> Values:
         """Return the values."""
-        x, frequency, *phase = columns
-        angle = frequency * x + (phase[0] if phase else 0.0)
-        return np.asarray(np.cos(angle) if self.kind == "cos" else np.sin(angle))
+        return np.asarray(SHAPES[self.shape].function(*columns))
 
     def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
-        """Return sin(w x + p)."""
-        times = {"name": " ", "latex": "\\, ", "python": " * "}[style]
-        angle = times.join([constants[0], states[0]]) + "".join(f" + {one}" for one in constants[1:])
-        call = {"name": "{}({})", "latex": "\\{}\\left({}\\right)", "python": "np.{}({})"}[style]
-        return call.format(self.kind, angle)
+        """Return exp(-k x), or its like."""
+        return SHAPES[self.shape].texts[style].format(*states, *constants)
 
     def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
-        """Return SymPy's sine or cosine."""
-        return getattr(import_sympy(), self.kind)(constants[0] * states[0] + sum(constants[1:]))
+        """Return what the function makes of symbols."""
+        return of_symbols(SHAPES[self.shape].function, states, constants)
 
     def ranges(self, reach: Sequence[float]) -> list[Range]:
-        """Return frequencies from half a radian over the data to two full turns."""
-        low, high = self.given or (LEAST_ANGLE / reach[0], LARGEST_ANGLE / reach[0])
-        phase = [Range(-np.pi, np.pi, 5, True)]
-        return [Range(low, high, N_ANGLES, True), *phase * (len(self.constants) - 1)]
-
-    def kin(self, states: Sequence[int]) -> Hashable:
-        """Return the state."""
-        return Sine, tuple(states)
-
-
-@dataclass(frozen=True)
-class PowerOf(Formula):
-    """x^p, p any number, of a state above zero."""
-
-    constants: tuple[str, ...] = ("p",)
-    given: tuple[float, float] | None = None
-
-    def __call__(self, *columns: Values) -> Values:
-        """Return the values; of a negative state that of its size, with its sign."""
-        x, p = columns
-        sign = np.where(np.real(x) < 0, -1.0, 1.0)
-        return np.asarray(sign * (sign * x + TINY) ** p)
-
-    def written(self, style: Style, states: Sequence[str], constants: Sequence[str]) -> str:
-        """Return x^p."""
-        power = {"name": "{}^{}", "latex": "{}^{{{}}}", "python": "{}**{}"}[style]
-        return power.format(states[0], constants[0])
-
-    def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
-        """Return the power."""
-        return states[0] ** constants[0]
-
-    def ranges(self, reach: Sequence[float]) -> list[Range]:
-        """Return powers from a fifth to four."""
-        return [Range(*(self.given or (LEAST_POWER, LARGEST_POWER)))]
+        """Return the range given, or the one in which the function is neither flat nor gone."""
+        first, *others = SHAPES[self.shape].ranges(reach[0])
+        return [first if self.given is None else first._replace(low=self.given[0], high=self.given[1]), *others]
 
     def fits(self, states: Sequence[Values]) -> bool:
-        """Return whether the state is positive, up to noise."""
-        return _positive(states[0])
+        """Return whether a state of which there are powers is positive, up to noise."""
+        return self.shape != "power" or _positive(states[0])
 
-
-TINY = 1e-300
+    def kin(self, states: Sequence[int]) -> Hashable:
+        """Return the letter, and the state."""
+        return self.constants[0], tuple(states)
 
 
 # What functions of NumPy are called among Python's operators, and by SymPy, where that is not the same.
@@ -403,6 +386,11 @@ class Symbolic(NDArrayOperatorsMixin):
         if act is None or method != "__call__" or options:
             return NotImplemented
         return Symbolic(act(*map(self.plain, inputs)))
+
+
+def of_symbols(function: Callable[..., Any], states: Sequence[Any], constants: Sequence[Any]) -> Any:
+    """Return what a function makes of symbols and numbers of SymPy."""
+    return import_sympy().sympify(Symbolic.plain(function(*map(Symbolic, [*states, *constants]))))
 
 
 @dataclass(frozen=True)
@@ -438,7 +426,7 @@ class OwnFormula(Formula):
     def sympy(self, states: Sequence[Any], constants: Sequence[Any]) -> Any:
         """Return what the function makes of symbols or, where it cannot, an undefined function."""
         try:
-            return import_sympy().sympify(Symbolic.plain(self.function(*map(Symbolic, [*states, *constants]))))
+            return of_symbols(self.function, states, constants)
         except (TypeError, AttributeError, ValueError):
             head = getattr(self.function, "__name__", "")
             return import_sympy().Function(head if is_plain_name(head) else "f")(*states, *constants)

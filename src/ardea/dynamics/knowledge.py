@@ -54,6 +54,13 @@ class Law:
         """The text, and of which term."""
         return f"{self.text}, of {self.term}," if self.term else self.text
 
+    def row(self, size: int) -> Array:
+        """Return the factors of all candidates."""
+        row = np.zeros(size)
+        for candidate, factor in self.parts:
+            row[candidate] += factor
+        return row
+
 
 class Common(NamedTuple):
     """A candidate with one coefficient for all series, and the text that says so."""
@@ -145,11 +152,8 @@ class Knowledge:
     def _equations(self) -> tuple[Array, Array]:
         """C and c."""
         equations = [law for law in self.laws if not law.sign and not law.inside]
-        matrix = np.zeros((len(equations), self.n * self.d))
-        for row, law in zip(matrix, equations, strict=True):
-            for candidate, factor in law.parts:
-                row[candidate] += factor
-        matrix[:, ~self.allowed] = 0.0
+        size = self.n * self.d
+        matrix = np.where(self.allowed, np.reshape([law.row(size) for law in equations], (len(equations), size)), 0.0)
         return matrix, np.array([law.value for law in equations])
 
     @cached_property

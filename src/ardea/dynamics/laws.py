@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from ardea.core.problem import Array
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import NOTHING
 from ardea.dynamics.collocation import Fit
@@ -201,7 +200,7 @@ def _check_equations(laws: Sequence[Law], size: int) -> None:
     """Refuse a law that follows from those before it, or contradicts them."""
     rows = np.zeros((0, size))
     for number, law in enumerate(laws):
-        row = _row(law, size)
+        row = law.row(size)
         if not row.any():
             raise ValueError(f"{law.told} says nothing: its coefficients cancel.")
         factors = np.linalg.lstsq(rows.T, row, rcond=None)[0] if len(rows) else np.empty(0)
@@ -217,13 +216,6 @@ def _check_equations(laws: Sequence[Law], size: int) -> None:
                 else f"{law.told} already follows from {others}: leave one of them out."
             )
         rows = np.vstack([rows, row])
-
-
-def _row(law: Law, size: int) -> Array:
-    row = np.zeros(size)
-    for candidate, factor in law.parts:
-        row[candidate] += factor
-    return row
 
 
 def _check_signs(laws: Sequence[Law], size: int) -> None:
@@ -255,7 +247,7 @@ def _can_hold(laws: Sequence[Law], size: int) -> bool:
     """Return whether coefficients obey some laws with every sign that they tell: the largest t ≤ 1 with s w ≥ t."""
     used = sorted({j for law in laws for j, _ in law.parts})
     equations = [law for law in laws if not law.sign]
-    A = np.array([[*_row(law, size)[used], 0.0] for law in equations])
+    A = np.array([[*law.row(size)[used], 0.0] for law in equations])
     signs = [[*(-law.sign * (np.array(used) == law.parts[0][0])), 1.0] for law in laws if law.sign]
     bounds = [*[(None, None)] * len(used), (None, 1.0)]
     values = np.array([law.value for law in equations])

@@ -1,116 +1,43 @@
-"""Libraries of candidate terms: polynomials, waves, functions of one's own, their sums and products.
+"""Libraries of candidate terms, and which candidates of a search hold unknown constants.
 
 A library of an ordinary differential equation lists its terms for a number of states, `terms(n_states)`. Names,
 values and derivatives follow from the terms (`ardea.dynamics.terms`). Two libraries add (union of their terms) and
-multiply (all products of a term of one with a term of the other). Terms of fields: `ardea.dynamics.field_terms`.
+multiply (all products of a term of one with a term of the other). Here are polynomials; libraries of functions are in
+`ardea.dynamics.parametric`, terms of fields in `ardea.dynamics.field_terms`. How constants inside terms become
+parameters is in `ardea.dynamics.inside`.
 """
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, reduce
-from itertools import combinations, combinations_with_replacement
+from functools import lru_cache
+from itertools import combinations_with_replacement
 from math import comb, prod
 from numbers import Integral
-from operator import add, mul
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_scalar
 
-from ardea.core.evidence import Tied
 from ardea.core.problem import Array, Index
 from ardea.core.subsets import Support
 from ardea.dynamics.chain import solved_damped
-from ardea.dynamics.terms import CompiledTerms, OwnFunction, Term, Values, Wave
-from ardea.names import Wording, checked_names, counted, default_names
+from ardea.dynamics.formulas import Range
+from ardea.dynamics.terms import CompiledTerms, Term, Values
+from ardea.equation import Equation
+from ardea.names import Wording, checked_names, default_names
 
 # Convention: up to 10 states the default degree is 3, at most 286 candidates; above it is 2.
 MANY_STATES = 10
-# On so many rows, or twice as many as there are terms, chance makes no term a sum of others. Convention.
-FEWEST_TRIALS = 50
-# What is left of a term that is a sum of others is rounding error; T³ next to 1, T, T² leaves 1e-7 at 293 ± 2.
-ROUNDING_OF_SUMS = 1e-12
-
-
-class NothingInside:
-    """Candidates without unknown constants inside: what `inside.Inside` does, where there is nothing to do."""
-
-    n_constants = n_letters = 0  # of all equations; of the library
-
-    def __init__(self, n_terms: int) -> None:
-        self.n_plain = self.n_open = self.n_reported = n_terms
-
-    def split(self, coefficients: Array) -> tuple[Array, Array]:
-        """Return the coefficients alone, and all constants."""
-        return coefficients, np.empty(0)
-
-    def linear(self, coefficients: Array) -> Array:
-        """Return coefficients with zeros for tangents."""
-        return coefficients
-
-    def advanced(self, coefficients: Array, equations: Index, terms: Index, change: Array) -> Array:
-        """Return coefficients after a change of some."""
-        out = coefficients.copy()
-        out[equations, terms] += change
-        return out
-
-    def arrived(self, coefficients: Array, equations: Index, terms: Index, values: Array) -> Array:
-        """Return the coefficients of some terms with the constants that they lead to from others."""
-        return values
-
-    def step(
-        self, coefficients: Array, equations: Index, terms: Index, information: Array, pull: Array, damping: float
-    ) -> Array:
-        """Return a damped step −S⁻¹b."""
-        return -solved_damped(information, pull, damping)
-
-    def along(self, tied: Tied, coefficients: Array, equations: Index, terms: Index) -> Array:
-        """Return how free parameters move the coefficients of a support."""
-        return tied.directions
-
-    def report(self, terms: Index) -> Index:
-        """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
-        return terms
-
-    def same(
-        self, library: Library, variables: Array, coefficients: Array, equation: int, mine: Support, other: Support
-    ) -> bool:
-        """Return whether other terms of an equation are its own, or say the same."""
-        return mine == other
-
-    def open_constants(self, equations: Sequence[Any]) -> list[str]:
-        """Return what is to be warned of: of no constants, nothing."""
-        return []
-
-    def units(self, coefficients: Array, equations: Index, terms: Index) -> Array:
-        """Return what one unit of each coefficient is worth."""
-        return np.ones(len(terms))
-
-    def open(self, equations: Sequence[int], d: int) -> Support:
-        """Return the candidates of some equations that a search may choose from."""
-        return tuple(equation * d + j for equation in equations for j in range(self.n_open))
-
-    def opened(self, support: Support, d: int) -> Support:
-        """Return those of some candidates that a search may choose from anywhere."""
-        return tuple(j for j in support if j % d < self.n_open)
-
-    def settled(self, support: Support, coefficients: Array) -> tuple[Support, Array]:
-        """Return a support with free terms for those on grids, and coefficients with their constants."""
-        return support, coefficients
-
-    def beside(self, candidates: Support, support: Support, d: int) -> Support:
-        """Return what can be chosen beside a support."""
-        return candidates
-
-    def owners(self, candidates: Support, d: int) -> Index | None:
-        """Return for each of some candidates the place of that with which it goes; None where each goes alone."""
-        return None
+# A step changes a constant by at most this factor or, where it may be negative, this share of its range (a convention).
+LARGEST_FACTOR, LARGEST_MOVE = 3.0, 0.25
+# At a bound: within this share of the range (rounding). One that ends so near to it is warned of (a convention).
+AT_BOUND, NEAR_END = 1e-9, 1e-4
+# Columns in the span of others but for this share are the same curves (rounding error, some digits of which are lost).
+SAME_CURVE = 1e-8
 
 
 class Library(ABC):
@@ -124,25 +51,26 @@ class Library(ABC):
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return the terms, all different, in the order of the columns of Θ."""
 
+    @lru_cache(maxsize=256)  # noqa: B019  (libraries are small, and look-ups by what they are)
     def listed(self, n_states: int) -> tuple[Term, ...]:
         """Return the terms, the first of each name."""
-        return _terms(self, n_states)
+        names = default_names(n_states)
+        first: dict[str, Term] = {}
+        for term in self.terms(n_states):
+            first.setdefault(term.name(names), term)
+        return tuple(first.values())
 
     def n_terms(self, n_states: int) -> int:
         """Return the number of terms for so many states."""
-        return len(_terms(self, n_states))
+        return len(self.listed(n_states))
 
     def n_listed(self, n_states: int) -> int:
         """Return the number of terms, repeated ones included, without listing them where that may take for ever."""
         return self.n_terms(n_states)
 
-    def inside(self, n_states: int) -> NothingInside:
-        """Return what is known of unknown constants inside terms: of candidates as they are given, nothing."""
-        return NothingInside(self.n_terms(n_states))
-
     def degrees(self, n_states: int) -> list[int]:
         """Return the degrees of the terms."""
-        return [term.degree for term in _terms(self, n_states)]
+        return [term.degree for term in self.listed(n_states)]
 
     def names(self, feature_names: Sequence[str]) -> list[str]:
         """Return the names of the terms: `1`, `x`, `x y`, `x^2 y`, `x sin(y)`, given one name per state."""
@@ -151,10 +79,14 @@ class Library(ABC):
     def vocabulary(self, feature_names: Sequence[str]) -> Wording:
         """Return how the terms are written for states of these names."""
         names = checked_names(feature_names)
-        terms = _terms(self, len(names))
+        terms = self.listed(len(names))
         if both := {letter for term in terms for letter in term.letters} & set(names):
             raise ValueError(f"{min(both)} is the name of a state and of a constant inside a term: rename the state.")
         return Wording(terms, (names,))
+
+    def inside(self, n_states: int) -> Inside:
+        """Return which candidates are what."""
+        return Inside(self.listed(n_states))
 
     def evaluate(self, X: ArrayLike, terms: Sequence[int] | None = None) -> Values:
         """Return Θ(X).
@@ -178,37 +110,20 @@ class Library(ABC):
         """Return what computes all terms, or those with the indices given, for so many states."""
         return _compiled(self, n_states, None if terms is None else tuple(terms))
 
+    @lru_cache(maxsize=2048)  # noqa: B019
     def slopes(self, n_states: int, terms: tuple[int, ...]) -> tuple[CompiledTerms, sparse.csr_array]:
         """Return terms φ_j and numbers, shape (n_φ·n_states, terms), with ∂θ_i/∂x_l = Σ_j numbers[(j, l), i] φ_j."""
-        return _slopes(self, n_states, terms)
-
-    def curved(self, n_states: int, terms: tuple[int, ...] | None) -> list[tuple[int, Index, CompiledTerms]]:
-        """Return for every state the places of terms (of all, or of those given) not linear in it, and these terms."""
-        return _curved(self, n_states, terms)
-
-    def distinct(self, states: Values, inputs: Values) -> list[int]:
-        """Return the terms that are no sum of multiples of earlier ones at these inputs, whatever the states.
-
-        With an input that is 0 or 1, u² is u; with one that is 2 or 5, u² is 7u − 10. Every state is dealt to inputs
-        on its own and at random: only inputs, and what a function makes of the range of a state, leave sums. The
-        diagonal of R in Θ = QR is what a column adds to those before it.
-        """
-        d = self.n_terms(states.shape[1] + inputs.shape[1])
-        if not inputs.size:
-            return list(range(d))
-        seen = np.unique(inputs, axis=0)
-        rows = np.tile(seen, (-(-max(FEWEST_TRIALS, 2 * d) // len(seen)), 1))
-        dealt = np.random.default_rng(0).choice(len(states), size=(len(rows), states.shape[1]))
-        theta = self.evaluate(np.hstack([np.take_along_axis(states, dealt, axis=0), rows]))
-        added = np.abs(np.diag(np.linalg.qr(theta, mode="r")))
-        return np.flatnonzero(added > ROUNDING_OF_SUMS * np.linalg.norm(theta, axis=0)).tolist()
-
-    def directional(self, X: ArrayLike, coefficients: ArrayLike) -> Values:
-        """Return ∂(Θξ)/∂x_l of one equation at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing."""
-        X, xi = _checked_states(X), np.asarray(coefficients, dtype=float)
-        support = np.flatnonzero(xi)
-        reduced, numbers = _slopes(self, X.shape[1], tuple(support.tolist()))
-        return np.asarray(reduced.values(X.T).T @ (numbers @ xi[support]).reshape(-1, X.shape[1]))
+        listed = self.listed(n_states)
+        place: dict[Term, int] = {}
+        entries = [
+            (place.setdefault(reduced, len(place)) * n_states + state, column, number)
+            for column, index in enumerate(terms)
+            for state in listed[index].arguments
+            for number, reduced in listed[index].derivative(state)
+        ]
+        rows, columns, numbers = np.array(entries).reshape(-1, 3).T
+        places, shape = (rows.astype(int), columns.astype(int)), (len(place) * n_states, len(terms))
+        return CompiledTerms(list(place), n_states), sparse.csr_array((numbers, places), shape)
 
     def __add__(self, other: Library) -> Library:
         if not isinstance(other, Library):
@@ -267,89 +182,6 @@ class Polynomials(Library):
         return self.degree if self.degree is not None else (3 if n_states <= MANY_STATES else 2)
 
 
-@dataclass(frozen=True)
-class Fourier(Library):
-    """sin(k x_l) and cos(k x_l) of every state, k = 1 … n.
-
-    Parameters
-    ----------
-    n : int
-        Largest frequency.
-
-    Examples
-    --------
-    >>> Fourier(2).names(["x"])
-    ['sin(x)', 'cos(x)', 'sin(2 x)', 'cos(2 x)']
-    >>> (Polynomials(1, include_constant=False) * Fourier(1)).names(["x", "v"])
-    ['x sin(x)', 'x cos(x)', 'x sin(v)', 'x cos(v)', 'v sin(x)', 'v cos(x)', 'v sin(v)', 'v cos(v)']
-    """
-
-    n: int = 1
-
-    def __post_init__(self) -> None:
-        check_scalar(self.n, "n", Integral, min_val=1)
-
-    def terms(self, n_states: int) -> tuple[Term, ...]:
-        """Return the waves: frequency by frequency, state by state, sine before cosine."""
-        return tuple(
-            Term.of(Wave(kind, frequency, state))
-            for frequency in range(1, self.n + 1)
-            for state in range(n_states)
-            for kind in ("sin", "cos")
-        )
-
-    def n_listed(self, n_states: int) -> int:
-        """Return the number of waves."""
-        return 2 * self.n * n_states
-
-
-@dataclass(frozen=True)
-class Custom(Library):
-    """Functions of one's own, of one or of several states.
-
-    A function of one column is applied to every state; a function of two to every pair x_i, x_j with i < j; and so
-    on. Functions must work on arrays, value by value. Their derivatives are computed numerically.
-
-    Parameters
-    ----------
-    functions : sequence of callables
-        Each takes one or more columns and returns one.
-    names : sequence, optional
-        For every function a format template such as ``"exp({})"`` or ``"{0}/{1}"``, or a callable that turns the names
-        of the states into the name of the term. Default: the name of the function, `f0`, `f1`, … for lambdas.
-
-    Examples
-    --------
-    >>> library = Custom([np.exp, lambda x, y: x / y], ["exp({})", "{0}/{1}"])
-    >>> library.names(["x", "y"])
-    ['exp(x)', 'exp(y)', 'x/y']
-    """
-
-    functions: tuple[Callable[..., Any], ...]
-    templates: tuple[str | Callable[..., str], ...]
-
-    def __init__(
-        self, functions: Iterable[Callable[..., Any]], names: Iterable[str | Callable[..., str]] | None = None
-    ) -> None:
-        given = tuple(functions)
-        templates = tuple(_default_template(i, f) for i, f in enumerate(given)) if names is None else tuple(names)
-        if len(given) != len(templates):
-            raise ValueError(
-                f"got {counted(len(given), 'function')} and {counted(len(templates), 'name')}; give one name for "
-                "every function"
-            )
-        object.__setattr__(self, "functions", given)
-        object.__setattr__(self, "templates", templates)
-
-    def terms(self, n_states: int) -> tuple[Term, ...]:
-        """Return function by function its applications to the states."""
-        return tuple(
-            Term.of(OwnFunction(function, states, template))
-            for function, template in zip(self.functions, self.templates, strict=True)
-            for states in combinations(range(n_states), _arity(function))
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Listed(Library):
     """Some terms."""
@@ -369,7 +201,7 @@ class SumOfLibraries(Library):
 
     def terms(self, n_states: int) -> tuple[Term, ...]:
         """Return the terms of the parts, one after the other."""
-        return tuple(term for part in self.parts for term in _terms(part, n_states))
+        return tuple(term for part in self.parts for term in part.listed(n_states))
 
     def n_listed(self, n_states: int) -> int:
         """Return the number of terms in all parts."""
@@ -386,7 +218,7 @@ class ProductOfLibraries(Library):
         """Return the products, the last part running fastest."""
         products: tuple[Term, ...] = (Term(),)
         for part in self.parts:
-            products = tuple(left * right for left in products for right in _terms(part, n_states))
+            products = tuple(left * right for left in products for right in part.listed(n_states))
         return products
 
     def n_listed(self, n_states: int) -> int:
@@ -394,53 +226,10 @@ class ProductOfLibraries(Library):
         return prod(part.n_listed(n_states) for part in self.parts)
 
 
-@lru_cache(maxsize=256)
-def _terms(library: Library, n_states: int) -> tuple[Term, ...]:
-    """Return the terms of the library, the first of each name."""
-    names = default_names(n_states)
-    first: dict[str, Term] = {}
-    for term in library.terms(n_states):
-        first.setdefault(term.name(names), term)
-    return tuple(first.values())
-
-
 @lru_cache(maxsize=2048)
 def _compiled(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> CompiledTerms:
-    terms = _terms(library, n_states)
+    terms = library.listed(n_states)
     return CompiledTerms(terms if chosen is None else [terms[i] for i in chosen], n_states)
-
-
-@lru_cache(maxsize=2048)
-def _slopes(library: Library, n_states: int, chosen: tuple[int, ...]) -> tuple[CompiledTerms, sparse.csr_array]:
-    """Return terms φ_j and numbers, shape (n_φ·n_states, n_chosen), with ∂θ_i/∂x_l = Σ_j numbers[(j, l), i] φ_j."""
-    terms = _terms(library, n_states)
-    place: dict[Term, int] = {}
-    entries = [
-        (place.setdefault(reduced, len(place)) * n_states + state, column, number)
-        for column, index in enumerate(chosen)
-        for state in terms[index].arguments
-        for number, reduced in terms[index].derivative(state)
-    ]
-    rows, columns, numbers = np.array(entries).reshape(-1, 3).T
-    shape = (len(place) * n_states, len(chosen))
-    return CompiledTerms(list(place), n_states), sparse.csr_array(
-        (numbers, (rows.astype(int), columns.astype(int))), shape
-    )
-
-
-@lru_cache(maxsize=2048)
-def _curved(library: Library, n_states: int, chosen: tuple[int, ...] | None) -> list[tuple[int, Index, CompiledTerms]]:
-    terms = _terms(library, n_states)
-    places: dict[int, list[int]] = {}
-    indices = tuple(range(len(terms))) if chosen is None else chosen
-    for place, index in enumerate(indices):
-        for state in terms[index].arguments:
-            if any(state in reduced.arguments for _, reduced in terms[index].derivative(state)):
-                places.setdefault(state, []).append(place)
-    return [
-        (state, np.array(own), _compiled(library, n_states, tuple(indices[place] for place in own)))
-        for state, own in places.items()
-    ]
 
 
 def _parts(library: Library, kind: type[SumOfLibraries] | type[ProductOfLibraries]) -> tuple[Library, ...]:
@@ -454,46 +243,253 @@ def _checked_states(X: ArrayLike) -> Values:
     return X
 
 
-@cache
-def _arity(function: Callable[..., Any]) -> int:
-    """Return the number of columns a function takes: its positional parameters without a default."""
-    if isinstance(function, np.ufunc):
-        return function.nin
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"cannot tell how many columns {function!r} takes; wrap it in a lambda") from error
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    arity = sum(p.kind in positional and p.default is p.empty for p in parameters)
-    if arity == 0:
-        raise ValueError(f"{function!r} takes no columns; a library function needs at least one")
-    return arity
+# Constants inside terms
 
 
-def as_library(given: Any) -> Any:
-    """Return libraries of PySINDy, also in a dict, as ours, and anything else as it is."""
-    if isinstance(given, Mapping):
-        return {name: as_library(one) for name, one in given.items()}
-    if not type(given).__module__.startswith("pysindy."):
-        return given
-    match type(given).__name__:
-        case "PolynomialLibrary" if given.include_interaction and not given.interaction_only:
-            return Polynomials(given.degree, include_constant=given.include_bias)
-        case "FourierLibrary" if given.include_sin and given.include_cos:
-            return Fourier(given.n_frequencies)
-        case "CustomLibrary" if given.interaction_only:
-            own = Custom(given.functions, given.function_names)
-            return Polynomials(0) + own if given.include_bias else own
-        case "ConcatLibrary":
-            return reduce(add, map(as_library, given.libraries))
-        case "TensoredLibrary" if given.inputs_per_library is None:
-            return reduce(mul, map(as_library, given.libraries))
-    raise TypeError(
-        f"{given} of PySINDy has no counterpart. Taken are PolynomialLibrary, FourierLibrary and CustomLibrary with "
-        "all their terms, and sums and products of these; for fields give FieldTerms and space=…."
-    )
+@dataclass(frozen=True)
+class Member:
+    """A term with constants inside, and where these are sought."""
+
+    term: Term
+    place: int  # among all terms
+    first: int  # of its constants, among all
+    ranges: tuple[Range, ...]
+    grid: tuple[tuple[float, ...], ...]  # values of all constants that stand for it
+    sizes: tuple[float, ...]  # root mean square of the term over the data, at each
+    degree: int
+    kin: tuple[Hashable, ...]  # of every constant what it means
+
+    @property
+    def n_constants(self) -> int:
+        """Number of constants."""
+        return len(self.ranges)
 
 
-def _default_template(index: int, function: Callable[..., Any]) -> str:
-    name = getattr(function, "__name__", "")
-    return (name if name.isidentifier() else f"f{index}") + "(" + ", ".join(["{}"] * _arity(function)) + ")"
+class Inside:
+    """Which candidates are ordinary terms, grids, free terms and tangents, and how these change.
+
+    Given are the terms of a library, and those with constants inside that are sought in some equations.
+    """
+
+    def __init__(self, listed: Sequence[Term], members: Sequence[Member] = (), equations: Sequence[int] = ()) -> None:
+        self.members, self.states = members, equations
+        ordinary = [place for place, term in enumerate(listed) if not term.letters]
+        plain = self.n_plain = len(ordinary)
+        self.n_open = plain + sum(len(one.grid) for one in members)
+        of_grid = [(m, k) for m, one in enumerate(members) for k in range(len(one.grid))]
+        free = [
+            (m, k, equation)
+            for equation in equations
+            for m, one in enumerate(members)
+            for k in range(-1, one.n_constants)
+        ]
+        none = [-1] * plain
+        self.member: Index = np.array([*none, *(m for m, _ in of_grid), *(m for m, _, _ in free)], dtype=np.intp)
+        self.value: Index = np.array([*none, *(k for _, k in of_grid), *(-1 for _ in free)], dtype=np.intp)
+        order = np.array([-1] * self.n_open + [k for _, k, _ in free], dtype=np.intp)
+        self.d = order.size
+        self.equation: Index = np.array([-1] * self.n_open + [one for *_, one in free], dtype=np.intp)
+        self.tangent: NDArray[np.bool_] = order >= 0
+        self.owner: Index = np.arange(order.size) - (order + 1)
+        self.free = {(equation, m): self.n_open + i for i, (m, k, equation) in enumerate(free) if k < 0}
+        self.tangents: Index = np.flatnonzero(self.tangent)
+        self.n_constants = self.tangents.size
+        self._order = np.cumsum(self.tangent) - 1  # of a tangent among all
+        ranges = [members[self.member[j]].ranges[order[j]] for j in self.tangents]
+        self.low, self.high = np.zeros(order.size), np.zeros(order.size)
+        self.low[self.tangents], self.high[self.tangents] = [one.low for one in ranges], [one.high for one in ranges]
+        self._middle = np.array([one.values[one.number // 2] for one in ranges])
+        kin = [kin for _ in equations for one in members for kin in one.kin]
+        self._mates = [np.array([j for j, other in enumerate(kin) if other == own]) for own in kin]
+        own = np.array([members[m].place for m in self.member[plain:]], dtype=np.intp)
+        first = np.array([len(listed) + members[m].first for m in self.member[plain:]], dtype=np.intp)
+        self.reported: Index = np.array([*ordinary, *np.where(order[plain:] < 0, own, first + order[plain:])])
+        self.n_reported, self.n_letters = len(listed), sum(len(term.letters) for term in listed)
+
+    def split(self, coefficients: Array) -> tuple[Array, Array]:
+        """Return the coefficients alone, and all constants.
+
+        Those of terms that are absent are what they are in a term of their kin: best in the same equation.
+        """
+        if not self.n_constants:
+            return coefficients, self._middle
+        equations = self.equation[self.tangents]
+        values, constants = coefficients[equations, self.tangents], self._middle.copy()
+        present = np.flatnonzero(coefficients[equations, self.owner[self.tangents]])
+        for near in (False, True):
+            for one in present:
+                mates = self._mates[one]
+                constants[mates[equations[mates] == equations[one]] if near else mates] = values[one]
+        constants[present] = values[present]
+        return np.where(self.tangent, 0.0, coefficients), constants
+
+    def filled(self, coefficients: Array) -> Array:
+        """Return coefficients with constants for terms that are absent, too."""
+        out, constants = self.split(coefficients)
+        out[self.equation[self.tangents], self.tangents] = constants
+        return out
+
+    def linear(self, coefficients: Array) -> Array:
+        """Return coefficients with zeros for tangents."""
+        return np.where(self.tangent, 0.0, coefficients)
+
+    def advanced(self, coefficients: Array, equations: Index, terms: Index, change: Array) -> Array:
+        """Return coefficients after a change of some; constants move by β/c, not too far, and within their range."""
+        out = self.linear(coefficients)
+        out[equations, terms] += change
+        if np.any(own := self.tangent[terms]):
+            rows, columns = equations[own], terms[own]
+            out[rows, columns] = self._moved(
+                coefficients[rows, columns], columns, out[rows, self.owner[columns]], change[own]
+            )
+        return out
+
+    def arrived(self, coefficients: Array, equations: Index, terms: Index, values: Array) -> Array:
+        """Return the coefficients of some terms with the constants that they lead to from others."""
+        if not self.n_constants:
+            return values
+        before = np.zeros_like(coefficients)
+        before[equations, terms] = self.filled(coefficients)[equations, terms]
+        return self.advanced(before, equations, terms, (values - self.linear(before))[equations, terms])
+
+    def _moved(self, K: Array, columns: Index, c: Array, change: Array) -> Array:
+        low, high = self.low[columns], self.high[columns]
+        with np.errstate(all="ignore"):
+            move = np.nan_to_num(change / c)
+            factor = np.exp(np.clip(move / K, -np.log(LARGEST_FACTOR), np.log(LARGEST_FACTOR)))
+        width = LARGEST_MOVE * (high - low)
+        after = np.where(low > 0, K * np.nan_to_num(factor, nan=1.0), K + np.clip(move, -width, width))
+        return np.asarray(np.clip(after, low, high))
+
+    def step(
+        self, coefficients: Array, equations: Index, terms: Index, information: Array, pull: Array, damping: float
+    ) -> Array:
+        """Return a damped step −S⁻¹b that leads no constant out of its range from an end of it."""
+        change = -solved_damped(information, pull, damping)
+        if not np.any(self.tangent[terms]):
+            return change
+        K, near = coefficients[equations, terms], AT_BOUND * (self.high - self.low)[terms]
+        c = coefficients[equations, self.owner[terms]]
+        outward = np.where(np.sign(change) * np.sign(c) < 0, self.low[terms] + near >= K, self.high[terms] - near <= K)
+        blocked = self.tangent[terms] & outward & (change != 0)
+        if np.any(blocked):
+            change[blocked], rest = 0.0, np.flatnonzero(~blocked)
+            change[rest] = -solved_damped(information[np.ix_(rest, rest)], pull[rest], damping)
+        return change
+
+    def places(self, row: int, term: int) -> Index:
+        """Return the candidates of an equation that are a term of the library, or a constant."""
+        return np.flatnonzero((self.reported == term) & np.isin(self.equation, (-1, row)))
+
+    def report(self, terms: Index) -> Index:
+        """Return some candidates of an equation as terms of the library and, behind all of these, its constants."""
+        return self.reported[terms]
+
+    def same(
+        self, library: Library, variables: Array, coefficients: Array, equation: int, mine: Support, other: Support
+    ) -> bool:
+        """Return whether other terms of an equation are its own, or say the same: 1, 1/(K + x) and 1, x/(K + x).
+
+        Then each of them, with constants as they are in terms of its kin, is in the span of those.
+        """
+        if mine == other or len(mine) != len(other) or not self.n_constants:
+            return mine == other
+        own = (self.value < 0) & ~self.tangent & np.isin(self.equation, (-1, equation))
+        place = {int(self.reported[j]): int(j) for j in np.flatnonzero(own)}
+        if not {*mine, *other} <= place.keys():
+            return False
+        constants = self.split(coefficients)[1]
+        X = np.hstack([variables, np.broadcast_to(constants, (len(variables), constants.size))])
+        basis, others = (library.evaluate(X, tuple(place[j] for j in terms)) for terms in (mine, other))
+        basis, size = np.linalg.qr(basis / np.linalg.norm(basis, axis=0))[0], np.linalg.norm(others, axis=0)
+        return bool(np.all(np.linalg.norm(others - basis @ (basis.T @ others), axis=0) <= SAME_CURVE * size))
+
+    def open_constants(self, equations: Sequence[Equation]) -> list[str]:
+        """Return what is to be warned of: constants at an end of their range, or that the data say nothing of."""
+        said = []
+        for state, one in zip(self.states, equations, strict=False):  # no states where there are no constants
+            for q, (letter, constant) in zip(one.letters, one.constants.items(), strict=True):
+                same = (self.equation == state) & (self.reported == self.n_reported + q)
+                low, high = (float(ends[same][0]) for ends in (self.low, self.high))
+                name, near = f"{letter} in {constant.term} of {one.left.text}", NEAR_END * (high - low)
+                if not low + near < constant.value < high - near:
+                    end = low if constant.value < (low + high) / 2 else high
+                    said.append(
+                        f"{name} ends at {end:.3g}, the limit of its range: give a wider one, if it makes sense, or "
+                        "see whether a simpler term does as well (docs/constants)."
+                    )
+                elif constant.interval[0] <= low and constant.interval[1] >= high:
+                    said.append(
+                        f"{name} is not determined by the data: its interval holds its whole range, {low:.3g} to "
+                        f"{high:.3g}. Data over a wider range of states would tell (docs/constants)."
+                    )
+        return said
+
+    def units(self, coefficients: Array, equations: Index, terms: Index) -> Array:
+        """Return what one unit of each coefficient is worth: of a tangent 1/c, so that it stands for its constant."""
+        c = coefficients[equations, self.owner[terms]]
+        return np.asarray(np.where(self.tangent[terms], 1 / np.where(c == 0, 1.0, c), 1.0))
+
+    def settled(self, support: Support, coefficients: Array) -> tuple[Support, Array]:
+        """Return a support with free terms for those on grids, and coefficients with their constants.
+
+        Of several values of one constant that with the largest share stands for all.
+        """
+        d, placed = self.d, [divmod(j, self.d) for j in support]
+        on_grid = [(row, j) for row, j in placed if self.value[j] >= 0]
+        kept = {(row, j) for row, j in placed if self.value[j] < 0 and not self.tangent[j]}
+        coefficients = coefficients.copy() if on_grid else coefficients
+        for row, m in {(row, int(self.member[j])) for row, j in on_grid}:
+            free, member = self.free[row, m], self.members[m]
+            if (row, free) not in kept:
+                own = [j for equation, j in on_grid if equation == row and self.member[j] == m]
+                shares = [float(coefficients[row, j] * member.sizes[self.value[j]]) for j in own]
+                best = self.value[own[int(np.argmax(np.abs(shares)))]]
+                # Two of opposite signs are the slope by the constant rather than the term itself.
+                total = sum(shares) if abs(sum(shares)) > max(map(abs, shares)) / 2 else max(shares, key=abs)
+                coefficients[row, free] = total / member.sizes[best]
+                coefficients[row, free + 1 : free + 1 + member.n_constants] = member.grid[best]
+                kept.add((row, free))
+        if any(self.equation[j] >= 0 and coefficients[row, j] == 0 for row, j in kept):  # certain, and not yet met
+            coefficients = self.filled(coefficients)
+        tangents = {(row, j + 1 + k) for row, j in kept if self.equation[j] >= 0 for k in range(self.number(j))}
+        return tuple(sorted(row * d + j for row, j in kept | tangents)), coefficients
+
+    def number(self, term: int) -> int:
+        """Return the number of constants of a free term."""
+        return self.members[self.member[term]].n_constants
+
+    def open(self, equation: int) -> Support:
+        """Return the candidates of an equation that a search may choose from."""
+        return tuple(range(equation * self.d, equation * self.d + self.n_open))
+
+    def opened(self, support: Support) -> Support:
+        """Return those of some candidates that a search may choose from anywhere."""
+        return tuple(j for j in support if j % self.d < self.n_open)
+
+    def beside(self, candidates: Support, support: Support) -> Support:
+        """Return what can be chosen beside a support: terms of the kin of its own, but no other values of these."""
+        d = self.d
+        present = {(j // d, self.member[j % d]) for j in support if self.equation[j % d] >= 0}
+        if not present:
+            return candidates
+        others = [j for j in candidates if self.value[j % d] < 0 or (j // d, self.member[j % d]) not in present]
+        return tuple(sorted({*others, *support, *self.kin(candidates, support)}))
+
+    def kin(self, candidates: Support, support: Support) -> set[int]:
+        """Return the free terms, and their tangents, of the kin of a support's in the equations of some candidates."""
+        d, open_in = self.d, {j // self.d for j in candidates}
+        mates = {int(t) for j in support if self.tangent[j % d] for t in self.tangents[self._mates[self._order[j % d]]]}
+        return {
+            int(self.equation[t]) * d + k
+            for t in mates
+            if self.equation[t] in open_in
+            for k in range(self.owner[t], self.owner[t] + 1 + self.number(t))
+        }
+
+    def owners(self, candidates: Support) -> Index | None:
+        """Return for each of some candidates the place of that with which it goes; None where each goes alone."""
+        terms = np.array(candidates, dtype=np.intp) % self.d
+        if not np.any(self.tangent[terms]):
+            return None
+        return np.searchsorted(np.array(candidates), np.array(candidates) - terms + self.owner[terms])

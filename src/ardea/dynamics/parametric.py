@@ -1,26 +1,29 @@
-"""Libraries of terms with unknown constants inside: x/(K + x), exp(−kx), sin(ωx), x^p, and functions of one's own.
+"""Libraries of functions: waves, functions of one's own, and those with unknown constants inside.
 
-They add to other libraries with ``+`` and multiply with ``*``. A search has values all over the range of a constant
-among its candidates; a term that is chosen then has its constant estimated together with its coefficient (`inside`).
+Constants are those of x/(K + x), exp(−kx), sin(ωx), x^p, and of functions of one's own. Libraries add with ``+`` and
+multiply with ``*``. A search has values all over the range of a constant among its candidates; a term that is chosen
+then has its constant estimated together with its coefficient (`inside`). Libraries of PySINDy are read as these.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache, reduce
 from itertools import combinations, permutations
 from numbers import Integral
+from operator import add, mul
 from string import Formatter
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_scalar
 
-from ardea.dynamics.formulas import Exponential, Formula, OwnFormula, PowerOf, Ratio, Sine, WithConstants
-from ardea.dynamics.libraries import Fourier, Library, Polynomials
-from ardea.dynamics.terms import State, Term
-from ardea.names import is_plain_name
+from ardea.dynamics.formulas import Formula, OfOneState, OwnFormula, Ratio, WithConstants
+from ardea.dynamics.libraries import Library, Polynomials
+from ardea.dynamics.terms import OwnFunction, Term, Wave
+from ardea.names import counted, is_plain_name
 
 Bounds = tuple[float, float] | None
 # A convention: Hill functions of higher powers are steps.
@@ -150,13 +153,13 @@ class Saturation(Family):
         """Yield them power by power and state by state."""
         for n in self.powers:
             for x in range(n_states):
-                yield Ratio((n,), (n,), n, ("K",), self.K), (x,)
-                yield Ratio((0,), (n,), n, ("K",), self.K), (x,)
+                yield Ratio((n,), (n,), n, self.K), (x,)
+                yield Ratio((0,), (n,), n, self.K), (x,)
                 for y in range(n_states):
                     if x < y:
-                        yield Ratio((n, 1), (n, 0), n, ("K",), self.K), (x, y)
+                        yield Ratio((n, 1), (n, 0), n, self.K), (x, y)
                     elif y < x:
-                        yield Ratio((1, n), (0, n), n, ("K",), self.K), (y, x)
+                        yield Ratio((1, n), (0, n), n, self.K), (y, x)
 
 
 @dataclass(frozen=True)
@@ -191,12 +194,9 @@ class Rational(Family):
             for below in self.denominator.terms(n_states):
                 if not below.is_constant:
                     states = sorted({*above.arguments, *below.arguments})
-                    top, bottom = (tuple(_exponent(term, state) for state in states) for term in (above, below))
-                    yield Ratio(top, bottom, 1, ("K",), self.K), states
-
-
-def _exponent(term: Term, state: int) -> int:
-    return dict(term.factors).get(State(state), 0)
+                    powers = [{factor.index: power for factor, power in term.factors} for term in (above, below)]
+                    top, bottom = (tuple(own.get(state, 0) for state in states) for own in powers)
+                    yield Ratio(top, bottom, 1, self.K), states
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class Decay(Family):
 
     def of_one_state(self) -> Sequence[Formula]:
         """Return the one formula."""
-        return (Exponential(("k",), self.k),)
+        return (OfOneState("exponential", ("k",), self.k),)
 
 
 @dataclass(frozen=True)
@@ -243,8 +243,8 @@ class Oscillation(Family):
 
     def of_one_state(self) -> Sequence[Formula]:
         """Return sine and cosine, and the one with a phase."""
-        waves = (Sine("sin", ("w",), self.w), Sine("cos", ("w",), self.w))
-        return (*waves, Sine("sin", ("w", "p"), self.w)) if self.phase else waves
+        waves = OfOneState("sine", ("w",), self.w), OfOneState("cosine", ("w",), self.w)
+        return (*waves, OfOneState("sine with a phase", ("w", "p"), self.w)) if self.phase else waves
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,90 @@ class Power(Family):
 
     def of_one_state(self) -> Sequence[Formula]:
         """Return the one formula."""
-        return (PowerOf(("p",), self.p),)
+        return (OfOneState("power", ("p",), self.p),)
+
+
+@dataclass(frozen=True)
+class Fourier(Library):
+    """sin(k x_l) and cos(k x_l) of every state, k = 1 … n.
+
+    Parameters
+    ----------
+    n : int
+        Largest frequency.
+
+    Examples
+    --------
+    >>> Fourier(2).names(["x"])
+    ['sin(x)', 'cos(x)', 'sin(2 x)', 'cos(2 x)']
+    >>> (Polynomials(1, include_constant=False) * Fourier(1)).names(["x", "v"])
+    ['x sin(x)', 'x cos(x)', 'x sin(v)', 'x cos(v)', 'v sin(x)', 'v cos(x)', 'v sin(v)', 'v cos(v)']
+    """
+
+    n: int = 1
+
+    def __post_init__(self) -> None:
+        check_scalar(self.n, "n", Integral, min_val=1)
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return the waves: frequency by frequency, state by state, sine before cosine."""
+        return tuple(
+            Term.of(Wave(kind, frequency, state))
+            for frequency in range(1, self.n + 1)
+            for state in range(n_states)
+            for kind in ("sin", "cos")
+        )
+
+    def n_listed(self, n_states: int) -> int:
+        """Return the number of waves."""
+        return 2 * self.n * n_states
+
+
+@dataclass(frozen=True)
+class Custom(Library):
+    """Functions of one's own, of one or of several states.
+
+    A function of one column is applied to every state; a function of two to every pair x_i, x_j with i < j; and so
+    on. Functions must work on arrays, value by value. Their derivatives are computed numerically.
+
+    Parameters
+    ----------
+    functions : sequence of callables
+        Each takes one or more columns and returns one.
+    names : sequence, optional
+        For every function a format template such as ``"exp({})"`` or ``"{0}/{1}"``, or a callable that turns the names
+        of the states into the name of the term. Default: the name of the function, `f0`, `f1`, … for lambdas.
+
+    Examples
+    --------
+    >>> library = Custom([np.exp, lambda x, y: x / y], ["exp({})", "{0}/{1}"])
+    >>> library.names(["x", "y"])
+    ['exp(x)', 'exp(y)', 'x/y']
+    """
+
+    functions: tuple[Callable[..., Any], ...]
+    templates: tuple[str | Callable[..., str], ...]
+
+    def __init__(
+        self, functions: Iterable[Callable[..., Any]], names: Iterable[str | Callable[..., str]] | None = None
+    ) -> None:
+        given = tuple(functions)
+        templates = tuple(_default_template(i, f) for i, f in enumerate(given)) if names is None else tuple(names)
+        if len(given) != len(templates):
+            raise ValueError(
+                f"got {counted(len(given), 'function')} and {counted(len(templates), 'name')}; give one name for "
+                "every function"
+            )
+        object.__setattr__(self, "functions", given)
+        object.__setattr__(self, "templates", templates)
+
+    def terms(self, n_states: int) -> tuple[Term, ...]:
+        """Return function by function its applications to the states."""
+        return tuple(
+            Term.of(OwnFunction(function, states, template))
+            for function, template in zip(self.functions, self.templates, strict=True)
+            for states in combinations(range(n_states), _arity(function))
+        )
 
 
 @dataclass(frozen=True)
@@ -322,3 +405,48 @@ def _checked_range(name: str, given: Any) -> tuple[float, float]:
     if not (is_plain_name(name) and low < high and np.isfinite(high - low)):
         raise ValueError(f"{name}={given!r} must be the least and the greatest value of the constant, two numbers.")
     return low, high
+
+
+@cache
+def _arity(function: Callable[..., Any]) -> int:
+    """Return the number of columns a function takes: its positional parameters without a default."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"cannot tell how many columns {function!r} takes; wrap it in a lambda") from error
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    arity = sum(p.kind in positional and p.default is p.empty for p in parameters)
+    if arity == 0:
+        raise ValueError(f"{function!r} takes no columns; a library function needs at least one")
+    return arity
+
+
+def as_library(given: Any) -> Any:
+    """Return libraries of PySINDy, also in a dict, as ours, and anything else as it is."""
+    if isinstance(given, Mapping):
+        return {name: as_library(one) for name, one in given.items()}
+    if not type(given).__module__.startswith("pysindy."):
+        return given
+    match type(given).__name__:
+        case "PolynomialLibrary" if given.include_interaction and not given.interaction_only:
+            return Polynomials(given.degree, include_constant=given.include_bias)
+        case "FourierLibrary" if given.include_sin and given.include_cos:
+            return Fourier(given.n_frequencies)
+        case "CustomLibrary" if given.interaction_only:
+            own = Custom(given.functions, given.function_names)
+            return Polynomials(0) + own if given.include_bias else own
+        case "ConcatLibrary":
+            return reduce(add, map(as_library, given.libraries))
+        case "TensoredLibrary" if given.inputs_per_library is None:
+            return reduce(mul, map(as_library, given.libraries))
+    raise TypeError(
+        f"{given} of PySINDy has no counterpart. Taken are PolynomialLibrary, FourierLibrary and CustomLibrary with "
+        "all their terms, and sums and products of these; for fields give FieldTerms and space=…."
+    )
+
+
+def _default_template(index: int, function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "")
+    return (name if name.isidentifier() else f"f{index}") + "(" + ", ".join(["{}"] * _arity(function)) + ")"

@@ -21,7 +21,6 @@ from ardea.core.problem import Array
 from ardea.core.subsets import Mask, Model, Propose, Support, model, neighbours, small_models
 from ardea.dynamics.collocation import Fit, Point
 from ardea.dynamics.few import few_models
-from ardea.dynamics.inside import Inside
 from ardea.dynamics.knowledge import Posed
 from ardea.dynamics.trajectory import Likelihood, Linearised
 
@@ -254,7 +253,7 @@ class Pursuit:
         """Try what looks best for every equation, of all its candidates, next to the others as they are."""
         linear, d = self.of.linearised(fit.point, fit.support), self.of.d
         for equation in np.unique(np.array(self.candidates) // d):
-            every = self.of.inside.beside(self.of.inside.open([int(equation)], d), fit.support, d)
+            every = self.of.inside.beside(self.of.inside.open(int(equation)), fit.support)
             candidates = np.array(sorted({*every, *fit.support}))
             posed = self.posed(linear, tuple(candidates.tolist()))
             if posed is None:
@@ -264,7 +263,7 @@ class Pursuit:
             for best in small_models(posed.problem, inside, around, 1, ALL_TRIPLES):
                 support, values = self._led(posed, best, linear)
                 if best.criterion < mine.criterion and support not in self.met:
-                    self.candidates = tuple(sorted({*self.candidates, *self.of.inside.opened(support, d)}))
+                    self.candidates = tuple(sorted({*self.candidates, *self.of.inside.opened(support)}))
                     self._tried(support, replace(fit.point, coefficients=values))
 
     def _few_terms(self, fit: Fit) -> None:
@@ -273,7 +272,7 @@ class Pursuit:
         From the states of the fit, which those of a wrong model lead astray, and from those at the first level of q.
         """
         inside, together, d = self.of.inside, self.of.knowledge.groups, self.of.d
-        if not isinstance(inside, Inside):
+        if not inside.states:
             return
         points = [fit.point]
         if not self.with_process:
@@ -281,7 +280,7 @@ class Pursuit:
         equations = np.unique(np.array(self.candidates, dtype=np.intp) // d).tolist()
         for point, equation in product(points, equations):
             mine = tuple(j for j in self.candidates if together[j // d] == together[equation])
-            every = tuple(sorted({*mine, *inside.kin(mine, fit.support, d), *fit.support}))
+            every = tuple(sorted({*mine, *inside.kin(mine, fit.support), *fit.support}))
             if (posed := self.posed(self.of.linearised(point, fit.support), every)) is None:
                 continue
             own, at = posed.own(fit.support), point.coefficients
@@ -351,7 +350,7 @@ class Pursuit:
     ) -> Posed | None:
         """Return the regression on all candidates, or on those of states that do not depend on the others."""
         knowledge = self.of.knowledge
-        beside = self.of.inside.beside(self.candidates, linear.support, self.of.d)
+        beside = self.of.inside.beside(self.candidates, linear.support)
         every = knowledge.with_kept(beside if candidates is None else candidates)
         found = linear.problem(every, states)
         if found is None:

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ from scipy import linalg, sparse
 from scipy.interpolate import BSpline, make_interp_spline
 
 from ardea.core.lazy import cached_property
-from ardea.core.problem import Array
+from ardea.core.problem import Array, Index
 from ardea.core.subsets import ROUNDING, Support
 from ardea.dynamics.differences import (
     SPLINE_DEGREE,
@@ -52,6 +53,7 @@ from ardea.dynamics.differences import (
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.search import EquationRows, RowsFit, log_fall
 from ardea.dynamics.series import Series, noise_levels, spread
+from ardea.dynamics.terms import CompiledTerms
 from ardea.names import counted
 
 Form = Literal["trajectory", "weak", "derivative"]
@@ -366,6 +368,28 @@ def _stacked(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     return np.vstack([A for A, _ in parts]), np.concatenate([z for _, z in parts])
 
 
+def directional(library: Library, X: Array, coefficients: Array) -> Array:
+    """Return ∂(Θξ)/∂x_l of one equation at every row, shape (rows, n_states); terms with ξ_i = 0 cost nothing."""
+    support = np.flatnonzero(coefficients)
+    reduced, numbers = library.slopes(X.shape[1], tuple(support.tolist()))
+    return np.asarray(reduced.values(X.T).T @ (numbers @ coefficients[support]).reshape(-1, X.shape[1]))
+
+
+@lru_cache(maxsize=2048)
+def curved(library: Library, n_states: int, support: Support | None) -> list[tuple[int, Index, CompiledTerms]]:
+    """Return for every state the places of terms (of all, or of a support) not linear in it, and these terms."""
+    listed, places = library.listed(n_states), dict[int, list[int]]()
+    chosen = tuple(range(len(listed))) if support is None else support
+    for place, term in enumerate(listed[j] for j in chosen):
+        for state in term.arguments:
+            if any(state in reduced.arguments for _, reduced in term.derivative(state)):
+                places.setdefault(state, []).append(place)
+    return [
+        (state, np.array(own), library.compiled(n_states, tuple(chosen[place] for place in own)))
+        for state, own in places.items()
+    ]
+
+
 class _WhitenedStretch:
     """One stretch, whitened at a fit."""
 
@@ -385,14 +409,14 @@ class _WhitenedStretch:
             return np.zeros_like(self.errors)
         xi = np.zeros(self.of.n_terms)
         xi[list(fit.support)] = fit.coefficients
-        return self.of.library.directional(self.values, xi)[:, : self.errors.shape[1]]
+        return directional(self.of.library, self.values, xi)[:, : self.errors.shape[1]]
 
     def _terms(self, support: Support | None = None) -> Array:
         """Return Θ(x̂) − ½ Σ_l P_l ∂²Θ/∂x_l², by second differences."""
         library, n_values, x = self.of.library, self.values.shape[1], self.values.T
         theta: Array = library.compiled(n_values, support).values(x)
         bent = np.zeros_like(theta)
-        for state, places, terms in library.curved(n_values, support):
+        for state, places, terms in curved(library, n_values, support):
             if state < len(self.left) and self.left[state] > 0:
                 shift = np.zeros((n_values, 1))
                 shift[state] = DIFFERENCE * np.sqrt(self.left[state])

@@ -97,7 +97,8 @@ from ardea.dynamics.known import ALL_FIELDS as ALL_FIELDS
 from ardea.dynamics.known import ALL_MAPS as ALL_MAPS
 from ardea.dynamics.known import ALL_ODES, System, listed
 from ardea.dynamics.known import ALL_PDES as ALL_PDES
-from ardea.dynamics.libraries import Fourier, Library, Polynomials
+from ardea.dynamics.libraries import Library, Polynomials
+from ardea.dynamics.parametric import Fourier
 from ardea.dynamics.terms import State, Term, Wave
 from ardea.names import default_names
 

@@ -292,30 +292,33 @@ class Term:
 
 
 class Jet(NamedTuple):
-    """A derivative ∂^orders u_field, its orders along the space axes; the field itself has orders zero."""
+    """A derivative ∂^orders (u_field^power), its orders along the space axes; the field itself has orders zero."""
 
     field: int
     orders: Orders
+    power: int = 1
 
     def raised(self, axis: int, by: int = 1) -> Jet:
         """Return the jet with its order along an axis changed."""
-        return Jet(self.field, (*self.orders[:axis], self.orders[axis] + by, *self.orders[axis + 1 :]))
+        return self._replace(orders=(*self.orders[:axis], self.orders[axis] + by, *self.orders[axis + 1 :]))
 
     def written(self, style: Style, fields: Sequence[str], axes: Sequence[str]) -> str:
-        """Return u, u_xx, in LaTeX u_{xx}; in Python derivatives are variables of such names."""
+        """Return u, u_xx, (u^2)_xx, in LaTeX u_{xx}; in Python derivatives are variables of such names, u_xx, u2_xx."""
         along = "".join(axis * order for axis, order in zip(axes, self.orders, strict=True))
         name = fields[self.field] if style != "latex" else latex_name(fields[self.field])
         if not along:
             return name
-        if style != "latex":
-            return f"{name}_{along}"
-        return f"{{{name}}}_{{{along}}}" if "_" in name else f"{name}_{{{along}}}"
+        if self.power > 1:
+            name = {"name": "({}^{})", "latex": "({}^{{{}}})", "python": "{}{}"}[style].format(name, self.power)
+        elif style == "latex" and "_" in name:
+            name = f"{{{name}}}"
+        return f"{name}_{{{along}}}" if style == "latex" else f"{name}_{along}"
 
     def sympy(self, fields: Sequence[str], axes: Sequence[str]) -> Any:
-        """Return the function u(x, …, t), or its derivative."""
+        """Return the function u(x, …, t), or a derivative of its power."""
         sympy = import_sympy()
         space = [sympy.Symbol(name) for name in axes]
-        function = sympy.Function(fields[self.field])(*space, sympy.Symbol("t"))
+        function = sympy.Function(fields[self.field])(*space, sympy.Symbol("t")) ** self.power
         orders = [(axis, n) for axis, n in zip(space, self.orders, strict=True) if n]
         return sympy.Derivative(function, *orders) if orders else function
 
@@ -323,31 +326,9 @@ class Jet(NamedTuple):
         """Return ∂_a of the jet."""
         return [(1.0, FieldTerm.of(self.raised(axis)))]
 
-
-class JetOfPower(NamedTuple):
-    """A derivative ∂^orders (u_field^power) of a power of a field."""
-
-    field: int
-    orders: Orders
-    power: int
-
-    def written(self, style: Style, fields: Sequence[str], axes: Sequence[str]) -> str:
-        """Return (u^2)_xx, in LaTeX (u^{2})_{xx}; in Python a variable u2_xx."""
-        along = "".join(axis * order for axis, order in zip(axes, self.orders, strict=True))
-        if style == "latex":
-            return f"({latex_name(fields[self.field])}^{{{self.power}}})_{{{along}}}"
-        name = fields[self.field]
-        return f"{name}{self.power}_{along}" if style == "python" else f"({name}^{self.power})_{along}"
-
-    def sympy(self, fields: Sequence[str], axes: Sequence[str]) -> Any:
-        """Return the derivative of a power of the function u(x, …, t)."""
-        sympy = import_sympy()
-        orders = [(sympy.Symbol(axis), n) for axis, n in zip(axes, self.orders, strict=True) if n]
-        return sympy.Derivative(Jet(self.field, (0,) * len(axes)).sympy(fields, axes) ** self.power, *orders)
-
     @property
     def base(self) -> FieldTerm:
-        """The power of which it is a derivative."""
+        """The power of the field of which it is a derivative."""
         return FieldTerm(((Jet(self.field, (0,) * len(self.orders)), self.power),))
 
 
@@ -415,10 +396,10 @@ class FieldTerm(Term):
         )
 
     @property
-    def derived_power(self) -> JetOfPower | None:
+    def derived_power(self) -> Jet | None:
         """The derivative of a power that it is, if it is one."""
         first = self.factors[0][0] if self.factors else None
-        return first if isinstance(first, JetOfPower) else None
+        return first if isinstance(first, Jet) and first.power > 1 else None
 
 
 class CompiledTerms:

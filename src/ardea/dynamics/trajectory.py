@@ -341,9 +341,8 @@ class Linearised:
         With U = L⁻¹H_Xξ and v = L⁻¹g: S = H_ξξ − UᵀU, b = g_ξ − Uᵀv, Δξ = −S⁻¹b, ΔX = −L⁻ᵀ(v + UΔξ),
         and J is expected to fall by |v|² + bᵀS⁻¹b.
         """
-        factor = (
-            self.chain.damped(damping * self.of.weights(self.point, everywhere=True)) if damping else self.chain.factor
-        )
+        added = damping * self.of.weights(self.point, everywhere=True) if damping else 0.0
+        factor = self.chain.damped(added) if damping else self.chain.factor
         if factor is None:
             return None
         placed = self.of.placed(self.support)
@@ -364,11 +363,12 @@ class Linearised:
 
     @cached_property
     def directions(self) -> Array | None:
-        """Z of the support's coefficients w = w₀ + Zv; None where all are free."""
+        """Z of the support's coefficients w = w₀ + Zv; None where all are free. Laws are about constants, β = c ΔK."""
         tied = self.of.knowledge.tied(self.support)
         if tied is None:
             return None
-        return self.of.inside.along(tied, self.point.coefficients, *self.of.placed(self.support))
+        c = 1 / self.of.inside.units(self.point.coefficients, *self.of.placed(self.support))
+        return np.asarray(tied.directions * c[:, None] / c[tied.free])
 
     @cached_property
     def border(self) -> Border:
@@ -496,5 +496,5 @@ class Linearised:
         rest = least - float(pull @ pull)
         # Noise at its floor, or told, may leave less than one unit per sample: what is missing tells no models apart.
         rest, samples = max(rest, 1e-3 * least), float(np.sum(seen))
-        owners, floor = self.of.inside.owners(tuple(candidates), self.of.d), max(samples - rest, 0.0)
+        owners, floor = self.of.inside.owners(candidates), max(samples - rest, 0.0)
         return Problem(DenseColumns(root / unit), target, rest, samples, floor, owners=owners), 1 / unit

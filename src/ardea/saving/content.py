@@ -47,9 +47,9 @@ from ardea.core.loop import Dropped, Trace
 from ardea.core.problem import Array, Columns, DenseColumns, FlatColumns, Problem
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
-from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
+from ardea.dynamics.libraries import Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
-from ardea.dynamics.parametric import Decay, Oscillation, Power, Rational, Saturation
+from ardea.dynamics.parametric import Decay, Fourier, Oscillation, Power, Rational, Saturation
 from ardea.dynamics.series import SECONDS, Clock
 from ardea.dynamics.states import Joint, KnownState
 from ardea.equation import KeptTerms
