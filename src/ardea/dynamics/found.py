@@ -363,12 +363,7 @@ class FoundStates:
         states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
         rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
         moved = maps or self._has_inputs or self.pursuit.with_process  # by something else than its own turns
-        if not moved and may_be_aliased(nodes, states):
-            rest.append(
-                "There are fewer than four rows in a period: a motion that is faster by whole turns from row to row "
-                "has the same samples, so that other equations may be the true ones. Take readings more often, or at "
-                "uneven times (python -m ardea.explain ambiguity)."
-            )
+        rest += [] if moved else may_be_aliased(nodes, states)
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
             return rest
         return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], sizes, names)
