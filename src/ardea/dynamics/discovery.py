@@ -42,15 +42,22 @@ from ardea.dynamics.told import (
     no_candidate_fits,
     said_of_expansions,
     said_of_misfit,
+    said_of_unknown,
     said_of_waves,
 )
 from ardea.dynamics.trajectory import NOISE_POWERS
-from ardea.equation import WEAK, Equation
+from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
 from ardea.names import counted
 
+# What parameters may be, if they are given.
+CHOICES = {
+    "form": ("trajectory", "weak", "derivative"),
+    "noise": (*NOISE_POWERS, "auto"),
+    "differentiation": ("finite", "smoothed", "spectral"),
+}
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may come from (None: all from the first)
 # Candidates of all equations together up to which the trajectory form takes all of them: their information then takes
@@ -280,25 +287,19 @@ class Discovery(Answers, BaseEstimator):
         return self
 
     def _check_parameters(self, space: Any) -> None:
-        if self.form not in (None, "trajectory", "weak", "derivative"):
-            raise ValueError(f"form={self.form!r} is not known: choose 'trajectory', 'weak' or 'derivative'.")
+        for name, known in CHOICES.items():
+            if (given := getattr(self, name)) not in (*known, *[None] * (name == "form")):
+                choices = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+                raise ValueError(f"{name}={given!r} is not known: choose {choices}.")
         if self.derivative_order not in (1, 2):
             raise ValueError(f"derivative_order={self.derivative_order!r} must be 1 or 2.")
         fields = space is not None or isinstance(self.library, FieldTerms)
         if self.derivative_order == 2 and not fields and (self.discrete_time or self.form in ("weak", "derivative")):
             raise ValueError("derivative_order=2 is for flows in trajectory form: leave form and discrete_time out.")
-        if self.noise not in (*NOISE_POWERS, "auto"):
-            raise ValueError(
-                f"noise={self.noise!r} is not known: choose {', '.join(map(repr, NOISE_POWERS))} or 'auto'."
-            )
         if self.shared is not None:
             check_shared(self.shared)
         if self.false_terms is not None and not (isinstance(self.false_terms, Real) and self.false_terms > 0):
             raise ValueError(f"false_terms must be a number above 0, got {self.false_terms!r}.")
-        if self.differentiation not in ("finite", "smoothed", "spectral"):
-            raise ValueError(
-                f"differentiation={self.differentiation!r} is not known: choose 'finite', 'smoothed' or 'spectral'."
-            )
         several = isinstance(given := self.library and as_library(self.library), Mapping)
         for library in given.values() if several else [given]:
             if library is not None and not isinstance(library, Library if several else Library | FieldTerms):
@@ -416,12 +417,7 @@ class Discovery(Answers, BaseEstimator):
         every = [tuple(range(equations[0].n_candidates))] * curved
         ladders = found.results[0].rows.ladders if isinstance(found, FoundRows) else every
         dense = said_of_expansions(equations, ladders, self.known or {})
-        unknown = [
-            f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms can "
-            "hardly be told apart, or it moves faster than the samples show (python -m ardea.explain ambiguity)."
-            for one in equations
-            if one.terms and np.all(np.abs(one.coefficients) < WEAK * one.std)
-        ]
+        unknown = said_of_unknown(equations)
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)
             moves = [result.moves for result in found.results]
@@ -443,12 +439,8 @@ class Discovery(Answers, BaseEstimator):
         misfits += found.not_among(equations) or ([] if misfits else found.dependent(equations))
         # What does not fit is no noise of a state that hardly moves.
         open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist(), alone)
-        open_still += [
-            *unknown,
-            *found.tied(equations),
-            *found.odd_samples(equations),
-            *found.open_constants(equations),
-        ]
+        open_still += [*unknown, *found.tied(equations), *found.odd_samples(equations)]
+        open_still += found.likelihood.inside.open_constants(equations)
         return open_still, [*odd, *found.driven(equations), *misfits, *dense]
 
     def _found_fields(

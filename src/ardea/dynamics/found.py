@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from ardea.dynamics.states import (
 from ardea.dynamics.told import SIMILAR, at_rest, hardly_told, not_given
 from ardea.dynamics.trajectory import NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
-from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, listed, printable
+from ardea.names import Left, Rival, Vocabulary, compared_by, explained, in_a_row, listed, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
@@ -286,8 +286,9 @@ class FoundStates:
         variables = np.hstack([point.states, of.nodes.inputs])
         return of.inside.same(of.library, variables, point.coefficients, equation, mine, other)
 
-    def tied(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
+    @explained("ambiguity")
+    def tied(self, equations: Sequence[Equation]) -> Iterator[str]:
+        """Yield what is to be warned of: a model that differs in several equations at once, and fits as well."""
         first, best, groups = self._first, self.pursuit.score(self.fit), self.likelihood.knowledge.groups
         names = equations[0].vocabulary.names
         for other in self.pursuit.rivals:
@@ -300,11 +301,11 @@ class FoundStates:
             own, others = ([(row, j) for row in changed for j in one[row]] for one in (mine, terms))
             if len({int(groups[row]) for row in changed}) > 1 and hardly_told(excess, own, others):
                 parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
-                return [
+                yield (
                     f"The data hardly tell this model from one in which {in_a_row(parts)} ({compared_by(excess)}; "
-                    f"{CLOSE:g} would be clear). Longer or richer data would (python -m ardea.explain ambiguity)."
-                ]
-        return []
+                    f"{CLOSE:g} would be clear). Longer or richer data would"
+                )
+                return
 
     @property
     def remaining(self) -> Array:
@@ -313,16 +314,17 @@ class FoundStates:
             return self.misfit
         return np.asarray(self.noise[: len(self.misfit)] / np.maximum(self.sample_noise, TINY))
 
-    def driven(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of where noise moves the states: which, and how much of it."""
+    @explained("misfit")
+    def driven(self, equations: Sequence[Equation]) -> Iterator[str]:
+        """Yield what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
-            return []
+            return
         nodes, measured = self.likelihood.nodes, len(self.sample_noise)
         size = self.fit.point.usual_process[self._first :] * np.sqrt(nodes.substeps)  # from row to row
         ratio = size[:measured] / np.maximum(self.noise[:measured], TINY)
         # A chaotic map has states that no step reaches. Pushes of a flow add up over rows: below this, nothing moves.
         if ratio.max() * (1.0 if self.likelihood.discrete_time else np.sqrt(self.n_rows)) < LEAST_MOVED:
-            return []
+            return
         moved = ratio >= LEAST_MOVED * ratio.max()
         shares = [f"{share:.2g} times" if share < FAR_MORE else "far above" for share in ratio]
         names = [printable(one.name) for one in equations]
@@ -339,12 +341,11 @@ class FoundStates:
         also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
         also += self._told_exact(equations)
         inputs = "an input is noisy, late or changes between rows, " * self._has_inputs
-        return [
+        yield (
             f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
             "Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, "
-            f"times are wrong (rows lost, for example), {inputs}or errors of neighbouring readings depend on each "
-            "other (python -m ardea.explain misfit)."
-        ]
+            f"times are wrong (rows lost, for example), {inputs}or errors of neighbouring readings depend on each other"
+        )
 
     def _told_exact(self, equations: Sequence[Equation]) -> str:
         """Return a sentence on equations that need no noise of the process, where these fit about as well."""
@@ -361,27 +362,27 @@ class FoundStates:
         nodes, measured, maps = self.likelihood.nodes, len(self.sample_noise), self.likelihood.discrete_time
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
         states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
-        rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
-        moved = maps or self._has_inputs or self.pursuit.with_process  # by something else than its own turns
-        rest += [] if moved else may_be_aliased(nodes, states)
+        out = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
+        if not (maps or self._has_inputs or self.pursuit.with_process):  # then states move by their own turns alone
+            out += may_be_aliased(nodes, states)
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
-            return rest
-        return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], sizes, names)
+            return out
+        return out + far_off(nodes, (self.linear.errors / sizes)[:, :measured], sizes, names)
 
-    def not_among(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of terms that were found and may stand in for another, which was not given."""
+    @explained("misfit")
+    def not_among(self, equations: Sequence[Equation]) -> Iterator[str]:
+        """Yield what is to be warned of terms that were found and may stand in for another, which was not given."""
         noise, names = np.maximum(self.noise[: len(self.sample_noise)], self.sample_noise), self._state_names(equations)
         gain, equation, term, places = not_given(self.pursuit, self.fit, noise, self._first, names)
-        if gain <= CLOSE:
-            return []
-        left, names = equations[equation - self._first].left.text, list(equations[0].vocabulary.names)
-        gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
-        return [
-            f"A term that is not among the candidates, such as {term} in the equation of {left}{gone} would be clearly "
-            f"better (by {gain:.0f}; {CLOSE:g} would be clear). Those that were found may stand in for it: add such "
-            "terms to the library (Custom has any function, CommonTerms() fractions, exponentials and sines) "
-            "(python -m ardea.explain misfit)."
-        ]
+        if gain > CLOSE:
+            left, names = equations[equation - self._first].left.text, list(equations[0].vocabulary.names)
+            gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
+            yield (
+                f"A term that is not among the candidates, such as {term} in the equation of {left}{gone} would be "
+                f"clearly better (by {gain:.0f}; {CLOSE:g} would be clear). Those that were found may stand in for it: "
+                "add such terms to the library (Custom has any function, CommonTerms() fractions, exponentials and "
+                "sines)"
+            )
 
     def dependent(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of states that follow their samples only roughly."""
@@ -395,24 +396,20 @@ class FoundStates:
         rates = [f"{name}'" for name in names][: self._first]
         return [*names, *rates, *map(str, range(self.likelihood.n_inputs))]
 
-    def odd_noise(self, told: Any) -> list[str]:
-        """Return what is to be warned of noise that was given where the samples show another."""
+    @explained("misfit")
+    def odd_noise(self, told: Any) -> Iterator[str]:
+        """Yield what is to be warned of noise that was given where the samples show another."""
         if told is None or self.likelihood.discrete_time:
-            return []
+            return
         given = np.broadcast_to(told, self.sample_noise.shape)
         ratio = np.maximum(given, TINY) / np.maximum(self.sample_noise, TINY)
         worst = int(np.argmax(np.abs(np.log(ratio)) - np.log(self.largest_misfit)))
-        if max(ratio[worst], 1 / ratio[worst]) <= self.largest_misfit[worst]:
-            return []
-        return [
-            f"noise_std={given[worst]:.3g} is {ratio[worst]:.2g} times the noise that samples show "
-            f"({self.sample_noise[worst]:.3g}, read off their differences). If it is wrong, so are the intervals, "
-            "and the equations may be: leave it out to have it learned (python -m ardea.explain misfit)."
-        ]
-
-    def open_constants(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of constants inside terms."""
-        return self.likelihood.inside.open_constants(equations)
+        if max(ratio[worst], 1 / ratio[worst]) > self.largest_misfit[worst]:
+            yield (
+                f"noise_std={given[worst]:.3g} is {ratio[worst]:.2g} times the noise that samples show "
+                f"({self.sample_noise[worst]:.3g}, read off their differences). If it is wrong, so are the intervals, "
+                "and the equations may be: leave it out to have it learned"
+            )
 
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:
         """Return the samples less the states, in units of their noise; of a state that is not measured, nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import comb
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from ardea.core.problem import Array
-from ardea.names import counted, default_names, listed, nor_others
+from ardea.names import counted, default_names, explained, listed, nor_others
 from ardea.tables.dates import have_zones
 
 # Longer stretches are cut, so that the cost grows with the number of rows, not with its cube: a Cholesky factor of 400
@@ -309,20 +309,20 @@ def _names(
     return names
 
 
+@explained("ambiguity")
 def far_from_zero(
     middle: Array, spread: Array, degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
-) -> list[str]:
-    """Return what is to be said where models tie: the states so far from zero that their powers look alike.
+) -> Iterator[str]:
+    """Yield what is to be said where models tie: the states so far from zero that their powers look alike.
 
     Given are the mean and the standard deviation of every state.
     """
-    return [
-        f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract a "
-        f"reference value, such as {at:.3g}, from {name}, so that terms are told apart "
-        "(python -m ardea.explain ambiguity)."
-        for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
-        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at)
-    ]
+    for name, at, wide, moves in zip(names, middle, spread, moving, strict=False):
+        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at):
+            yield (
+                f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract "
+                f"a reference value, such as {at:.3g}, from {name}, so that terms are told apart"
+            )
 
 
 # Noise
