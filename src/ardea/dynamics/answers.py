@@ -262,19 +262,19 @@ class Answers(EquationsOfMotion):
         values = None if covariate is None else np.ravel(np.asarray(covariate))
         if values is not None and len(values) != len(experiments):
             raise ValueError(f"covariate must have one value for each of the {len(experiments)} trajectories.")
-        parts = []
-        for number, one in enumerate(experiments):
-            for equation in one.equations_:
-                part = pd.DataFrame(equation.table(level))
-                part.insert(0, "equation", equation.name)
-                part.insert(2, "trajectory", number)
-                if values is not None:
-                    part.insert(3, "covariate", values[number])
-                parts.append(part)
-        frame = pd.concat(parts, ignore_index=True)
-        order = {name: number for number, name in enumerate(self.feature_names_)}
-        keys = frame.assign(place=frame["equation"].map(order))
-        return frame.loc[keys.sort_values(["place", "term", "trajectory"], kind="stable").index].reset_index(drop=True)
+        parts = [
+            pd.DataFrame(equation.table(level)).assign(equation=equation.name, trajectory=number)
+            for number, one in enumerate(experiments)
+            for equation in one.equations_
+        ]
+        frame, numbers = pd.concat(parts, ignore_index=True), parts[0].columns[1:-2]
+        first = ["equation", "term", "trajectory"]
+        if values is not None:
+            frame["covariate"] = values[frame["trajectory"]]
+            first.append("covariate")
+        frame["place"] = frame["equation"].map(self.feature_names_.index)
+        frame = frame.sort_values(["place", "term", "trajectory"], kind="stable", ignore_index=True)
+        return frame[[*first, *numbers]]
 
     def _experiments(self, asked: str) -> list[Any]:
         check_is_fitted(self)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import count, takewhile
 from math import factorial, prod
 from typing import Any
@@ -429,10 +429,7 @@ def _fullest(values: Array, seen: NDArray[np.bool_] | None, axis: int) -> tuple[
 
 def outer(vectors: Sequence[Array]) -> Array:
     """Return the product of one vector per axis."""
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total = np.multiply.outer(total, vector)
-    return total
+    return reduce(np.multiply.outer, vectors)
 
 
 def along_axis(matrix: Array, values: Array, axis: int) -> Array:

@@ -373,8 +373,9 @@ class FoundStates:
     def not_among(self, equations: Sequence[Equation]) -> Iterator[str]:
         """Yield what is to be warned of terms that were found and may stand in for another, which was not given."""
         noise, names = np.maximum(self.noise[: len(self.sample_noise)], self.sample_noise), self._state_names(equations)
-        gain, equation, term, places = not_given(self.pursuit, self.fit, noise, self._first, names)
-        if gain > CLOSE:
+        better = max(not_given(self.pursuit, self.fit, noise, self._first, names), default=None)
+        if better is not None and better[0] > CLOSE:
+            gain, equation, term, places = better
             left, names = equations[equation - self._first].left.text, list(equations[0].vocabulary.names)
             gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
             yield (

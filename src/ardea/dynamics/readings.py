@@ -72,8 +72,8 @@ class Readings:
         for number, (t, column) in enumerate(self.parts):
             ends = np.flatnonzero(np.append(np.diff(column) != 0, True)[: column.size])
             steps = np.abs(np.diff(column[ends]))
-            around = np.minimum(np.append(np.inf, steps), np.append(steps, np.inf)) / unit
-            around = around if steps.size else np.zeros(ends.size)
+            around = np.minimum(np.append(np.inf, steps), np.append(steps, np.inf))
+            around = around / unit if steps.size else np.zeros(ends.size)
             out.append((column[ends], t[ends], np.diff(np.append(-1, ends)), around, np.full(ends.size, number)))
         values, until, sizes, around, series = map(np.concatenate, zip(*out, strict=True))
         return values, until, sizes, around, series

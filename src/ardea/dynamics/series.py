@@ -246,16 +246,14 @@ def _joined(series: Series) -> Series:
     group = np.concatenate([[0], np.cumsum(~(np.abs(np.diff(t)) <= SAME_TIME * span / len(t)))])
     if group[-1] == len(t) - 1:
         return series
-    first = np.searchsorted(group, np.arange(group[-1] + 1))
-    finite = np.isfinite(series.x)
-    if np.any(np.add.reduceat(finite, first) > 1):
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    if np.any(np.add.reduceat(np.isfinite(series.x), first) > 1):
         return series
 
     def one_each(values: Array) -> Array:
-        out = values[first].copy()
-        for row, place in enumerate(group):
-            out[place] = np.where(np.isfinite(out[place]), out[place], values[row])
-        return out
+        last = np.append(first[1:], len(t))[group] - 1
+        rows = np.where(np.isfinite(values), np.arange(len(t))[:, None], last[:, None])
+        return np.take_along_axis(values, np.minimum.reduceat(rows, first), axis=0)
 
     slopes = None if series.x_dot is None else one_each(series.x_dot)
     return Series(t[first], one_each(series.x), one_each(series.inputs), slopes)

@@ -221,21 +221,15 @@ def hardly_told(excess: float, mine: Collection[Any], other: Collection[Any]) ->
 # Functions that a library lacks
 
 
-def not_given(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Better:
-    """Return the function that gains most in one of the equations from the first on; that of no gain where none does.
+def not_given(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Iterator[Better]:
+    """Yield the functions that may gain most in one of the equations from the first on.
 
     `noise` is that of the samples of every measured state, `names` are those of states and inputs.
     """
-    of = pursuit.of
-    knowledge = of.knowledge
+    of, point, knowledge = pursuit.of, fit.point, pursuit.of.knowledge
     usual = knowledge.of_series is None and not (knowledge.laws or knowledge.kept or of.inside.n_constants)
-    if not usual or of.n * of.d > MOST_ALONE or pursuit.narrow or of.noiseless(fit.point):
-        return 0.0, first, "", ()
-    return max(_fitted(pursuit, fit, noise, first, names), default=(0.0, first, "", ()))
-
-
-def _fitted(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Iterator[Better]:
-    of, point = pursuit.of, fit.point
+    if not usual or of.n * of.d > MOST_ALONE or pursuit.narrow or of.noiseless(point):
+        return
     between = point.states[:0] if of.discrete_time else of.steps(point).middles[: of.n].T
     more = of.library + Listed(tuple(common_functions(np.vstack([point.states, between]), noise)))
     wider = Likelihood(of.nodes, more, of.discrete_time, of.fixed, of.power, of.told)
