@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.dynamics.field_equation import compared_rows
-from ardea.dynamics.field_runs import from_data
 from ardea.dynamics.fields import read_fields
 from ardea.dynamics.found import FoundStates
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
@@ -182,8 +181,8 @@ def _run(model: StateModel, parameters: Array, starts: Array, t: Array, u: Array
     constants = None if model.constants is None else parameters[:, d:]
     one = replace(model, coefficients=parameters[:, :d], constants=constants)
     steps = np.arange(float(len(t))) if model.discrete_time else t
-    runs, _ = simulate_draws(one.for_starts(len(starts)), starts, steps, inputs=u, **one.settings)
-    return runs
+    everywhere = one.with_parameters(np.repeat(parameters[None], len(starts), axis=0))
+    return simulate_draws(everywhere, starts, steps, inputs=u, **one.settings)[0]
 
 
 # What a search came to: equations, excitation, residuals, inclusion.
@@ -215,9 +214,9 @@ class Answers(EquationsOfMotion):
 
     def _told_apart(self, model: Motion, clock: Clock) -> list[Any]:
         """Return a model of every trajectory, where their coefficients differ."""
-        experiments = list[Any]()
-        for own in self.searched_.of_every_series() if isinstance(self.searched_, FoundStates) else ():
-            one = copy(self)
+        experiments, found = list[Any](), cast(Any, self.searched_)
+        for series in range(len(found.times)) if isinstance(found, FoundStates) else ():
+            one, own = copy(self), replace(found, series=series)
             equations = own.equations(model.lefts, model.vocabulary)
             one._adopt(model, equations, clock, self.warnings_, own.joint(equations))
             one.searched_ = own
@@ -342,12 +341,6 @@ class Answers(EquationsOfMotion):
     def _slopes(self, data: Series) -> Array:
         return self.predict(data.x, data.inputs if data.inputs.shape[1] else None)
 
-    def _given(self, x0: Any, t: Any, u: Any, boundary: Any) -> tuple[Any, Any, dict[str, Any]]:
-        if x0 is None and isinstance(self.model_, FieldModel):
-            found: Any = self._searched("without x0 simulate")
-            x0, u, boundary = from_data(self.model_, found.results[0].rows.runs[0].data, t, u, boundary)
-        return super()._given(x0, t, u, boundary)
-
     @property
     def states_(self) -> list[Any]:
         """The smoothed states at the rows of every series, as frames: time, states, their standard deviations."""
@@ -433,9 +426,3 @@ class Answers(EquationsOfMotion):
         are independent, of equal size, and Gaussian if the noise is.
         """
         return self._searched("residuals").residuals(self.equations_)
-
-    def _searched(self, asked: str) -> Found:
-        check_is_fitted(self)
-        if not hasattr(self, "searched_"):
-            raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
-        return self.searched_

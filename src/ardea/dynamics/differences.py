@@ -138,8 +138,10 @@ def difference_matrix(
     if derivative < 1 or order < 1:
         raise ValueError(f"derivative and order must be at least 1, got {derivative} and {order}")
     points = np.asarray(step_or_points, dtype=float)
-    if points.ndim:
-        _check_points(points, n)
+    if points.ndim and (points.ndim != 1 or len(points) < 2 or not np.all(np.diff(points) > 0)):
+        raise ValueError("points must be one-dimensional, at least two, and strictly ascending")
+    if points.ndim and len(points) != n:
+        raise ValueError(f"{len(points)} points for {n} values")
     uneven = points.ndim > 0 and np.ptp(np.diff(points)) > UNIFORM * np.mean(np.diff(points))
     if uneven and periodic:
         raise ValueError("periodic differences need a uniform step; leave periodic=False for uneven points")
@@ -166,13 +168,6 @@ def _matrix(n: int, rows: Index, columns: Index, weights: ArrayLike) -> sparse.c
     """Return the matrix with one stencil per row."""
     entries = np.ravel(weights), (np.repeat(rows, columns.shape[1]), columns.ravel())
     return sparse.csr_array(entries, shape=(n, n))
-
-
-def _check_points(points: Array, n: int) -> None:
-    if points.ndim != 1 or len(points) < 2 or not np.all(np.diff(points) > 0):
-        raise ValueError("points must be one-dimensional, at least two, and strictly ascending")
-    if len(points) != n:
-        raise ValueError(f"{len(points)} points for {n} values")
 
 
 def spectral_derivative(values: Array, length: float, derivative: int = 1) -> Array:

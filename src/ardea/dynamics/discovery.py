@@ -280,10 +280,9 @@ class Discovery(Answers, BaseEstimator):
         self.warnings_ = [*open_still, *misfits, *refuted]
         self.experiments_ = self._told_apart(model, clock) if self.shared else None
         still = open_still[len(gaps) :]  # the others were said before the search
-        said = ((AmbiguityWarning, still), (MisfitWarning, misfits), (KnowledgeWarning, refuted))
-        for category, texts in said:
-            for text in texts:
-                warn_caller(text, category)
+        _warn(still, AmbiguityWarning)
+        _warn(misfits, MisfitWarning)
+        _warn(refuted, KnowledgeWarning)
         return self
 
     def _check_parameters(self, space: Any) -> None:
@@ -358,7 +357,7 @@ class Discovery(Answers, BaseEstimator):
                 marked, terms, knowledge = set_apart(self.shared, series, library, reader, knowledge)
         spoiled = said_of_spoiled(series, all_names)
         said = [*spoiled, *said_of_states(series, all_names), *said_of_inputs(series, all_names)]
-        _warn_of_data(said)
+        _warn(said, AmbiguityWarning)  # before a search that may take minutes
         found: Found
         if x_dot is not None:
             found = self._searched_rows(given_equations(series, library))
@@ -458,14 +457,13 @@ class Discovery(Answers, BaseEstimator):
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
         told = told_of(runs, library.powers)
-        _warn_of_data(told[0])
+        _warn(told[0], AmbiguityWarning)
         return self._searched_rows(equations), model, clock, told
 
 
-def _warn_of_data(said: Sequence[str]) -> None:
-    """Say what is wrong with the data before a search that may take minutes."""
-    for text in said:
-        warn_caller(text, AmbiguityWarning)
+def _warn(texts: Sequence[str], category: type[Warning]) -> None:
+    for text in texts:
+        warn_caller(text, category)
 
 
 def _blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:

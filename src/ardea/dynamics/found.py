@@ -176,10 +176,6 @@ class FoundStates:
             tied = Tied(tied.offset[order], tied.directions[order], tied.signs[order])
         return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
 
-    def of_every_series(self) -> list[FoundStates]:
-        """Return what was found, told of every series in turn."""
-        return [replace(self, series=series) for series in range(len(self.times))]
-
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""
         names, out, rivals = vocabulary.names, [], self._rivals()
