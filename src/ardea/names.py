@@ -7,12 +7,10 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, wraps
-from typing import Any, Literal, ParamSpec
-
-P = ParamSpec("P")
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 # Convention: an error is shown with two digits, a number without an error with five.
 DIGITS_OF_ERROR, DIGITS = 2, 5
@@ -364,28 +362,3 @@ def listed(terms: Sequence[str]) -> str:
 def in_a_row(parts: Sequence[str]) -> str:
     """Return parts of a sentence with commas, and an "and" before the last."""
     return " and ".join([", ".join(parts[:-1])] * (len(parts) > 1) + [*parts[-1:]])
-
-
-def explained(page: str) -> Callable[[Callable[P, Iterable[str]]], Callable[P, list[str]]]:
-    """Make a look that yields what it has to say one that returns it all, each text with the page that explains it.
-
-    Texts come without a full stop at their end: it stands behind the page.
-
-    Examples
-    --------
-    >>> @explained("misfit")
-    ... def signs(numbers):
-    ...     yield from (f"{one} is below zero" for one in numbers if one < 0)
-    >>> signs([3, -2])
-    ['-2 is below zero (python -m ardea.explain misfit).']
-    """
-
-    def with_page(look: Callable[P, Iterable[str]]) -> Callable[P, list[str]]:
-        @wraps(look)
-        def told(*args: P.args, **kwargs: P.kwargs) -> list[str]:
-            texts = look(*args, **kwargs)
-            return [f"{text} (python -m ardea.explain {page}){'' if text.endswith('?') else '.'}" for text in texts]
-
-        return told
-
-    return with_page

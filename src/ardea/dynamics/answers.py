@@ -29,7 +29,6 @@ from ardea.dynamics.search import FoundRows
 from ardea.dynamics.series import Clock, Series, checked_series
 from ardea.dynamics.simulation import simulate_draws
 from ardea.equation import CLOSE
-from ardea.names import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,10 +152,7 @@ def _told(support: tuple[int, ...], found: FoundStates, model: StateModel) -> st
     """Return the equations of a rival that differ from the model's."""
     d, names, first = found.likelihood.d, model.vocabulary.names, found.likelihood.n - len(model.lefts)
     changed = sorted({j // d for j in set(support) ^ set(found.fit.support)})
-    return "; ".join(
-        f"{model.lefts[one - first].text}: {listed([names[j] for j in found.named(support, one)]) or 'nothing'}"
-        for one in changed
-    )
+    return "; ".join(f"{model.lefts[one - first].text}: {found.worded(support, one, names)}" for one in changed)
 
 
 def _starts(model: StateModel, found: FoundStates, bounds: Any, generator: Any) -> Array:

@@ -72,9 +72,7 @@ def _lagrange_weights(offsets: NDArray[Any], derivative: int) -> NDArray[Any]:
         coefficients[:, 0] = 1
         for k in set(range(n)) - {j}:
             gap = offsets[:, j] - offsets[:, k]
-            shifted = np.zeros_like(coefficients)
-            shifted[:, 1:] = coefficients[:, :-1]
-            coefficients = (shifted - offsets[:, [k]] * coefficients) / gap[:, None]
+            coefficients = (np.roll(coefficients, 1, axis=1) - offsets[:, [k]] * coefficients) / gap[:, None]
         weights[:, j] = factorial(derivative) * coefficients[:, derivative]
     return weights
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from numbers import Real
 from typing import Any
 
@@ -403,8 +404,7 @@ class Discovery(Answers, BaseEstimator):
                 raise ValueError(
                     f"noise_std must be a number above 0 or one for each of the {counted(n, 'state')}, got {told!r}."
                 )
-            told = np.broadcast_to(told, (n,))
-            told = np.tile(told, order)  # rates of change have no samples
+            told = np.tile(np.broadcast_to(told, (n,)), order)  # rates of change have no samples
         maps, shown = bool(self.discrete_time), bool(self.verbose)
         wishes = Wishes(maps, order, self.false_terms, self.noise, told, shown, left_open, knowledge)
         return found_states(series, library, self._propose, wishes)
@@ -420,8 +420,8 @@ class Discovery(Answers, BaseEstimator):
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)
             moves = [result.moves for result in found.results]
-            still = [i for i, one in enumerate(moves) if not one]
-            others = doubts_about([equations[i] for i in still], [found.excitation[i] for i in still])
+            still = np.logical_not(moves)
+            others = doubts_about(list(compress(equations, still)), list(compress(found.excitation, still)))
             open_still = [*said_of_waves(equations, moves), *others, *unknown, *found.unfinished(equations)]
             misfits = [] if self.misfit_ is None else said_of_misfit(equations, self.misfit_, found.results)
             return open_still, [*misfits, *dense]
@@ -430,8 +430,8 @@ class Discovery(Answers, BaseEstimator):
         large = found.remaining > found.largest_misfit
         single = len(equations) == self.derivative_order == 1 and not self.discrete_time
         alone = " One state alone cannot oscillate without a delay: try derivative_order=2." * single
-        pairs = zip(equations, found.remaining, strict=True)
-        misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
+        pairs = compress(zip(equations, found.remaining, strict=True), large)
+        misfits = [no_candidate_fits(*one, "state", alone) for one in pairs]
         odd = found.odd_noise(self.noise_std)
         if odd:  # then it, and not what was found, is what does not fit
             misfits = []

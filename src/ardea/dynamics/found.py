@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ardea.core.evidence import Tied
-from ardea.core.lazy import cached_property
+from ardea.core.lazy import cached_property, explained
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import Fit, sample_noise
@@ -30,7 +31,7 @@ from ardea.dynamics.states import (
 from ardea.dynamics.told import SIMILAR, at_rest, hardly_told, not_given
 from ardea.dynamics.trajectory import NOISE_POWERS, Likelihood, Linearised
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
-from ardea.names import Left, Rival, Vocabulary, compared_by, explained, in_a_row, listed, printable
+from ardea.names import Left, Rival, Vocabulary, compared_by, in_a_row, listed, printable
 
 # A convention: how often chance alone may raise a warning of misfit.
 BY_CHANCE = 1e-3
@@ -276,6 +277,10 @@ class FoundStates:
         terms = of.inside.report(np.array([j % of.d for j in support if j // of.d == equation], dtype=np.intp))
         return tuple(sorted(set(self._per_term(terms[terms < of.inside.n_reported]).tolist())))
 
+    def worded(self, support: Support, equation: int, names: Sequence[str]) -> str:
+        """Return the names of these terms."""
+        return listed([names[j] for j in self.named(support, equation)]) or "nothing"
+
     def _same(self, equation: int, mine: Support, other: Support) -> bool:
         """Return whether other terms of an equation are its own, or say the same."""
         of, point = self.likelihood, self.fit.point
@@ -326,14 +331,10 @@ class FoundStates:
         names = [printable(one.name) for one in equations]
         told = [
             f"{name} by {by:.2g} ({share} the noise of its samples)"
-            for name, by, share, own in zip(names, size, shares, moved, strict=True)
-            if own
+            for name, by, share in compress(zip(names, size, shares, strict=True), moved)
         ]
-        missed = [
-            f"{name} by {times:.2g} times"
-            for name, times, own in zip(names, self.misfit, (self.misfit > self.largest_misfit) & ~moved, strict=True)
-            if own
-        ]
+        pairs = compress(zip(names, self.misfit, strict=True), (self.misfit > self.largest_misfit) & ~moved)
+        missed = [f"{name} by {times:.2g} times" for name, times in pairs]
         also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
         also += self._told_exact(equations)
         inputs = "an input is noisy, late or changes between rows, " * self._has_inputs
@@ -345,12 +346,11 @@ class FoundStates:
 
     def _told_exact(self, equations: Sequence[Equation]) -> str:
         """Return a sentence on equations that need no noise of the process, where these fit about as well."""
-        exact, names = self.pursuit.exact, equations[0].vocabulary.names
+        exact = self.pursuit.exact
         if exact is None or self.pursuit.score(exact) > self.pursuit.score(self.fit) + CLOSE:
             return ""
-        rows = range(self._first, self.likelihood.n)
-        terms = [listed([names[j] for j in self.named(exact.support, row)]) or "nothing" for row in rows]
-        told = [f"{one.left.text}: [{own}]" for one, own in zip(equations, terms, strict=True)]
+        names, rows = equations[0].vocabulary.names, enumerate(equations, self._first)
+        told = [f"{one.left.text}: [{self.worded(exact.support, row, names)}]" for row, one in rows]
         return f" Equations that hold exactly fit about as well: {in_a_row(told)}."
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:

@@ -10,12 +10,12 @@ from itertools import combinations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ardea.core.lazy import cached_property
+from ardea.core.lazy import cached_property, explained
 from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import unknown_inputs
 from ardea.dynamics.series import HELD, Series
 from ardea.estimators.advice import codes_of, is_usual
-from ardea.names import counted, explained, in_a_row, printable
+from ardea.names import counted, in_a_row, printable
 
 # What is left of a copy is rounding error (a convention).
 COPIED = 1e-9

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from ardea.core.lazy import explained
 from ardea.core.problem import Array
-from ardea.names import counted, default_names, explained, listed, nor_others
+from ardea.names import counted, default_names, listed, nor_others
 from ardea.tables.dates import have_zones
 
 # Longer stretches are cut, so that the cost grows with the number of rows, not with its cube: a Cholesky factor of 400

@@ -20,12 +20,13 @@ from scipy.signal import resample
 from scipy.stats import norm, pearson3
 
 from ardea.core.evidence import Estimate, Tied
+from ardea.core.lazy import explained
 from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.differences import SplineSmoother
 from ardea.dynamics.series import Series
 from ardea.equation import Equation
-from ardea.names import explained, printable
+from ardea.names import printable
 
 if TYPE_CHECKING:
     from ardea.dynamics.trajectory import Linearised

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ardea.core.lazy import explained
 from ardea.core.problem import Array
 from ardea.core.subsets import Model, Support, backward_path, given, model
 from ardea.dynamics.collocation import Fit, Nodes, Point
@@ -23,7 +24,7 @@ from ardea.dynamics.search import LARGEST_MISFIT, SearchResult
 from ardea.dynamics.terms import OwnFunction, Term
 from ardea.dynamics.trajectory import Likelihood
 from ardea.equation import CLOSE, WEAK, Equation
-from ardea.names import explained, in_a_row, listed, printable
+from ardea.names import in_a_row, listed, printable
 
 # A system is at rest from where its states stay within so many deviations of noise of where they end (a convention).
 AT_REST = 1.0
