@@ -532,6 +532,12 @@ def test_readings_that_are_cut_off_or_stuck_are_told():
     assert said_of_states([Series(t, counts, np.empty((120, 0)))], ["n"]) == []
 
 
+def test_a_state_may_have_no_readings_in_one_of_several_series():
+    t, x = np.arange(60.0), np.cos(np.arange(60.0)[:, None] * [0.1, 0.13])
+    without = np.column_stack([x[:, 0], np.full(60, np.nan)])
+    assert said_of_states([plain(t, x), plain(t, without)], ["x", "y"]) == []
+
+
 def test_few_rows_a_period_may_hide_a_faster_motion():
     rng, t = np.random.default_rng(0), np.arange(120) * 0.982  # 1.6 rows a period
     x = np.column_stack([np.cos(4 * t), -4 * np.sin(4 * t)])

@@ -90,7 +90,8 @@ def test_messages_name_extras_that_exist():
 
 def test_warnings_name_pages_that_exist_and_pages_can_be_read_in_a_terminal():
     for path in MODULES:
-        assert set(re.findall(r"ardea\.explain (\w+)\)", path.read_text(encoding="utf-8"))) <= pages().keys(), path.name
+        named = re.findall(r"ardea\.explain (\w+)\)|@explained\(\"(\w+)\"\)", path.read_text(encoding="utf-8"))
+        assert {"".join(one) for one in named} <= pages().keys(), path.name
     for short in pages():
         text = explanation(short)
         assert explanation(text.partition(" ")[0]) == text  # the name of the class leads to the same page

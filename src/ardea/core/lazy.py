@@ -1,13 +1,15 @@
-"""What is there only when it is asked for: computed properties, and compiled twins of loops."""
+"""What stands in for functools: computed properties, looks at data; and compiled twins, which may not be there."""
 
 from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Any, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def compiled_module(name: str) -> Any:
@@ -55,3 +57,28 @@ class cached_property(functools.cached_property[T]):
         value: T = self.func(instance)
         instance.__dict__[self.attrname] = value  # type: ignore[index]
         return value
+
+
+def explained(page: str) -> Callable[[Callable[P, Iterable[str]]], Callable[P, list[str]]]:
+    """Make a look that yields what it has to say one that returns it all, each text with the page that explains it.
+
+    Texts come without a full stop at their end: it stands behind the page.
+
+    Examples
+    --------
+    >>> @explained("misfit")
+    ... def signs(numbers):
+    ...     yield from (f"{one} is below zero" for one in numbers if one < 0)
+    >>> signs([3, -2])
+    ['-2 is below zero (python -m ardea.explain misfit).']
+    """
+
+    def with_page(look: Callable[P, Iterable[str]]) -> Callable[P, list[str]]:
+        @functools.wraps(look)
+        def told(*args: P.args, **kwargs: P.kwargs) -> list[str]:
+            texts = look(*args, **kwargs)
+            return [f"{text} (python -m ardea.explain {page}){'' if text.endswith('?') else '.'}" for text in texts]
+
+        return told
+
+    return with_page

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
 from ardea.dynamics.field_equation import compared_rows
-from ardea.dynamics.field_runs import from_data
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
@@ -30,7 +29,6 @@ from ardea.dynamics.search import FoundRows
 from ardea.dynamics.series import Clock, Series, checked_series
 from ardea.dynamics.simulation import simulate_draws
 from ardea.equation import CLOSE
-from ardea.names import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,10 +152,7 @@ def _told(support: tuple[int, ...], found: FoundStates, model: StateModel) -> st
     """Return the equations of a rival that differ from the model's."""
     d, names, first = found.likelihood.d, model.vocabulary.names, found.likelihood.n - len(model.lefts)
     changed = sorted({j // d for j in set(support) ^ set(found.fit.support)})
-    return "; ".join(
-        f"{model.lefts[one - first].text}: {listed([names[j] for j in found.named(support, one)]) or 'nothing'}"
-        for one in changed
-    )
+    return "; ".join(f"{model.lefts[one - first].text}: {found.worded(support, one, names)}" for one in changed)
 
 
 def _starts(model: StateModel, found: FoundStates, bounds: Any, generator: Any) -> Array:
@@ -182,8 +177,8 @@ def _run(model: StateModel, parameters: Array, starts: Array, t: Array, u: Array
     constants = None if model.constants is None else parameters[:, d:]
     one = replace(model, coefficients=parameters[:, :d], constants=constants)
     steps = np.arange(float(len(t))) if model.discrete_time else t
-    runs, _ = simulate_draws(one.for_starts(len(starts)), starts, steps, inputs=u, **one.settings)
-    return runs
+    everywhere = one.with_parameters(np.repeat(parameters[None], len(starts), axis=0))
+    return simulate_draws(everywhere, starts, steps, inputs=u, **one.settings)[0]
 
 
 # What a search came to: equations, excitation, residuals, inclusion.
@@ -215,9 +210,9 @@ class Answers(EquationsOfMotion):
 
     def _told_apart(self, model: Motion, clock: Clock) -> list[Any]:
         """Return a model of every trajectory, where their coefficients differ."""
-        experiments = list[Any]()
-        for own in self.searched_.of_every_series() if isinstance(self.searched_, FoundStates) else ():
-            one = copy(self)
+        experiments, found = list[Any](), cast(Any, self.searched_)
+        for series in range(len(found.times)) if isinstance(found, FoundStates) else ():
+            one, own = copy(self), replace(found, series=series)
             equations = own.equations(model.lefts, model.vocabulary)
             one._adopt(model, equations, clock, self.warnings_, own.joint(equations))
             one.searched_ = own
@@ -262,19 +257,19 @@ class Answers(EquationsOfMotion):
         values = None if covariate is None else np.ravel(np.asarray(covariate))
         if values is not None and len(values) != len(experiments):
             raise ValueError(f"covariate must have one value for each of the {len(experiments)} trajectories.")
-        parts = []
-        for number, one in enumerate(experiments):
-            for equation in one.equations_:
-                part = pd.DataFrame(equation.table(level))
-                part.insert(0, "equation", equation.name)
-                part.insert(2, "trajectory", number)
-                if values is not None:
-                    part.insert(3, "covariate", values[number])
-                parts.append(part)
-        frame = pd.concat(parts, ignore_index=True)
-        order = {name: number for number, name in enumerate(self.feature_names_)}
-        keys = frame.assign(place=frame["equation"].map(order))
-        return frame.loc[keys.sort_values(["place", "term", "trajectory"], kind="stable").index].reset_index(drop=True)
+        parts = [
+            pd.DataFrame(equation.table(level)).assign(equation=equation.name, trajectory=number)
+            for number, one in enumerate(experiments)
+            for equation in one.equations_
+        ]
+        frame, numbers = pd.concat(parts, ignore_index=True), parts[0].columns[1:-2]
+        first = ["equation", "term", "trajectory"]
+        if values is not None:
+            frame["covariate"] = values[frame["trajectory"]]
+            first.append("covariate")
+        frame["place"] = frame["equation"].map(self.feature_names_.index)
+        frame = frame.sort_values(["place", "term", "trajectory"], kind="stable", ignore_index=True)
+        return frame[[*first, *numbers]]
 
     def _experiments(self, asked: str) -> list[Any]:
         check_is_fitted(self)
@@ -342,12 +337,6 @@ class Answers(EquationsOfMotion):
 
     def _slopes(self, data: Series) -> Array:
         return self.predict(data.x, data.inputs if data.inputs.shape[1] else None)
-
-    def _given(self, x0: Any, t: Any, u: Any, boundary: Any) -> tuple[Any, Any, dict[str, Any]]:
-        if x0 is None and isinstance(self.model_, FieldModel):
-            found: Any = self._searched("without x0 simulate")
-            x0, u, boundary = from_data(self.model_, found.results[0].rows.runs[0].data, t, u, boundary)
-        return super()._given(x0, t, u, boundary)
 
     @property
     def states_(self) -> list[Any]:
@@ -434,9 +423,3 @@ class Answers(EquationsOfMotion):
         are independent, of equal size, and Gaussian if the noise is.
         """
         return self._searched("residuals").residuals(self.equations_)
-
-    def _searched(self, asked: str) -> Found:
-        check_is_fitted(self)
-        if not hasattr(self, "searched_"):
-            raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
-        return self.searched_

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import count, takewhile
 from math import factorial, prod
 from typing import Any
@@ -72,9 +72,7 @@ def _lagrange_weights(offsets: NDArray[Any], derivative: int) -> NDArray[Any]:
         coefficients[:, 0] = 1
         for k in set(range(n)) - {j}:
             gap = offsets[:, j] - offsets[:, k]
-            shifted = np.zeros_like(coefficients)
-            shifted[:, 1:] = coefficients[:, :-1]
-            coefficients = (shifted - offsets[:, [k]] * coefficients) / gap[:, None]
+            coefficients = (np.roll(coefficients, 1, axis=1) - offsets[:, [k]] * coefficients) / gap[:, None]
         weights[:, j] = factorial(derivative) * coefficients[:, derivative]
     return weights
 
@@ -138,8 +136,10 @@ def difference_matrix(
     if derivative < 1 or order < 1:
         raise ValueError(f"derivative and order must be at least 1, got {derivative} and {order}")
     points = np.asarray(step_or_points, dtype=float)
-    if points.ndim:
-        _check_points(points, n)
+    if points.ndim and (points.ndim != 1 or len(points) < 2 or not np.all(np.diff(points) > 0)):
+        raise ValueError("points must be one-dimensional, at least two, and strictly ascending")
+    if points.ndim and len(points) != n:
+        raise ValueError(f"{len(points)} points for {n} values")
     uneven = points.ndim > 0 and np.ptp(np.diff(points)) > UNIFORM * np.mean(np.diff(points))
     if uneven and periodic:
         raise ValueError("periodic differences need a uniform step; leave periodic=False for uneven points")
@@ -166,13 +166,6 @@ def _matrix(n: int, rows: Index, columns: Index, weights: ArrayLike) -> sparse.c
     """Return the matrix with one stencil per row."""
     entries = np.ravel(weights), (np.repeat(rows, columns.shape[1]), columns.ravel())
     return sparse.csr_array(entries, shape=(n, n))
-
-
-def _check_points(points: Array, n: int) -> None:
-    if points.ndim != 1 or len(points) < 2 or not np.all(np.diff(points) > 0):
-        raise ValueError("points must be one-dimensional, at least two, and strictly ascending")
-    if len(points) != n:
-        raise ValueError(f"{len(points)} points for {n} values")
 
 
 def spectral_derivative(values: Array, length: float, derivative: int = 1) -> Array:
@@ -432,10 +425,7 @@ def _fullest(values: Array, seen: NDArray[np.bool_] | None, axis: int) -> tuple[
 
 def outer(vectors: Sequence[Array]) -> Array:
     """Return the product of one vector per axis."""
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total = np.multiply.outer(total, vector)
-    return total
+    return reduce(np.multiply.outer, vectors)
 
 
 def along_axis(matrix: Array, values: Array, axis: int) -> Array:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from numbers import Real
 from typing import Any
 
@@ -43,15 +44,22 @@ from ardea.dynamics.told import (
     no_candidate_fits,
     said_of_expansions,
     said_of_misfit,
+    said_of_unknown,
     said_of_waves,
 )
 from ardea.dynamics.trajectory import NOISE_POWERS
-from ardea.equation import WEAK, Equation
+from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
 from ardea.names import counted
 
+# What parameters may be, if they are given.
+CHOICES = {
+    "form": ("trajectory", "weak", "derivative"),
+    "noise": (*NOISE_POWERS, "auto"),
+    "differentiation": ("finite", "smoothed", "spectral"),
+}
 # What is to be said of the data: always, and where models tie.
 Told = tuple[list[str], list[str] | None]  # of the data; of what doubts may come from (None: all from the first)
 # Candidates of all equations together up to which the trajectory form takes all of them: their information then takes
@@ -274,32 +282,25 @@ class Discovery(Answers, BaseEstimator):
         self.warnings_ = [*open_still, *misfits, *refuted]
         self.experiments_ = self._told_apart(model, clock) if self.shared else None
         still = open_still[len(gaps) :]  # the others were said before the search
-        said = ((AmbiguityWarning, still), (MisfitWarning, misfits), (KnowledgeWarning, refuted))
-        for category, texts in said:
-            for text in texts:
-                warn_caller(text, category)
+        _warn(still, AmbiguityWarning)
+        _warn(misfits, MisfitWarning)
+        _warn(refuted, KnowledgeWarning)
         return self
 
     def _check_parameters(self, space: Any) -> None:
-        if self.form not in (None, "trajectory", "weak", "derivative"):
-            raise ValueError(f"form={self.form!r} is not known: choose 'trajectory', 'weak' or 'derivative'.")
+        for name, known in CHOICES.items():
+            if (given := getattr(self, name)) not in (*known, *[None] * (name == "form")):
+                choices = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+                raise ValueError(f"{name}={given!r} is not known: choose {choices}.")
         if self.derivative_order not in (1, 2):
             raise ValueError(f"derivative_order={self.derivative_order!r} must be 1 or 2.")
         fields = space is not None or isinstance(self.library, FieldTerms)
         if self.derivative_order == 2 and not fields and (self.discrete_time or self.form in ("weak", "derivative")):
             raise ValueError("derivative_order=2 is for flows in trajectory form: leave form and discrete_time out.")
-        if self.noise not in (*NOISE_POWERS, "auto"):
-            raise ValueError(
-                f"noise={self.noise!r} is not known: choose {', '.join(map(repr, NOISE_POWERS))} or 'auto'."
-            )
         if self.shared is not None:
             check_shared(self.shared)
         if self.false_terms is not None and not (isinstance(self.false_terms, Real) and self.false_terms > 0):
             raise ValueError(f"false_terms must be a number above 0, got {self.false_terms!r}.")
-        if self.differentiation not in ("finite", "smoothed", "spectral"):
-            raise ValueError(
-                f"differentiation={self.differentiation!r} is not known: choose 'finite', 'smoothed' or 'spectral'."
-            )
         several = isinstance(given := self.library and as_library(self.library), Mapping)
         for library in given.values() if several else [given]:
             if library is not None and not isinstance(library, Library if several else Library | FieldTerms):
@@ -358,7 +359,7 @@ class Discovery(Answers, BaseEstimator):
                 marked, terms, knowledge = set_apart(self.shared, series, library, reader, knowledge)
         spoiled = said_of_spoiled(series, all_names)
         said = [*spoiled, *said_of_states(series, all_names), *said_of_inputs(series, all_names)]
-        _warn_of_data(said)
+        _warn(said, AmbiguityWarning)  # before a search that may take minutes
         found: Found
         if x_dot is not None:
             found = self._searched_rows(given_equations(series, library))
@@ -404,8 +405,7 @@ class Discovery(Answers, BaseEstimator):
                 raise ValueError(
                     f"noise_std must be a number above 0 or one for each of the {counted(n, 'state')}, got {told!r}."
                 )
-            told = np.broadcast_to(told, (n,))
-            told = np.tile(told, order)  # rates of change have no samples
+            told = np.tile(np.broadcast_to(told, (n,)), order)  # rates of change have no samples
         maps, shown = bool(self.discrete_time), bool(self.verbose)
         wishes = Wishes(maps, order, self.false_terms, self.noise, told, shown, left_open, knowledge)
         return found_states(series, library, self._propose, wishes)
@@ -417,17 +417,12 @@ class Discovery(Answers, BaseEstimator):
         every = [tuple(range(equations[0].n_candidates))] * curved
         ladders = found.results[0].rows.ladders if isinstance(found, FoundRows) else every
         dense = said_of_expansions(equations, ladders, self.known or {})
-        unknown = [
-            f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms can "
-            "hardly be told apart, or it moves faster than the samples show (python -m ardea.explain ambiguity)."
-            for one in equations
-            if one.terms and np.all(np.abs(one.coefficients) < WEAK * one.std)
-        ]
+        unknown = said_of_unknown(equations)
         if isinstance(found, FoundRows):
             self.misfit_ = found.misfit(equations)
             moves = [result.moves for result in found.results]
-            still = [i for i, one in enumerate(moves) if not one]
-            others = doubts_about([equations[i] for i in still], [found.excitation[i] for i in still])
+            still = np.logical_not(moves)
+            others = doubts_about(list(compress(equations, still)), list(compress(found.excitation, still)))
             open_still = [*said_of_waves(equations, moves), *others, *unknown, *found.unfinished(equations)]
             misfits = [] if self.misfit_ is None else said_of_misfit(equations, self.misfit_, found.results)
             return open_still, [*misfits, *dense]
@@ -436,20 +431,16 @@ class Discovery(Answers, BaseEstimator):
         large = found.remaining > found.largest_misfit
         single = len(equations) == self.derivative_order == 1 and not self.discrete_time
         alone = " One state alone cannot oscillate without a delay: try derivative_order=2." * single
-        pairs = zip(equations, found.remaining, strict=True)
-        misfits = [no_candidate_fits(*one, "state", alone) for one, misfit in zip(pairs, large, strict=True) if misfit]
+        pairs = compress(zip(equations, found.remaining, strict=True), large)
+        misfits = [no_candidate_fits(*one, "state", alone) for one in pairs]
         odd = found.odd_noise(self.noise_std)
         if odd:  # then it, and not what was found, is what does not fit
             misfits = []
         misfits += found.not_among(equations) or ([] if misfits else found.dependent(equations))
         # What does not fit is no noise of a state that hardly moves.
         open_still = doubts_about(equations, np.where(large, np.inf, found.excitation).tolist(), alone)
-        open_still += [
-            *unknown,
-            *found.tied(equations),
-            *found.odd_samples(equations),
-            *found.open_constants(equations),
-        ]
+        open_still += [*unknown, *found.tied(equations), *found.odd_samples(equations)]
+        open_still += found.likelihood.inside.open_constants(equations)
         return open_still, [*odd, *found.driven(equations), *misfits, *dense]
 
     def _found_fields(
@@ -467,14 +458,13 @@ class Discovery(Answers, BaseEstimator):
         library, self.form_ = FieldTerms() if self.library is None else self.library, "weak"
         model, equations = field_equations(runs, library, given.equations, self.derivative_order)
         told = told_of(runs, library.powers)
-        _warn_of_data(told[0])
+        _warn(told[0], AmbiguityWarning)
         return self._searched_rows(equations), model, clock, told
 
 
-def _warn_of_data(said: Sequence[str]) -> None:
-    """Say what is wrong with the data before a search that may take minutes."""
-    for text in said:
-        warn_caller(text, AmbiguityWarning)
+def _warn(texts: Sequence[str], category: type[Warning]) -> None:
+    for text in texts:
+        warn_caller(text, category)
 
 
 def _blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]:

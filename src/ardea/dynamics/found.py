@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ardea.core.evidence import Tied
-from ardea.core.lazy import cached_property
+from ardea.core.lazy import cached_property, explained
 from ardea.core.problem import Array, DenseColumns, Index, Problem
 from ardea.core.subsets import Propose, Support, select
 from ardea.dynamics.collocation import Fit, sample_noise
@@ -176,10 +177,6 @@ class FoundStates:
             tied = Tied(tied.offset[order], tied.directions[order], tied.signs[order])
         return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
 
-    def of_every_series(self) -> list[FoundStates]:
-        """Return what was found, told of every series in turn."""
-        return [replace(self, series=series) for series in range(len(self.times))]
-
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""
         names, out, rivals = vocabulary.names, [], self._rivals()
@@ -280,14 +277,19 @@ class FoundStates:
         terms = of.inside.report(np.array([j % of.d for j in support if j // of.d == equation], dtype=np.intp))
         return tuple(sorted(set(self._per_term(terms[terms < of.inside.n_reported]).tolist())))
 
+    def worded(self, support: Support, equation: int, names: Sequence[str]) -> str:
+        """Return the names of these terms."""
+        return listed([names[j] for j in self.named(support, equation)]) or "nothing"
+
     def _same(self, equation: int, mine: Support, other: Support) -> bool:
         """Return whether other terms of an equation are its own, or say the same."""
         of, point = self.likelihood, self.fit.point
         variables = np.hstack([point.states, of.nodes.inputs])
         return of.inside.same(of.library, variables, point.coefficients, equation, mine, other)
 
-    def tied(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of: a model that differs in several equations at once, and fits as well."""
+    @explained("ambiguity")
+    def tied(self, equations: Sequence[Equation]) -> Iterator[str]:
+        """Yield what is to be warned of: a model that differs in several equations at once, and fits as well."""
         first, best, groups = self._first, self.pursuit.score(self.fit), self.likelihood.knowledge.groups
         names = equations[0].vocabulary.names
         for other in self.pursuit.rivals:
@@ -300,11 +302,11 @@ class FoundStates:
             own, others = ([(row, j) for row in changed for j in one[row]] for one in (mine, terms))
             if len({int(groups[row]) for row in changed}) > 1 and hardly_told(excess, own, others):
                 parts = [f"{equations[row - first].left.text} has [{told[row]}]" for row in changed]
-                return [
+                yield (
                     f"The data hardly tell this model from one in which {in_a_row(parts)} ({compared_by(excess)}; "
-                    f"{CLOSE:g} would be clear). Longer or richer data would (python -m ardea.explain ambiguity)."
-                ]
-        return []
+                    f"{CLOSE:g} would be clear). Longer or richer data would"
+                )
+                return
 
     @property
     def remaining(self) -> Array:
@@ -313,47 +315,42 @@ class FoundStates:
             return self.misfit
         return np.asarray(self.noise[: len(self.misfit)] / np.maximum(self.sample_noise, TINY))
 
-    def driven(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of where noise moves the states: which, and how much of it."""
+    @explained("misfit")
+    def driven(self, equations: Sequence[Equation]) -> Iterator[str]:
+        """Yield what is to be warned of where noise moves the states: which, and how much of it."""
         if not self.pursuit.with_process:
-            return []
+            return
         nodes, measured = self.likelihood.nodes, len(self.sample_noise)
         size = self.fit.point.usual_process[self._first :] * np.sqrt(nodes.substeps)  # from row to row
         ratio = size[:measured] / np.maximum(self.noise[:measured], TINY)
         # A chaotic map has states that no step reaches. Pushes of a flow add up over rows: below this, nothing moves.
         if ratio.max() * (1.0 if self.likelihood.discrete_time else np.sqrt(self.n_rows)) < LEAST_MOVED:
-            return []
+            return
         moved = ratio >= LEAST_MOVED * ratio.max()
         shares = [f"{share:.2g} times" if share < FAR_MORE else "far above" for share in ratio]
         names = [printable(one.name) for one in equations]
         told = [
             f"{name} by {by:.2g} ({share} the noise of its samples)"
-            for name, by, share, own in zip(names, size, shares, moved, strict=True)
-            if own
+            for name, by, share in compress(zip(names, size, shares, strict=True), moved)
         ]
-        missed = [
-            f"{name} by {times:.2g} times"
-            for name, times, own in zip(names, self.misfit, (self.misfit > self.largest_misfit) & ~moved, strict=True)
-            if own
-        ]
+        pairs = compress(zip(names, self.misfit, strict=True), (self.misfit > self.largest_misfit) & ~moved)
+        missed = [f"{name} by {times:.2g} times" for name, times in pairs]
         also = f" If they did, they would also miss {in_a_row(missed)} the noise of the samples." if missed else ""
         also += self._told_exact(equations)
         inputs = "an input is noisy, late or changes between rows, " * self._has_inputs
-        return [
+        yield (
             f"The states do not follow the equations exactly: over a step something else moves {in_a_row(told)}.{also} "
             "Either the system itself is noisy, or a term or a state is missing, a coefficient changes with time, "
-            f"times are wrong (rows lost, for example), {inputs}or errors of neighbouring readings depend on each "
-            "other (python -m ardea.explain misfit)."
-        ]
+            f"times are wrong (rows lost, for example), {inputs}or errors of neighbouring readings depend on each other"
+        )
 
     def _told_exact(self, equations: Sequence[Equation]) -> str:
         """Return a sentence on equations that need no noise of the process, where these fit about as well."""
-        exact, names = self.pursuit.exact, equations[0].vocabulary.names
+        exact = self.pursuit.exact
         if exact is None or self.pursuit.score(exact) > self.pursuit.score(self.fit) + CLOSE:
             return ""
-        rows = range(self._first, self.likelihood.n)
-        terms = [listed([names[j] for j in self.named(exact.support, row)]) or "nothing" for row in rows]
-        told = [f"{one.left.text}: [{own}]" for one, own in zip(equations, terms, strict=True)]
+        names, rows = equations[0].vocabulary.names, enumerate(equations, self._first)
+        told = [f"{one.left.text}: [{self.worded(exact.support, row, names)}]" for row, one in rows]
         return f" Equations that hold exactly fit about as well: {in_a_row(told)}."
 
     def odd_samples(self, equations: Sequence[Equation]) -> list[str]:
@@ -361,32 +358,28 @@ class FoundStates:
         nodes, measured, maps = self.likelihood.nodes, len(self.sample_noise), self.likelihood.discrete_time
         names, sizes = [one.name for one in equations], self.likelihood.sizes(self.fit.point.states)
         states, candidates = self.fit.point.states[:, :measured], self._per_series(self.likelihood.inside.n_open)
-        rest = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
-        moved = maps or self._has_inputs or self.pursuit.with_process  # by something else than its own turns
-        if not moved and may_be_aliased(nodes, states):
-            rest.append(
-                "There are fewer than four rows in a period: a motion that is faster by whole turns from row to row "
-                "has the same samples, so that other equations may be the true ones. Take readings more often, or at "
-                "uneven times (python -m ardea.explain ambiguity)."
-            )
+        out = [] if maps else at_rest(nodes, states, self._least_noise, candidates)
+        if not (maps or self._has_inputs or self.pursuit.with_process):  # then states move by their own turns alone
+            out += may_be_aliased(nodes, states)
         if self.likelihood.noiseless(self.fit.point):  # rounding has errors of any size
-            return rest
-        return rest + far_off(nodes, (self.linear.errors / sizes)[:, :measured], sizes, names)
+            return out
+        return out + far_off(nodes, (self.linear.errors / sizes)[:, :measured], sizes, names)
 
-    def not_among(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of terms that were found and may stand in for another, which was not given."""
+    @explained("misfit")
+    def not_among(self, equations: Sequence[Equation]) -> Iterator[str]:
+        """Yield what is to be warned of terms that were found and may stand in for another, which was not given."""
         noise, names = np.maximum(self.noise[: len(self.sample_noise)], self.sample_noise), self._state_names(equations)
-        gain, equation, term, places = not_given(self.pursuit, self.fit, noise, self._first, names)
-        if gain <= CLOSE:
-            return []
-        left, names = equations[equation - self._first].left.text, list(equations[0].vocabulary.names)
-        gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
-        return [
-            f"A term that is not among the candidates, such as {term} in the equation of {left}{gone} would be clearly "
-            f"better (by {gain:.0f}; {CLOSE:g} would be clear). Those that were found may stand in for it: add such "
-            "terms to the library (Custom has any function, CommonTerms() fractions, exponentials and sines) "
-            "(python -m ardea.explain misfit)."
-        ]
+        better = max(not_given(self.pursuit, self.fit, noise, self._first, names), default=None)
+        if better is not None and better[0] > CLOSE:
+            gain, equation, term, places = better
+            left, names = equations[equation - self._first].left.text, list(equations[0].vocabulary.names)
+            gone = f", in place of {in_a_row([names[place] for place in places])}," if places else ""
+            yield (
+                f"A term that is not among the candidates, such as {term} in the equation of {left}{gone} would be "
+                f"clearly better (by {gain:.0f}; {CLOSE:g} would be clear). Those that were found may stand in for it: "
+                "add such terms to the library (Custom has any function, CommonTerms() fractions, exponentials and "
+                "sines)"
+            )
 
     def dependent(self, equations: Sequence[Equation]) -> list[str]:
         """Return what is to be warned of states that follow their samples only roughly."""
@@ -400,24 +393,20 @@ class FoundStates:
         rates = [f"{name}'" for name in names][: self._first]
         return [*names, *rates, *map(str, range(self.likelihood.n_inputs))]
 
-    def odd_noise(self, told: Any) -> list[str]:
-        """Return what is to be warned of noise that was given where the samples show another."""
+    @explained("misfit")
+    def odd_noise(self, told: Any) -> Iterator[str]:
+        """Yield what is to be warned of noise that was given where the samples show another."""
         if told is None or self.likelihood.discrete_time:
-            return []
+            return
         given = np.broadcast_to(told, self.sample_noise.shape)
         ratio = np.maximum(given, TINY) / np.maximum(self.sample_noise, TINY)
         worst = int(np.argmax(np.abs(np.log(ratio)) - np.log(self.largest_misfit)))
-        if max(ratio[worst], 1 / ratio[worst]) <= self.largest_misfit[worst]:
-            return []
-        return [
-            f"noise_std={given[worst]:.3g} is {ratio[worst]:.2g} times the noise that samples show "
-            f"({self.sample_noise[worst]:.3g}, read off their differences). If it is wrong, so are the intervals, "
-            "and the equations may be: leave it out to have it learned (python -m ardea.explain misfit)."
-        ]
-
-    def open_constants(self, equations: Sequence[Equation]) -> list[str]:
-        """Return what is to be warned of constants inside terms."""
-        return self.likelihood.inside.open_constants(equations)
+        if max(ratio[worst], 1 / ratio[worst]) > self.largest_misfit[worst]:
+            yield (
+                f"noise_std={given[worst]:.3g} is {ratio[worst]:.2g} times the noise that samples show "
+                f"({self.sample_noise[worst]:.3g}, read off their differences). If it is wrong, so are the intervals, "
+                "and the equations may be: leave it out to have it learned"
+            )
 
     def residuals(self, equations: Sequence[Equation]) -> list[Array]:
         """Return the samples less the states, in units of their noise; of a state that is not measured, nothing."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, Index, require
 from ardea.dynamics.differences import finite_difference
-from ardea.dynamics.field_runs import run_fields
+from ardea.dynamics.field_runs import from_data, run_fields
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.right_hand_side import RightHandSide, to_run, with_rates
@@ -94,19 +94,15 @@ class StateModel:
     @cached_property
     def right_hand_side(self) -> RightHandSide:
         """The model as a function; `.row(x)` takes microseconds."""
-        return self._with(self.parameters)
+        return self.with_parameters(self.parameters)
 
-    def _with(self, parameters: Array) -> RightHandSide:
+    def with_parameters(self, parameters: Array) -> RightHandSide:
         """Return the right-hand side for coefficients, and constants behind them, or draws of both."""
         n, make, constants = len(self.coefficients), RightHandSide if self.order == 1 else with_rates, np.empty((0, 1))
         library, given = self.library, parameters.reshape(-1, n, parameters.shape[-1])
         if self.constants is not None:
             library, given, constants = to_run(library, given, self.constants, len(self.variables))
         return make(library, given, n, self.n_inputs, constants)
-
-    def for_starts(self, number: int) -> RightHandSide:
-        """Return the model as a function that runs from so many starts at once."""
-        return self._with(np.repeat(self.parameters[None], number, axis=0))
 
     def predict(self, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """Return x′, the next state, or x″."""
@@ -120,7 +116,7 @@ class StateModel:
         self, draws: Array, x0: ArrayLike, t: Any, u: Any, level: float, driven: Driven | None = None
     ) -> Bands:
         """Integrate with every draw of the coefficients, from one start or from a start for every draw."""
-        samples, _ = simulate_draws(self._with(draws), x0, t, inputs=u, driven=driven, **self.settings)
+        samples, _ = simulate_draws(self.with_parameters(draws), x0, t, inputs=u, driven=driven, **self.settings)
         return Bands.of(samples, np.arange(samples.shape[1]) if self.discrete_time else t, level)
 
     @property
@@ -254,11 +250,6 @@ class EquationsOfMotion(ShowsMotion):
         """Covariance of the coefficients found, one per equation."""
         return [equation.covariance for equation in self.equations_]
 
-    def coefficients(self) -> Array:
-        """Return ξ, shape (equations, terms)."""
-        check_is_fitted(self)
-        return self.coef_
-
     @property
     def complexity(self) -> int:
         """Number of terms in all equations."""
@@ -294,10 +285,10 @@ class EquationsOfMotion(ShowsMotion):
             Print coefficients to so many decimal places, without intervals.
         """
         check_is_fitted(self)
-        for number, one in enumerate(self.experiments_ or ()):
-            print(f"Trajectory {number}:", file=file)
-            one.print(level, file, precision)
         if self.experiments_ is not None:
+            for number, one in enumerate(self.experiments_):
+                print(f"Trajectory {number}:", file=file)
+                one.print(level, file, precision)
             return
         for equation in self.equations_:
             right = equation.with_intervals(level) if precision is None else equation.right_hand_side(precision)
@@ -463,10 +454,20 @@ class EquationsOfMotion(ShowsMotion):
         return bands if rows is None and calendar(asked) is None else bands.at(rows, asked)
 
     def _given(self, x0: Any, t: Any, u: Any, boundary: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Return start, inputs and boundary in the order of the model."""
+        """Return start (of fields also that of the data), inputs and boundary in the order of the model."""
+        if x0 is None and isinstance(self.model_, FieldModel):
+            data = self._searched("without x0 simulate").results[0].rows.runs[0].data
+            x0, u, boundary = from_data(self.model_, data, t, u, boundary)
         if boundary is not None and not isinstance(self.model_, FieldModel):
             raise ValueError("boundary is for fields; states have none.")
         return self._ordered(x0), self._ordered(u, inputs=True), {} if boundary is None else {"boundary": boundary}
+
+    def _searched(self, asked: str) -> Any:
+        """Return the data and the fit behind the equations."""
+        check_is_fitted(self)
+        if not hasattr(self, "searched_"):
+            raise ValueError(f"{asked}() needs the data, which a model read from a file does not have: fit again.")
+        return self.searched_
 
     def _known_state(self, t: Any, x0_std: Any) -> KnownState:
         if self.joint_ is None or x0_std is not None:

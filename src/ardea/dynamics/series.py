@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import comb
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from ardea.core.lazy import explained
 from ardea.core.problem import Array
 from ardea.names import counted, default_names, listed, nor_others
 from ardea.tables.dates import have_zones
@@ -246,16 +247,14 @@ def _joined(series: Series) -> Series:
     group = np.concatenate([[0], np.cumsum(~(np.abs(np.diff(t)) <= SAME_TIME * span / len(t)))])
     if group[-1] == len(t) - 1:
         return series
-    first = np.searchsorted(group, np.arange(group[-1] + 1))
-    finite = np.isfinite(series.x)
-    if np.any(np.add.reduceat(finite, first) > 1):
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    if np.any(np.add.reduceat(np.isfinite(series.x), first) > 1):
         return series
 
     def one_each(values: Array) -> Array:
-        out = values[first].copy()
-        for row, place in enumerate(group):
-            out[place] = np.where(np.isfinite(out[place]), out[place], values[row])
-        return out
+        last = np.append(first[1:], len(t))[group] - 1
+        rows = np.where(np.isfinite(values), np.arange(len(t))[:, None], last[:, None])
+        return np.take_along_axis(values, np.minimum.reduceat(rows, first), axis=0)
 
     slopes = None if series.x_dot is None else one_each(series.x_dot)
     return Series(t[first], one_each(series.x), one_each(series.inputs), slopes)
@@ -309,20 +308,20 @@ def _names(
     return names
 
 
+@explained("ambiguity")
 def far_from_zero(
     middle: Array, spread: Array, degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
-) -> list[str]:
-    """Return what is to be said where models tie: the states so far from zero that their powers look alike.
+) -> Iterator[str]:
+    """Yield what is to be said where models tie: the states so far from zero that their powers look alike.
 
     Given are the mean and the standard deviation of every state.
     """
-    return [
-        f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract a "
-        f"reference value, such as {at:.3g}, from {name}, so that terms are told apart "
-        "(python -m ardea.explain ambiguity)."
-        for name, at, wide, moves in zip(names, middle, spread, moving, strict=False)
-        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at)
-    ]
+    for name, at, wide, moves in zip(names, middle, spread, moving, strict=False):
+        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at):
+            yield (
+                f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract "
+                f"a reference value, such as {at:.3g}, from {name}, so that terms are told apart"
+            )
 
 
 # Noise

@@ -7,7 +7,7 @@ that the states miss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import linalg
-from scipy.interpolate import make_interp_spline
+from scipy.interpolate import PPoly, make_interp_spline
 from scipy.signal import resample
 from scipy.stats import norm, pearson3
 
 from ardea.core.evidence import Estimate, Tied
+from ardea.core.lazy import explained
 from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.differences import SplineSmoother
@@ -101,11 +102,7 @@ def _splines(t: Array, values: Array, n_smoothed: int) -> list[Callable[..., Arr
         return [*SplineSmoother.splines(values, t)]
     if t.size > 1:
         return [make_interp_spline(t, line, k=min(3, t.size - 1)) for line in values.T]
-
-    def constant(value: float) -> Callable[..., Array]:
-        return lambda times, derivative=0: np.full(len(times), 0.0 if derivative else value)
-
-    return [constant(line[0] if t.size else 0.0) for line in values.T]
+    return [PPoly([[line.sum()]], [0.0, 1.0]) for line in values.T]  # constants: the only sample, if any
 
 
 def undersampled(nodes: Nodes, states: Array, size: Array) -> bool:
@@ -123,15 +120,20 @@ def undersampled(nodes: Nodes, states: Array, size: Array) -> bool:
     return bool(np.any((variance > size**2) & (uneven | (memory > MEMORY + 2 * LAGS / len(left)))))
 
 
-def may_be_aliased(nodes: Nodes, states: Array) -> bool:
-    """Return whether a state turns more often than every second row of even times, as in fewer than four a period."""
+@explained("ambiguity")
+def may_be_aliased(nodes: Nodes, states: Array) -> Iterator[str]:
+    """Yield what is to be warned of a state that turns more often than every second row of even times."""
     for part in nodes.stretches:
         rows = part[np.any(nodes.seen[part], axis=1)]
         steps, moves = np.diff(nodes.t[rows]), np.diff(states[rows], axis=0)
         turns = np.sum(moves[1:] * moves[:-1] < 0, axis=0)
         if rows.size > FEWEST_SMOOTHED and np.ptp(steps) < UNEVEN * steps[0] and np.any(turns > rows.size / 2):
-            return True
-    return False
+            yield (
+                "There are fewer than four rows in a period: a motion that is faster by whole turns from row to row "
+                "has the same samples, so that other equations may be the true ones. Take readings more often, or at "
+                "uneven times"
+            )
+            return
 
 
 def band_limited(nodes: Nodes) -> Array | None:
@@ -268,86 +270,87 @@ class Joint:
 # Samples that the states miss
 
 
-def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of single samples and of noise that changes; long series have noise of their own."""
-    out = []
+@explained("ambiguity")
+def far_off(nodes: Nodes, errors: Array, sizes: Array, names: Sequence[str]) -> Iterator[str]:
+    """Yield what is to be warned of single samples and of noise that changes; long series have noise of their own."""
     for state, name in enumerate(names[: errors.shape[1]]):
         every = np.flatnonzero(nodes.seen[:, state])
         parts = [every[nodes.series[every] == number] for number in np.unique(nodes.series[every])]
         parts = parts if min(map(len, parts), default=0) >= FEWEST_ALONE else [every]
         parts = [seen for seen in parts if seen.size >= FEWEST_JUDGED]
-        if (louder := _noisier_series(nodes, errors, state, parts)) is not None:
-            noisy, quiet, ratio = louder
-            out.append(
-                f"The noise of {printable(name)} in series {noisy + 1} is {ratio:.1f} times that in series {quiet + 1},"
-                " and is taken to be the same in all: intervals and terms may be wrong. See whether the quieter series "
-                "alone give the same equations (python -m ardea.explain ambiguity)."
+        left = [np.abs(errors[seen, state]) for seen in parts]
+        missed = [_missed(_times(nodes, seen), nodes.y[seen, state], MIDDLE) for seen in parts]
+        if (louder := _noisier(left, missed)) is not None:
+            noisy, quiet = (nodes.series[parts[number][0]] + 1 for number in louder[:2])
+            yield (
+                f"The noise of {printable(name)} in series {noisy} is {louder[2]:.1f} times that in series {quiet}, "
+                "and is taken to be the same in all: intervals and terms may be wrong. See whether the quieter series "
+                "alone give the same equations"
             )
-        found = [_far(nodes, errors, sizes, state, seen) for seen in parts]
-        if changed := next((own for _, own in found if own), None):
+        shares = [sizes[seen[MIDDLE:-MIDDLE], state] for seen in parts]
+        found = list(map(_far, parts, left, missed, shares))
+        if changed := next((own for *_, own in found if own), None):
             row, ratio = changed
             times = f"{max(ratio, 1 / ratio):.1f} times {'larger' if ratio > 1 else 'smaller'}"
-            out.append(
+            yield (
                 f"The noise of {printable(name)} is {times} from about {_time(nodes, row)} on, and is taken to be the "
                 "same everywhere: intervals may be too wide or too narrow. See whether the quieter rows alone give the "
-                "same equations (python -m ardea.explain ambiguity)."
+                "same equations"
             )
-        far = [(row, ratio) for own, changed in found for row, ratio in own if not changed]
+        far = [one for own, changed in found if not changed for one in own]
         if 0 < len(far) <= max(1, MOST_FAR_OFF * every.size):
             shown = ", ".join(f"{_time(nodes, row)} ({ratio:.0f} times)" for row, ratio in far[:3])
             more = f" and {len(far) - 3} more" * (len(far) > 3)
-            out.append(
-                f"{name} lies many times its usual noise off its curve at {shown}{more}. If these readings "
-                "are mistakes, set them to NaN: they widen or shift the intervals, and several of them change the "
-                "terms (python -m ardea.explain ambiguity)."
+            yield (
+                f"{name} lies many times its usual noise off its curve at {shown}{more}. If these readings are "
+                "mistakes, set them to NaN: they widen or shift the intervals, and several of them change the terms"
             )
-    return out
 
 
-def _noisier_series(nodes: Nodes, errors: Array, state: int, parts: Sequence[Index]) -> tuple[int, int, float] | None:
+def _times(nodes: Nodes, rows: Index) -> Array:
+    """Return times of some rows that ascend through all series."""
+    steps = np.diff(nodes.t[rows])
+    return np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))
+
+
+def _time(nodes: Nodes, node: int) -> str:
+    """Return when a node is and, of several series, in which."""
+    return f"t = {nodes.t[node]:.6g}" + (f" of series {nodes.series[node] + 1}" if nodes.series[-1] > 0 else "")
+
+
+def _noisier(left: Sequence[Array], missed: Sequence[Array]) -> tuple[int, int, float] | None:
     """Return which of several series is the noisiest, which the quietest and by how much, where noise clearly differs.
 
     Both by what the states miss and by what cubics through neighbours miss: a model may fit one series alone.
     """
-    if len(parts) < 2:
+    if len(left) < 2:
         return None
-    left = [float(np.median(np.abs(errors[seen, state]))) for seen in parts]
-    cubics = [float(np.median(_missed(nodes.t[seen], nodes.y[seen, state], MIDDLE))) for seen in parts]
-    quiet, noisy = int(np.argmin(left)), int(np.argmax(left))
-    ratio = min(sizes[noisy] / max(sizes[quiet], TINY) for sizes in (left, cubics))
-    numbers = (int(nodes.series[parts[noisy][0]]), int(nodes.series[parts[quiet][0]]))
-    return (*numbers, ratio) if ratio > CHANGED else None
+    medians = np.array([list(map(np.median, errors)) for errors in (left, missed)])
+    noisy, quiet = int(np.argmax(medians[0])), int(np.argmin(medians[0]))
+    ratio = float(np.min(medians[:, noisy] / np.maximum(medians[:, quiet], TINY)))
+    return (noisy, quiet, ratio) if ratio > CHANGED else None
 
 
 def _far(
-    nodes: Nodes, errors: Array, sizes: Array, state: int, seen: Index
+    seen: Index, left: Array, missed: Array, shares: Array
 ) -> tuple[list[tuple[int, float]], tuple[int, float] | None]:
     """Return samples of some rows, in shares of some sizes far from the states and their neighbours, and how far.
 
     A wrong model misses many samples, a right one follows fast motion: what is far from both curves is neither. Where
     noise changes, from which node on it is how many times as large.
     """
-    size, steps = np.abs(errors[seen, state]), np.diff(nodes.t[seen])
-    t = np.append(0.0, np.cumsum(np.where(steps > 0, steps, nodes.usual_step)))  # series begin anew
-    y, middle = nodes.y[seen, state], np.arange(MIDDLE, seen.size - MIDDLE)
-    missed = _missed(t, y, MIDDLE, middle - MIDDLE)
-    off, around = missed / sizes[seen[middle], state], np.pad(missed, MIDDLE)
+    off, around = missed / shares, np.pad(missed, MIDDLE)
     # A sample far off spoils the curves of its neighbours: a quarter of these may be left to tell what is usual.
-    usual = 1.4826 * float(np.median(size))
+    usual = 1.4826 * float(np.median(left))
     usual = float(np.clip(np.quantile(off, QUARTER) / NORMAL_QUARTER, LEAST_USUAL * usual, usual))
     alone = missed >= np.max(sliding_window_view(around, 2 * MIDDLE + 1), axis=1)
-    large = np.pad(size > FAR_OFF * usual, 1)
+    large = np.pad(left > FAR_OFF * usual, 1)
     beside = ~(large[2:] | large[:-2])  # near the ends, where several rows are off, the curve is
-    beside[middle] = (off > FAR_OFF * usual) & alone
+    beside[MIDDLE:-MIDDLE] = (off > FAR_OFF * usual) & alone
     far = np.flatnonzero(large[1:-1] & beside) if usual > 0 else seen[:0]
-    changed = _noise_changes(size, off, far) if far.size else None
+    changed = _noise_changes(left, off, far) if far.size else None
     at = None if changed is None else (int(seen[changed[0]]), changed[1])
-    return [(int(seen[row]), float(size[row] / usual)) for row in far], at
-
-
-def _time(nodes: Nodes, node: int) -> str:
-    """Return when a node is and, of several series, in which."""
-    return f"t = {nodes.t[node]:.6g}" + (f" of series {nodes.series[node] + 1}" if nodes.series[-1] > 0 else "")
+    return [(int(seen[row]), float(left[row] / usual)) for row in far], at
 
 
 def _noise_changes(errors: Array, missed: Array, far: Index) -> tuple[int, float] | None:
@@ -369,13 +372,13 @@ def _noise_changes(errors: Array, missed: Array, far: Index) -> tuple[int, float
     return max(cuts)[1:] if cuts else None
 
 
-def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[str]:
-    """Return what is to be warned of states whose samples are missed by what is no noise: errors follow each other.
+@explained("misfit")
+def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> Iterator[str]:
+    """Yield what is to be warned of states whose samples are missed by what is no noise: errors follow each other.
 
     With errors e of variance one, Q = Σ_k Σ_i e_i e_{i+k} over K lags has the variance of its number N of products and
     the skewness 3(K − 1)/√N: long runs are rare, and large. It is told by the normal deviate of the same chance.
     """
-    out = []
     for state, name in enumerate(names[: errors.shape[1]]):
         rows = [own[nodes.seen[own, state]] for own in nodes.stretches]
         parts = [errors[own, state] for own in rows if own.size > 1]
@@ -390,50 +393,43 @@ def dependent_errors(nodes: Nodes, errors: Array, names: Sequence[str]) -> list[
             chance = pearson3.sf(total / np.sqrt(number), 3 * (most - 1) / np.sqrt(number))
             excess = max(excess, float(norm.isf(max(chance, TINY))))
         if excess > DEPENDENT:
-            out.append(
+            yield (
                 f"What the samples of {printable(name)} leave is not noise: errors of rows near each other go the same "
                 f"way more than chance allows (as rare as {excess:.1f} standard deviations). Most likely terms stand "
                 "in for one that is not among the candidates, or the errors of neighbouring readings depend on each "
-                "other. Do not trust the intervals; try other terms (python -m ardea.explain misfit)."
+                "other. Do not trust the intervals; try other terms"
             )
-    return out
 
 
-def ends_off(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Return what is to be said of first and last samples that a cubic through the next ones misses by far."""
-    out = []
+@explained("ambiguity")
+def ends_off(series: Sequence[Series], names: Sequence[str]) -> Iterator[str]:
+    """Yield what is to be said of first and last samples that a cubic through the next ones misses by far."""
     for one, (state, name) in product(series, enumerate(names[: series[0].x.shape[1]])):
         seen = np.isfinite(one.x[:, state]) & np.isfinite(one.t)
         t, y = one.t[seen], one.x[seen, state]
-        if t.size < FEWEST_JUDGED:
-            continue
-        for row, missed in ((0, _missed(t, y)), (-1, _missed(t[::-1], y[::-1]))):
+        for row, missed in ((0, _missed(t, y)), (-1, _missed(t[::-1], y[::-1]))) if t.size >= FEWEST_JUDGED else ():
             usual = 1.4826 * float(max(np.median(missed), np.median(missed[1:FEWEST_JUDGED])))
             if missed[0] > FAR_OFF * usual > missed[1]:
-                out.append(
+                yield (
                     f"{name} at t = {t[row]:.6g} ({y[row]:.4g}) lies {missed[0] / usual:.0f} times farther off its "
                     "next readings than is usual. If that is a mistake and no fast start, set it to NaN: equations "
-                    "bend to reach it (python -m ardea.explain ambiguity)."
+                    "bend to reach it"
                 )
-    return out
 
 
-def _missed(t: Array, y: Array, place: int = 0, windows: Any = None) -> Array:
+def _missed(t: Array, y: Array, place: int = 0) -> Array:
     """Return by how much cubics through their neighbours miss samples, in units of the noise that this has by chance.
 
-    One sample of every window is left out, the first or another. With V the powers of the times of the others, the
-    cubic is e₁ᵀV⁺y there: 1 and −e₁ᵀV⁺ are the weights.
+    One sample of every window is left out: one inside it or, of no more windows than tell what is usual, the first.
+    With V the powers of the times of the others, the cubic is e₁ᵀV⁺y there: 1 and −e₁ᵀV⁺ are the weights.
     """
-    times, values = sliding_window_view(t, END_ROWS + (place > 0)), sliding_window_view(y, END_ROWS + (place > 0))
-    few = windows
-    if windows is None:
-        few = np.unique(
-            np.append(
-                np.arange(min(FEWEST_JUDGED, len(times))), np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)
-            )
-        )
-    scaled = (times[few] - times[few, place, None]) / (times[few, -1:] - times[few, :1])
+    times, values = (sliding_window_view(one, END_ROWS + (place > 0)) for one in (t, y))
+    if place == 0:
+        spread = np.linspace(0, len(times) - 1, MOST_WINDOWS).astype(int)
+        few = np.union1d(np.arange(min(FEWEST_JUDGED, len(times))), spread)
+        times, values = times[few], values[few]
+    scaled = (times - times[:, place, None]) / (times[:, -1:] - times[:, :1])
     others = np.delete(np.arange(times.shape[1]), place)
     cubic = np.linalg.pinv(scaled[:, others, None] ** np.arange(4))[:, 0]
-    missed = values[few, place] - np.einsum("ij,ij->i", cubic, values[few][:, others])
+    missed = values[:, place] - np.einsum("ij,ij->i", cubic, values[:, others])
     return np.asarray(np.abs(missed) / np.sqrt(1 + np.einsum("ij,ij->i", cubic, cubic)))

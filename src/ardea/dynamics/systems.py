@@ -22,77 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ardea.core.problem import Array
-
-# Fields stand here for users, too: `systems.burgers`.
-from ardea.dynamics.field_systems import (
-    FieldSystem as FieldSystem,
-)
-from ardea.dynamics.field_systems import (
-    Pde as Pde,
-)
-from ardea.dynamics.field_systems import (
-    advection_diffusion as advection_diffusion,
-)
-from ardea.dynamics.field_systems import (
-    allen_cahn as allen_cahn,
-)
-from ardea.dynamics.field_systems import (
-    burgers as burgers,
-)
-from ardea.dynamics.field_systems import (
-    cahn_hilliard as cahn_hilliard,
-)
-from ardea.dynamics.field_systems import (
-    drifting_cloud as drifting_cloud,
-)
-from ardea.dynamics.field_systems import (
-    fisher_kpp as fisher_kpp,
-)
-from ardea.dynamics.field_systems import (
-    fitzhugh_nagumo_waves as fitzhugh_nagumo_waves,
-)
-from ardea.dynamics.field_systems import (
-    heat_with_walls as heat_with_walls,
-)
-from ardea.dynamics.field_systems import (
-    inviscid_burgers as inviscid_burgers,
-)
-from ardea.dynamics.field_systems import (
-    kdv_burgers as kdv_burgers,
-)
-from ardea.dynamics.field_systems import (
-    klein_gordon as klein_gordon,
-)
-from ardea.dynamics.field_systems import (
-    korteweg_de_vries as korteweg_de_vries,
-)
-from ardea.dynamics.field_systems import (
-    kuramoto_sivashinsky as kuramoto_sivashinsky,
-)
-from ardea.dynamics.field_systems import (
-    lambda_omega as lambda_omega,
-)
-from ardea.dynamics.field_systems import (
-    modified_kdv as modified_kdv,
-)
-from ardea.dynamics.field_systems import (
-    nonlinear_diffusion as nonlinear_diffusion,
-)
-from ardea.dynamics.field_systems import (
-    nonlinear_schroedinger as nonlinear_schroedinger,
-)
-from ardea.dynamics.field_systems import (
-    porous_medium as porous_medium,
-)
-from ardea.dynamics.field_systems import (
-    schroedinger as schroedinger,
-)
-from ardea.dynamics.field_systems import (
-    swift_hohenberg as swift_hohenberg,
-)
-from ardea.dynamics.field_systems import (
-    vorticity as vorticity,
-)
+from ardea.dynamics.field_systems import *  # noqa: F403  (fields stand here for users, too: `systems.burgers`)
 from ardea.dynamics.known import ALL_FIELDS as ALL_FIELDS
 from ardea.dynamics.known import ALL_MAPS as ALL_MAPS
 from ardea.dynamics.known import ALL_ODES, System, listed

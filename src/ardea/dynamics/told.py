@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import compress, product
 from typing import Any
 
 import numpy as np
 
+from ardea.core.lazy import explained
 from ardea.core.problem import Array
 from ardea.core.subsets import Model, Support, backward_path, given, model
 from ardea.dynamics.collocation import Fit, Nodes, Point
@@ -64,8 +65,9 @@ MOST_FITTED = 3
 Better = tuple[float, int, str, tuple[int, ...]]
 
 
-def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> list[str]:
-    """Return what is to be warned of where most rows say where the system comes to rest, and few how it moves."""
+@explained("ambiguity")
+def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> Iterator[str]:
+    """Yield what is to be warned of where most rows say where the system comes to rest, and few how it moves."""
     rest, sampled = 0, np.any(nodes.seen, axis=1)
     for rows in nodes.stretches:
         own = rows[sampled[rows]]
@@ -74,13 +76,12 @@ def at_rest(nodes: Nodes, states: Array, noise: Array, n_candidates: int) -> lis
         rest += int(np.sum(np.cumsum(away[::-1]) == 0))
     n_rows = int(sampled.sum())
     moving = n_rows - rest
-    if rest < n_rows / 2 or not 0 < moving < n_candidates:
-        return []
-    return [
-        f"The states come to rest: in {rest} of {n_rows} rows all of them stay, within their noise, where they end. "
-        f"The other {moving} rows are few for {n_candidates} candidates for each equation: others may explain them as "
-        "well. Add series from other starts, or take a smaller library (python -m ardea.explain ambiguity)."
-    ]
+    if rest >= n_rows / 2 and 0 < moving < n_candidates:
+        yield (
+            f"The states come to rest: in {rest} of {n_rows} rows all of them stay, within their noise, where they "
+            f"end. The other {moving} rows are few for {n_candidates} candidates for each equation: others may explain "
+            "them as well. Add series from other starts, or take a smaller library"
+        )
 
 
 def open_questions(equation: Equation) -> list[str]:
@@ -101,34 +102,33 @@ def _longer(terms: Sequence[str], equation: Equation) -> str:
     return f"[{listed(terms)}]" + (f", with {'a term' if more == 1 else f'{more} terms'} more" if more > 0 else "")
 
 
-def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hint: str = "") -> list[str]:
-    """Return what is to be warned of: models that the data or the search leave open, states that hardly move.
+@explained("ambiguity")
+def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hint: str = "") -> Iterator[str]:
+    """Yield what is to be warned of: models that the data or the search leave open, states that hardly move.
 
     `hint`: what else to try where no term is found.
     """
-    doubts = []
     for equation in equations:
         left, chosen = equation.left.text, listed(equation.terms)
         rivals = [one for one in equation.close_rivals(SIMILAR) if hardly_told(one.excess, equation.terms, one.terms)]
         others = [*equation.equivalents, *(rival.terms for rival in rivals)]
         if rivals and rivals[0].excess < -BEATEN:
-            doubts.append(
+            yield (
                 f"The best model found for {left}, [{chosen}], is not better than its neighbours: "
                 f"{rivals[0].compared}. Most likely the right term is not among the candidates: see that times, order "
-                "of the rows and library are right (python -m ardea.explain ambiguity)."
+                "of the rows and library are right"
             )
         elif others:
-            doubts.append(
+            yield (
                 f"The data hardly tell two models of {left} apart: [{chosen}] and {_longer(others[0], equation)}. "
-                "Longer or richer data would, unless both stand in for a term that is not among the candidates "
-                "(python -m ardea.explain ambiguity)."
+                "Longer or richer data would, unless both stand in for a term that is not among the candidates"
             )
     for equation, ratio in zip(equations, excitation, strict=True):
         if ratio >= LEAST_EXCITATION and not equation.terms:
-            doubts.append(
+            yield (
                 f"No term was found for {equation.left.text}: what moves it, if anything but noise does, is too weak "
                 f"for these data, or not among the candidates.{hint} Add rows or series from other starts, or other "
-                "terms (python -m ardea.explain ambiguity)."
+                "terms"
             )
         if ratio < LEAST_EXCITATION:
             sure = bool(equation.terms) and np.all(np.abs(equation.coefficients) > WEAK * equation.std)
@@ -137,50 +137,56 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
                 if sure
                 else ", too little to find its equation; others that contain it are in doubt"
             )
-            doubts.append(
+            yield (
                 f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise{so}. Is it at rest (a "
-                "fixed point), sampled too rarely, or are there outliers, such as -999 for missing values? "
-                "(python -m ardea.explain ambiguity)"
+                "fixed point), sampled too rarely, or are there outliers, such as -999 for missing values?"
             )
-    return doubts
 
 
+@explained("ambiguity")
+def said_of_unknown(equations: Sequence[Equation]) -> Iterator[str]:
+    """Yield what is to be warned of equations none of whose coefficients is known."""
+    for one in equations:
+        if one.terms and np.all(np.abs(one.coefficients) < WEAK * one.std):
+            yield (
+                f"No coefficient of {one.left.text} is known: none is three standard deviations from zero. Its terms "
+                "can hardly be told apart, or it moves faster than the samples show"
+            )
+
+
+@explained("misfit")
 def said_of_expansions(
     equations: Sequence[Equation], ladders: Sequence[Support], known: Mapping[str, Any]
-) -> list[str]:
-    """Return what is to be warned of: equations with most of their candidates, or with all powers up a ladder of them.
+) -> Iterator[str]:
+    """Yield what is to be warned of: equations with most of their candidates, or with all powers up a ladder of them.
 
     `ladders` are four or more candidates that are all powers of one thing, times the same. `known` terms do not count.
     """
-    told = []
     for equation in equations:
         own = set(equation.terms).difference(known.get(equation.name, ()))
         powers = [[equation.vocabulary.names[j] for j in ladder] for ladder in ladders]
         whole = next((names for names in powers if len(names) >= FEWEST_DENSE - 1 and own.issuperset(names)), [])
         if whole or len(own) > max(LARGEST_SHARE * equation.n_candidates, FEWEST_DENSE):
             all_of = f", all of {listed(whole)} among them" * (0 < len(whole) < len(equation.terms))
-            told.append(
+            yield (
                 f"The equation of {equation.left.text} has {len(equation.terms)} of {equation.n_candidates} candidates"
                 f"{all_of}: most likely they stand in for something else: a term that is not among them, such as a "
-                "fraction or a sine, a state that was not measured, a coefficient that changes, or times that are "
-                "wrong (python -m ardea.explain misfit)."
+                "fraction or a sine, a state that was not measured, a coefficient that changes, or times that are wrong"
             )
-    return told
 
 
-def said_of_waves(equations: Sequence[Equation], moves: Sequence[bool]) -> list[str]:
-    """Return what is to be warned of fields that only move: whatever the law, they obey u_t = −c u_x."""
-    told = []
-    for equation, name in [(one, printable(one.name)) for one, moved in zip(equations, moves, strict=True) if moved]:
+@explained("ambiguity")
+def said_of_waves(equations: Sequence[Equation], moves: Sequence[bool]) -> Iterator[str]:
+    """Yield what is to be warned of fields that only move: whatever the law, they obey u_t = −c u_x."""
+    for equation in compress(equations, moves):
         models = [equation.terms, *equation.equivalents] if equation.equivalents else []
         known = f" Here {in_a_row([f'[{listed(terms)}]' for terms in models])} fit about equally well." * bool(models)
-        told.append(
-            f"In these data {name} is one shape that only moves. Such data follow plain advection with one velocity, "
-            f"and every other law that has this wave as a solution just as well: they cannot tell which holds.{known} "
-            "Add runs from other starts (a list of fields), or with waves of several heights: all keep their shape and "
-            "velocity if the law is advection (python -m ardea.explain ambiguity)."
+        yield (
+            f"In these data {printable(equation.name)} is one shape that only moves. Such data follow plain advection "
+            "with one velocity, and every other law that has this wave as a solution just as well: they cannot tell "
+            f"which holds.{known} Add runs from other starts (a list of fields), or with waves of several heights: all "
+            "keep their shape and velocity if the law is advection"
         )
-    return told
 
 
 def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: str) -> str:
@@ -216,21 +222,15 @@ def hardly_told(excess: float, mine: Collection[Any], other: Collection[Any]) ->
 # Functions that a library lacks
 
 
-def not_given(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Better:
-    """Return the function that gains most in one of the equations from the first on; that of no gain where none does.
+def not_given(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Iterator[Better]:
+    """Yield the functions that may gain most in one of the equations from the first on.
 
     `noise` is that of the samples of every measured state, `names` are those of states and inputs.
     """
-    of = pursuit.of
-    knowledge = of.knowledge
+    of, point, knowledge = pursuit.of, fit.point, pursuit.of.knowledge
     usual = knowledge.of_series is None and not (knowledge.laws or knowledge.kept or of.inside.n_constants)
-    if not usual or of.n * of.d > MOST_ALONE or pursuit.narrow or of.noiseless(fit.point):
-        return 0.0, first, "", ()
-    return max(_fitted(pursuit, fit, noise, first, names), default=(0.0, first, "", ()))
-
-
-def _fitted(pursuit: Pursuit, fit: Fit, noise: Array, first: int, names: Sequence[str]) -> Iterator[Better]:
-    of, point = pursuit.of, fit.point
+    if not usual or of.n * of.d > MOST_ALONE or pursuit.narrow or of.noiseless(point):
+        return
     between = point.states[:0] if of.discrete_time else of.steps(point).middles[: of.n].T
     more = of.library + Listed(tuple(common_functions(np.vstack([point.states, between]), noise)))
     wider = Likelihood(of.nodes, more, of.discrete_time, of.fixed, of.power, of.told)
