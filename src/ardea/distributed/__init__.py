@@ -101,8 +101,8 @@ def _field_features(library: Any, fields: Sequence[da.Array], derivative: Callab
 
     n_axes, n_fields = fields[0].ndim - 1, len(fields)
     terms = library.terms(n_fields, n_axes)
-    monomials = [monomial for term in terms for monomial in plain(term)]
-    factors = list(dict.fromkeys(jet for one in monomials for jet, _ in one.factors if any(jet.orders)))
+    jets = [jet for term in terms for monomial in plain(term) for jet, _ in monomial.factors]
+    factors = list(dict.fromkeys((jet.field, jet.orders) for jet in jets if any(jet.orders)))
 
     def columns(*parts: Array) -> Any:
         """Return the terms at the grid points of a block, from the values of its fields and of their derivatives."""
