@@ -109,7 +109,7 @@ class SplitEquation(NamedTuple):
             if not value:
                 continue
             (jet, power), *others = term.factors or ((None, 0),)
-            if isinstance(jet, Jet) and power == 1 and not others and jet.field in solved:
+            if isinstance(jet, Jet) and jet.power == power == 1 and not others and jet.field in solved:
                 linear[jet] = value
             elif set(fields_in(term)) <= set(solved):
                 for (orders, monomial), factor in weak_form(term, n_axes).items():
