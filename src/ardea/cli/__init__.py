@@ -158,9 +158,10 @@ def _left_over(given: Sequence[str], others: Sequence[str], options: argparse.Na
 def command_line(options: argparse.Namespace, **changed: Any) -> str:
     """Return a command that does the same again, some options changed, from those that differ from their defaults."""
     options = argparse.Namespace(**{**vars(options), **changed})
-    first = getattr(options, "source", None) or options.data
-    parts = ["ardea", options.command, str(first)]
-    for option, settings in (one for one in COMMANDS[options.command][2] if isinstance(one, tuple)):
+    declared = [one for one in COMMANDS[options.command][2] if isinstance(one, tuple)]
+    given = [getattr(options, name) for name, _ in declared if not name.startswith("-")]
+    first, parts = given[0], ["ardea", options.command, *map(str, given)]
+    for option, settings in (one for one in declared if one[0].startswith("-")):
         value = getattr(options, option.strip("-").replace("-", "_"))
         if value in (None, False, first, settings.get("default")) or option in NOT_REPEATED:
             continue

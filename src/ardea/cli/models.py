@@ -34,7 +34,7 @@ from ardea.cli.options import line_numbers
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import Equation
-from ardea.names import counted, sized
+from ardea.names import counted, in_a_row, sized
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.fits import equations_of
@@ -150,7 +150,8 @@ def text_settings(options: argparse.Namespace, model: Any = None) -> dict[str, A
     before = table_notes(model)
     told = {"header": options.header, "decimal": options.decimal or before["decimal"], "sheet": options.sheet}
     dropped = line_numbers(options.drop_lines) if options.drop_lines else ()
-    return {**told, "na": tuple(options.na or before["na"]), "drop_lines": dropped}
+    na = dict.fromkeys([*before["na"], *(options.na or [])])
+    return {**told, "zone": options.zone, "na": tuple(na), "drop_lines": dropped}
 
 
 def table_notes(model: Any) -> dict[str, Any]:
@@ -184,7 +185,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        if not error.columns and not error.lines:
+        if not (error.columns or error.lines or error.zone):
             raise
         raise Failure(f"{error}\n  {_advice(error, options)}") from error
 
@@ -192,14 +193,23 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
 def _advice(error: TableError, options: argparse.Namespace) -> str:
     """Return what would help."""
     target = getattr(options, "target", None)
+    if error.zone:
+        named = command_line(options, zone=error.zone)
+        return f"Name the zone of these times, {error.zone} or another whose clocks change then: {named}"
+    changed: dict[str, Any] = {}
     if error.lines:
-        lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
-        return f"To leave such lines out: {command_line(options, drop_lines=','.join(lines))}"
+        changed["drop_lines"] = ",".join([*filter(None, [options.drop_lines]), *map(str, error.lines)])
     if 0 < len(error.tokens) <= MOST_TOKENS:
-        tried = command_line(options, na=[*(options.na or []), *error.tokens])
-        return f"Correct these lines, or take such cells as empty: {tried}"
+        changed["na"] = [*(options.na or []), *error.tokens]
+    if changed:
+        leave = f"leave out line {in_a_row([*map(str, error.lines)])}" if error.lines and error.tokens else ""
+        empty = "take such cells as empty" if "na" in changed else ""
+        what = f"Correct these lines, or {' and '.join(filter(None, [leave, empty]))}" if empty else "To leave such lines out"
+        return f"{what}: {command_line(options, **changed)}"
     if error.tokens:
         return "Correct these lines."
+    if options.command == "predict":
+        return "The model needs these columns as they were when it was fitted."
     if target in error.columns:
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
     if target is not None:

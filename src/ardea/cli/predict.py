@@ -17,6 +17,7 @@ from ardea.cli.models import (
     columns_of,
     discovered,
     header_record,
+    helped,
     series_of,
     table_notes,
     table_of,
@@ -91,7 +92,7 @@ def _predicted_file(
 ) -> tuple[dict[str, Array], list[str], list[str]]:
     """Return the predictions for one table, how it was read, and warnings: with its name, where there are several."""
     table = open_table(file, **text_settings(options, model))
-    with kept_warnings() as notes:
+    with kept_warnings() as notes, helped(options):
         columns, remarks, doubts = predicted(model, table, options.level)
     which = "" if file == options.data else f"{file.name}: "
     return columns, [which + one for one in (*table.remarks, *remarks)], [which + note for note in (*doubts, *notes)]
@@ -196,7 +197,7 @@ def _lacking(table: Table, missing: list[str], everything: bool, named: bool) ->
     if not named:
         return Failure(
             f"The model was fitted to a file without names, and needs {names} (counted from x0); {table.path} has "
-            f"names ({', '.join(table.names[:5])}): remove them, or name its columns so."
+            f"names ({shortened(table.names)}): remove them, or name its columns so."
         )
     if everything and data:
         first = f"no header was found in {table.path}: its first line holds numbers such as {data[0]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
-from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, sign_of, texts_of
-from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
+from ardea.tables.columns import Columns, texts_of
+from ardea.tables.dates import OF_DAY, names_time, rise, set_back, set_forward
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
     ARRAYS,
@@ -29,15 +28,10 @@ from ardea.tables.table import (
     shortened,
     unknown,
 )
+from ardea.tables.times import lines_of, times_of
 
-# A convention: of cells that are no times so many are shown.
-MOST_SHOWN = 3
-# Of two orders of day and month, the one without a step that is so many times the usual one is right (a convention).
-LONG_STEPS = 10.0
-A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 # Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
 EVEN = 1e-3
-HALF_DAY = np.timedelta64(12, "h")
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
@@ -140,9 +134,9 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         raise TableError(table.path, ["every column that could be a state is empty"])
     split = sum(len(columns.names_of(name)) for name in states)
     times: Any
-    times, said, zoned = (None, [], False) if time is None else times_of(table, frame, time)
+    times, said, zoned = (None, [], False) if time is None else times_of(table, frame, time, label)
     if time is not None and label is None and whole:
-        if _rise(times[::-1]):
+        if rise(times[::-1]):
             numbers, times, said = numbers[::-1], times[::-1], [*said, "times descend: rows were turned around"]
         _require_order(table, times, time)
     parts = np.split(np.arange(len(numbers)), [end for end in ends if end < len(numbers)])
@@ -155,8 +149,9 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
-    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.doubts()
+    remarks, doubts = [*table.remarks, *table.unmet(), *columns.remarks, *said, *gaps], columns.doubts()
     doubts += [] if time else [*_clocks(states, blocks[0])]
+    doubts += [] if zoned or t is None else [*_skipped_hours(t, time or "")][:1]
     alone = whole and label is None
     return Series(
         x[0] if alone else x,
@@ -206,16 +201,24 @@ def _require_order(table: Table, times: NDArray[Any], name: str, rows: Any = Non
         clock = times.dtype.kind == "m"
         one, before = (str(np.datetime64(0, "us") + x)[11:19] if clock else x for x in (times[row], latest[row - 1]))
         (place,) = table.placed([(int(rows[row]), name, f"{one} does not come after {before}{others}")])
+        if (zone := set_back(times)) is not None:
+            told = f"Clocks are set back by an hour there in {zone}, at the end of summer time, so that it comes twice."
+            raise TableError(table.path, [f"{place}. {told}"], zone=zone)
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         told = f"Sort the rows of series {series!r} by time" if series else told
-        few = _lines_of(table, rows[late].tolist(), times.size)
+        few = lines_of(table, rows[late].tolist(), times.size)
         raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=few)
 
 
-def _lines_of(table: Table, rows: list[int], n_rows: int) -> list[int]:
-    """Return the lines of rows that are in the way of all others, if they are few."""
-    few = set(rows) if len(rows) <= max(1, FEW * n_rows) else ()
-    return [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few] if few else []
+def _skipped_hours(series: list[NDArray[Any]], name: str) -> Iterator[str]:
+    """Tell of an hour without rows where clocks are set forward."""
+    for times in series:
+        if (found := set_forward(times)) is not None:
+            before, after = (str(one)[:19] for one in times[found[1] - 1 : found[1] + 1])
+            yield (
+                f"An hour is lacking in column {name!r} from {before} to {after}, where clocks are set forward in "
+                f"{found[0]}: if times are local there, --zone {found[0]} counts them right."
+            )
 
 
 def _grouped(
@@ -267,122 +270,6 @@ def _sampled(table: Table, used: list[str], memory: int) -> tuple[Any, list[int]
         raise ValueError(f"{table.path} has no rows.")
     ends = [] if whole else np.cumsum([*map(len, kept[:-1])], dtype=int).tolist()
     return pd.concat(frames if whole else kept), ends, whole
-
-
-def times_of(table: Table, frame: Any, name: str) -> tuple[NDArray[Any], list[str], bool]:
-    """Return a column as times: numbers, or dates; what was inferred; and whether it names time zones."""
-    column = frame[name]
-    dates, order = _by_order(table, column)
-    times = _as_times(column, table) if dates is None else dates
-    bad = np.isnan(times) if times.dtype.kind == "f" else np.isnat(times)
-    if bad.any():
-        cells = [(row, name, _no_time(str(cell))) for row, cell in column[bad].items()]
-        more = [f"and {len(cells) - MOST_SHOWN} more of column {name!r}"] * (len(cells) > MOST_SHOWN)
-        lines = _lines_of(table, [row for row, _, _ in cells], len(column))
-        raise TableError(table.path, [*table.placed(cells)[:MOST_SHOWN], *more], lines=lines)
-    zoned, first = _zoned(column, table), column.iloc[0]
-    in_zone = [f"times name their time zones and are counted in UTC ({first} is {times[0]!s:.19} UTC)"] * zoned
-    if order:  # shown by a date that tells it
-        days = [str(one)[:10] for one in times]
-        shown = next((row for row, day in enumerate(days) if day[5:7] != day[8:10]), 0)
-        read = f"column {name!r} was read as {order} ({column.iloc[shown]} is {days[shown]})"
-        return times, [read, *in_zone], zoned
-    if times.dtype.kind == "m":
-        times, nights = _unbroken(times)
-        many = f"day, past {counted(nights, 'midnight')}" if nights else "one day"
-        return times, [f"column {name!r} was read as times of {many} ({first})"], False
-    if times.dtype.kind == "f" and (unit := sign_of(str(first))):
-        return times, [f"the unit {unit} in column {name!r} was left out ({first})"], False
-    if times.dtype.kind == "M" and is_numeric(column):
-        return times, [f"column {name!r} was read as dates ({first:.0f})"], False
-    return times, in_zone, zoned
-
-
-def _zoned(column: Any, table: Table) -> bool:
-    """Whether times name their time zones: all of them or none."""
-    if column.dtype.kind == "M" or is_numeric(column):
-        return getattr(column.dtype, "tz", None) is not None
-    return name_zones(texts_of(column, table.empty)[1], f"{table.path}, column {column.name!r}")
-
-
-def _unbroken(clock: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Return times of day, with a day more after each midnight, by which clocks fall far; and how many there are."""
-    steps = np.diff(clock, prepend=clock[:1])
-    back = steps < np.timedelta64(0)
-    if not np.all(steps[back] <= -HALF_DAY):
-        return clock, 0
-    return clock + np.cumsum(back) * np.timedelta64(1, "D"), int(back.sum())
-
-
-def _no_time(cell: str) -> str:
-    """Return why a cell is no time, with what to do."""
-    if cell.strip() in ("", "nan", "None", "NaT"):
-        return "is empty, and its row is not"
-    if re.fullmatch(r"\d{1,2}([/.-])\d{1,2}\1\d{2}(\s.*)?", cell):
-        return f"{cell!r} has a year of two digits: write {A_DATE}"
-    if OF_DAY.fullmatch(cell):
-        return f"{cell!r} is a time of day, and others are none: write {A_DATE}, or a number of seconds"
-    if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
-        return f"{cell!r} has a unit: write the number alone"
-    if re.fullmatch(r"[-+]?\d*,\d+", cell):
-        return f"{cell!r} has a decimal comma: write a point, or say that all numbers have one with --decimal ,"
-    return f"{cell!r} is neither a number nor {A_DATE}"
-
-
-def _by_order(table: Table, column: Any) -> tuple[NDArray[Any] | None, str]:
-    """Return texts such as 31/05/2024 as dates, and in which order they are; nothing where they are others.
-
-    Of two orders that both suit the texts, dates must rise in one, or rise evenly.
-    """
-    if is_numeric(column) or column.dtype.kind == "M":
-        return None, ""
-    codes, texts = texts_of(column, table.empty)
-    orders = dates_by_order(texts)
-    dates = {order: np.append(one, np.datetime64("NaT"))[codes] for order, one in orders.items()}
-    known = {order: one[~np.isnat(one)] for order, one in dates.items()}
-    rising = [order for order, one in known.items() if _rise(one)]
-    if len(even := [order for order in rising if _even(known[order])]) == 1:
-        rising = even
-    steps = [np.diff(one) for one in known.values()]
-    same = all(np.array_equal(steps[0], one) for one in steps)
-    if len(orders) > 1 and len(rising) != 1 and not (rising and same):
-        first, second = (f"{order} ({str(one[0])[:10]})" for order, one in orders.items())
-        raise ValueError(
-            f"{table.path}, column {column.name!r}: {texts[0]} may be {first} or {second}, and no other date decides. "
-            "Write dates as 2024-05-31."
-        )
-    order = next(iter(rising or orders), "")
-    return dates.get(order), order
-
-
-def _rise(times: NDArray[Any]) -> bool:
-    return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
-
-
-def _even(times: NDArray[Any]) -> bool:
-    """Return whether no step is much longer than the usual one."""
-    steps = np.diff(times).astype(float)
-    return bool(steps.max() <= LONG_STEPS * np.median(steps))
-
-
-def _as_times(column: Any, table: Table) -> NDArray[Any]:
-    """Return numbers or dates, nothing of either where a cell is neither."""
-    import pandas as pd
-
-    if column.dtype.kind == "M":
-        return np.asarray(pd.to_datetime(column, utc=True).dt.tz_localize(None))
-    if is_numeric(column):
-        numbers = column.to_numpy(dtype=float)
-        dates = None if (numbers % 1 > 0).any() else compact_dates(numbers)
-        return numbers if dates is None else dates
-    codes, texts = texts_of(column, table.empty)
-    if texts and all(map(OF_DAY.fullmatch, texts)):
-        return np.array([*map(time_of_day, texts), "NaT"], dtype="m8[us]")[codes]
-    if len(units := {sign_of(text) for text in texts}) == 1 and "" not in units:
-        return as_numbers(column, table.decimal or ".", table.empty, *units)[0]
-    dates = as_dates([*texts, ""])[codes]
-    mostly = np.isnat(dates).sum() <= len(dates) / 2
-    return dates if mostly else as_numbers(column, table.decimal or ".", table.empty)[0]
 
 
 def _clocks(states: list[str], x: Array) -> Iterator[str]:
