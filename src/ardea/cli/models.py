@@ -64,6 +64,7 @@ OF_ROWS, SAID = (
     ("effective_rows", "error_correlation"),
     ("form", "rows_used", "misfit", "noise_kind", "process_noise"),
 )
+COUNTED_ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)(, …)?, counted from 0")
 FIGURE_FORMATS = ("png", "svg")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -138,8 +139,16 @@ def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
         if row is not None and (line := source.line_of(int(row[1]))) is not None:
             text = text.replace(row[0], f"Line {line}", 1)
             text = text.replace("Leave it out of X and y", f"Leave it out with --drop-lines {line}")
+        if isinstance(source, Rows):
+            text = COUNTED_ROWS.sub(partial(_counted_lines, source), text)
         said.append(text)
     return said
+
+
+def _counted_lines(rows: Rows, found: re.Match[str]) -> str:
+    """Return lines of a file for rows counted from 0; the same where it has none."""
+    lines = [rows.line_of(int(row)) for row in re.findall(r"\d+", found[2])]
+    return found[0] if None in lines else f"line{found[1]} {', '.join(map(str, lines))}{found[3] or ''}"
 
 
 # What is read ---------------------------------------------------------------------------------------------------------
@@ -202,9 +211,10 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     if 0 < len(error.tokens) <= MOST_TOKENS:
         changed["na"] = [*(options.na or []), *error.tokens]
     if changed:
-        leave = f"leave out line {in_a_row([*map(str, error.lines)])}" if error.lines and error.tokens else ""
-        empty = "take such cells as empty" if "na" in changed else ""
-        what = f"Correct these lines, or {' and '.join(filter(None, [leave, empty]))}" if empty else "To leave such lines out"
+        leave = f"leave out line {in_a_row([*map(str, error.lines)])} and " if error.lines else ""
+        what = "To leave such lines out"
+        if "na" in changed:
+            what = f"Correct these lines, or {leave}take such cells as empty"
         return f"{what}: {command_line(options, **changed)}"
     if error.tokens:
         return "Correct these lines."

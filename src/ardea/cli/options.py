@@ -27,7 +27,7 @@ def reader(convert: Callable[[str], Any], is_sound: Callable[[Any], bool], what:
         try:
             value = convert(text)
             sound = is_sound(value)
-        except (ValueError, csv.Error):
+        except (ValueError, csv.Error, argparse.ArgumentTypeError):
             sound = False
         if not sound:
             raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
@@ -353,6 +353,10 @@ AS_OPTIONS = {
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
     " on the command line)": ")",
     "(plot_residuals())": "(--out DIR draws them)",
+    "give the parts as a list of series": "tell the parts apart by a column, which --series names",
+    "give x0, the state at t[0]": "give --start, the states at --from",
+    "give x0, the fields at t[0],": "give, in Python, x0, the fields at t[0],",
+    "let t begin there, or give x0": "leave --from out, or give --start",
     # There is no such option: what helps in Python is named as that, and what helps nowhere else is left out.
     "(kind='selective' allows": "(in Python kind='selective' allows",
     "need derivative_order=2": "need derivative_order of 2, in Python",

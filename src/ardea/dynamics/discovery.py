@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
 from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
+from ardea.dynamics.clock import Clock
 from ardea.dynamics.course import LeftOpen, Wishes
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
@@ -33,7 +34,7 @@ from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
-from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series, far_from_zero
+from ardea.dynamics.series import SAME_TIME, Series, checked_series, far_from_zero
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import Joint, ends_off
 from ardea.dynamics.told import (
@@ -259,7 +260,7 @@ class Discovery(Answers, BaseEstimator):
         open_still, misfits = self._said(found, equations)
         if far is None:
             open_still, misfits = [], []
-        open_still = [*gaps, *open_still, *(far if far and (open_still or misfits) else [])]
+        open_still = [*gaps, *clock.dated(open_still), *(far if far and (open_still or misfits) else [])]
         joint = found.joint(equations) if isinstance(found, FoundStates) else None
         self._adopt(model, equations, clock, [], joint)
         self.searched_ = found
@@ -270,6 +271,7 @@ class Discovery(Answers, BaseEstimator):
                 misfits += _blown_up(self.model_, joint, found.times[0], driven)
             if found.likelihood.knowledge.laws:
                 refuted = refuted_laws(found.pursuit, found.fit)
+        misfits = clock.dated(misfits)
         self.warnings_ = [*open_still, *misfits, *refuted]
         self.experiments_ = self._told_apart(model, clock) if self.shared else None
         still = open_still[len(gaps) :]  # the others were said before the search
@@ -356,7 +358,7 @@ class Discovery(Answers, BaseEstimator):
             if self.shared:
                 marked, terms, knowledge = set_apart(self.shared, series, library, reader, knowledge)
         spoiled = said_of_spoiled(series, all_names)
-        said = [*spoiled, *said_of_states(series, all_names), *said_of_inputs(series, all_names)]
+        said = clock.dated([*spoiled, *said_of_states(series, all_names), *said_of_inputs(series, all_names)])
         _warn_of_data(said)
         found: Found
         if x_dot is not None:

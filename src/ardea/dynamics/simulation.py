@@ -19,8 +19,9 @@ from scipy.integrate import LSODA
 from scipy.optimize import brentq
 
 from ardea.core.problem import Array, Index
+from ardea.dynamics.clock import calendar
 from ardea.dynamics.right_hand_side import RightHandSide
-from ardea.dynamics.series import calendar, input_curve
+from ardea.dynamics.series import input_curve
 from ardea.estimators.advice import warn_caller
 from ardea.names import counted, default_names
 
@@ -425,7 +426,8 @@ def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool, held: Seq
     """Return u as a function of time: the user's, a spline through rows, or (for maps) the row of each time."""
     if (inputs is None) != (n_inputs == 0):
         raise ValueError(
-            f"the equations have {counted(n_inputs, 'input')}; give them as `u` if there are any, and only then"
+            f"the equations have {counted(n_inputs, 'input')}: "
+            + ("give as u their values, a row for every time, or a function of time" if n_inputs else "leave u out")
         )
     if inputs is None:
         return None

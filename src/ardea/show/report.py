@@ -96,6 +96,7 @@ def report_page(
     notes: Sequence[str] = (),
     read: Sequence[str] = (),
     reading: str | None = None,
+    saved: str | os.PathLike[str] | None = None,
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -121,6 +122,8 @@ def report_page(
         How the data were read.
     reading : str, optional
         Lines of Python that read the data.
+    saved : path, optional
+        The file that the model came from.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def report_page(
         explained=None if moving or data is None else fits.r_squared(model, *data),
         remarks=[*filter(None, [motion.obstacle(model, data) if moving else UNSEEN * (data is None)]), *warned],
         fingerprint=[*_of_file(source), *_of_arrays(data)],
-        program=_program(model, level, data, reading),
+        program=_program(model, level, reading, saved),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
         **given,
     )
@@ -444,11 +447,11 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _program(model: Any, level: float, data: Any, reading: str | None) -> str:
-    """Return a program that makes the model again and prints the formula and the numbers of the page."""
+def _program(model: Any, level: float, reading: str | None, saved: Any) -> str:
+    """Return a program that makes the model again, or loads it, and prints the formula and the numbers of the page."""
     arguments = "X, y"
     if hasattr(model, "simulate"):
-        inputs = ", u=u" if data is not None and (*data, None)[2] is not None else ""
+        inputs = ", u=u" * bool(getattr(model.model_, "n_inputs", 0))
         space = ", space=space" if motion.is_field(model) else ""
         names = getattr(model.model_, "names", [one.name for one in model.equations_])  # and those of inputs
         arguments = f"x, t{inputs}{space}, feature_names={list(map(str, names))}"
@@ -457,12 +460,13 @@ def _program(model: Any, level: float, data: Any, reading: str | None) -> str:
     modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
     homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
     imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
-    given = reading or f"# {arguments.partition(', feature')[0]}: the data that were given to fit"
+    given = reading or f"# {arguments.partition(', feature')[0].replace('=u', '')}: the data that were given to fit"
+    made = f"{imports}\n{given}\nmodel = {settings}.fit({arguments})"
+    if saved is not None:
+        made = f"from ardea import load\n\nmodel = load({str(saved)!r})"
     return f"""import numpy as np
 import pandas as pd
-{imports}
-{given}
-model = {settings}.fit({arguments})
+{made}
 for equation in model.equations_:
     print(equation.formula())
     print(pd.DataFrame(equation.table({level:g})))"""

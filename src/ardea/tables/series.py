@@ -233,6 +233,11 @@ def _grouped(
     seen = {one: rows for one, rows in groups.items() if one >= 0 and np.isfinite(numbers[rows, :n_states]).any()}
     if not seen:
         raise ValueError(f"{table.path}: column {labels.name!r} tells no series with a sample apart.")
+    if max(map(len, seen.values())) < 2:
+        told = (
+            f"column {labels.name!r} makes every row a series: leave out --series, or name a column whose texts repeat"
+        )
+        raise ValueError(f"{table.path}: {told}.")
     silent = [texts[one] for one in groups if one >= 0 and one not in seen]
     said = [f"series without a sample were left out: {shortened(silent)}"] if silent else []
     if -1 in groups:
