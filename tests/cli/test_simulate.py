@@ -9,8 +9,8 @@ import pytest
 import ardea
 from ardea.cli import main
 from ardea.dynamics import Discovery
-from ardea.dynamics.clock import Clock, as_numbers
 from ardea.dynamics.libraries import Polynomials
+from ardea.dynamics.series import Clock, as_numbers
 from ardea.tables.series import Choice, read_series
 
 START = pd.Timestamp("2024-01-01T08:00:00")

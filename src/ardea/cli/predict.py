@@ -28,8 +28,7 @@ from ardea.cli.models import (
 )
 from ardea.cli.regressions import arrays, fitted, multiplied
 from ardea.core.problem import Array
-from ardea.dynamics.clock import IN_UTC, Clock
-from ardea.dynamics.series import input_curve
+from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
 from ardea.tables import write_whole
@@ -357,7 +356,7 @@ def report(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         found = _fitted_for_report(options) if is_data else _loaded(options)
     notes = told_of(found, notes)
-    saved = None if is_data else options.source
+    saved = None if is_data else str(options.source)
     print(f"wrote {write_page(found, options.out, options, notes, title=options.title, saved=saved)}")
     print_remarks(options.data, getattr(found.source, "remarks", []))
     print_warnings(notes)

@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.problem import Array
-from ardea.dynamics.clock import Clock
 from ardea.dynamics.field_equation import compared_rows
 from ardea.dynamics.field_runs import from_data
 from ardea.dynamics.fields import read_fields
@@ -28,7 +27,7 @@ from ardea.dynamics.found import FoundStates
 from ardea.dynamics.models import EquationsOfMotion, FieldModel, Motion, StateModel
 from ardea.dynamics.rows import Differentiation, Form, Stretch, stretch_rows
 from ardea.dynamics.search import FoundRows
-from ardea.dynamics.series import Series, checked_series
+from ardea.dynamics.series import Clock, Series, checked_series
 from ardea.dynamics.simulation import simulate_draws
 from ardea.equation import CLOSE
 from ardea.names import listed

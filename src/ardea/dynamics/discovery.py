@@ -21,7 +21,6 @@ from threadpoolctl import threadpool_limits
 from ardea.core.problem import Array, require
 from ardea.core.subsets import Propose
 from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
-from ardea.dynamics.clock import Clock
 from ardea.dynamics.course import LeftOpen, Wishes
 from ardea.dynamics.field_equation import field_equations, told_of
 from ardea.dynamics.field_terms import FieldTerms
@@ -34,12 +33,13 @@ from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
-from ardea.dynamics.series import SAME_TIME, Series, checked_series, far_from_zero
+from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import Joint, ends_off
 from ardea.dynamics.told import (
     LEAST_EXCITATION,
     doubts_about,
+    far_from_zero,
     no_candidate_fits,
     said_of_expansions,
     said_of_misfit,

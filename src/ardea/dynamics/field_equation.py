@@ -36,8 +36,8 @@ from ardea.dynamics.field_terms import FieldTerms, WeakSum, ladders, noise_weigh
 from ardea.dynamics.fields import Fields, Jets
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
-from ardea.dynamics.series import far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.dynamics.told import far_from_zero
 from ardea.dynamics.windows import HIGHEST_ORDER, Windows
 from ardea.names import check_candidates
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
-from ardea.dynamics.clock import Clock, as_numbers
 from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, on_axes
 from ardea.dynamics.field_gaps import filled
 from ardea.dynamics.field_noise import rounding_noise
@@ -34,6 +33,7 @@ from ardea.dynamics.field_samples import (
 )
 from ardea.dynamics.field_terms import default_axis_names, default_field_names
 from ardea.dynamics.readings import copied
+from ardea.dynamics.series import Clock, as_numbers
 from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet
 from ardea.dynamics.windows import FEWEST_SPLINES, SMALLEST_RADIUS, place_windows, spectral_radii
 from ardea.names import counted

@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array, Index, require
-from ardea.dynamics.clock import IN_WORDS, Clock, calendar
 from ardea.dynamics.differences import finite_difference
 from ardea.dynamics.field_runs import run_fields
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Library
 from ardea.dynamics.right_hand_side import RightHandSide, to_run, with_rates
-from ardea.dynamics.series import SAME_TIME, in_order
+from ardea.dynamics.series import IN_WORDS, SAME_TIME, Clock, calendar, in_order
 from ardea.dynamics.simulation import (
     BLOW_UP,
     TOLERANCE,

@@ -19,9 +19,8 @@ from scipy.integrate import LSODA
 from scipy.optimize import brentq
 
 from ardea.core.problem import Array, Index
-from ardea.dynamics.clock import calendar
 from ardea.dynamics.right_hand_side import RightHandSide
-from ardea.dynamics.series import input_curve
+from ardea.dynamics.series import calendar, input_curve
 from ardea.estimators.advice import warn_caller
 from ardea.names import counted, default_names
 

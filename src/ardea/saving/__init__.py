@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ardea.core.compression import CompressedRows
-from ardea.dynamics.clock import Clock
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.models import StateModel
+from ardea.dynamics.series import Clock
 from ardea.dynamics.states import Joint
 from ardea.equation import Equation
 from ardea.estimators.base import BaseARD

@@ -45,12 +45,12 @@ from ardea.core.compression import CompressedRows
 from ardea.core.evidence import Tied
 from ardea.core.loop import Dropped, Trace
 from ardea.core.problem import Array, Columns, DenseColumns, FlatColumns, Problem
-from ardea.dynamics.clock import SECONDS, Clock
 from ardea.dynamics.discovery import Discovery
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.libraries import Fourier, Library, Polynomials, ProductOfLibraries, SumOfLibraries
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.parametric import Decay, Oscillation, Power, Rational, Saturation
+from ardea.dynamics.series import SECONDS, Clock
 from ardea.dynamics.states import Joint, KnownState
 from ardea.equation import KeptTerms
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD

@@ -96,7 +96,7 @@ def report_page(
     notes: Sequence[str] = (),
     read: Sequence[str] = (),
     reading: str | None = None,
-    saved: str | os.PathLike[str] | None = None,
+    saved: str | None = None,
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -120,10 +120,8 @@ def report_page(
         Warnings of reading and fitting, to be shown with what the page finds itself.
     read : list of str
         How the data were read.
-    reading : str, optional
-        Lines of Python that read the data.
-    saved : path, optional
-        The file that the model came from.
+    reading, saved : str, optional
+        Lines of Python that read the data; the file that the model came from.
 
     Returns
     -------
@@ -447,7 +445,7 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _program(model: Any, level: float, reading: str | None, saved: Any) -> str:
+def _program(model: Any, level: float, reading: str | None, saved: str | None) -> str:
     """Return a program that makes the model again, or loads it, and prints the formula and the numbers of the page."""
     arguments = "X, y"
     if hasattr(model, "simulate"):
@@ -463,7 +461,7 @@ def _program(model: Any, level: float, reading: str | None, saved: Any) -> str:
     given = reading or f"# {arguments.partition(', feature')[0].replace('=u', '')}: the data that were given to fit"
     made = f"{imports}\n{given}\nmodel = {settings}.fit({arguments})"
     if saved is not None:
-        made = f"from ardea import load\n\nmodel = load({str(saved)!r})"
+        made = f"from ardea import load\n\nmodel = load({saved!r})"
     return f"""import numpy as np
 import pandas as pd
 {made}

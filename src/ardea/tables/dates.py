@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -80,67 +79,6 @@ def have_zones(series: Sequence[Any]) -> bool:
             "zone, or all without."
         )
     return True in zoned
-
-
-# Zones by whose clocks those of most people change (a convention; others change at the same local times).
-CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Santiago")
-CHANGING += ("Australia/Sydney", "Pacific/Auckland")
-HOUR = np.timedelta64(3600, "s")
-# Longer steps than this share of all are gaps (a convention).
-USUAL_STEPS = 0.95
-
-
-def localized(times: NDArray[Any], zone: str) -> NDArray[Any]:
-    """Return local times of a zone in UTC; of an hour that comes twice, what stands after a step back is the second.
-
-    Raises ValueError where a time does not exist, since clocks were set forward there.
-    """
-    import pandas as pd
-
-    if times.size > 1 and times[0] > times[-1]:
-        return localized(times[::-1], zone)[::-1]
-    days = np.cumsum(np.diff(times.astype("M8[D]"), prepend=times[:1].astype("M8[D]")) != np.timedelta64(0))
-    fell = np.cumsum(np.diff(times, prepend=times[:1] - HOUR) <= np.timedelta64(0))
-    again = fell > np.concatenate([[0], fell])[np.searchsorted(days, days)]  # since the day began
-    local = pd.DatetimeIndex(times).tz_localize(zone, ambiguous=~again, nonexistent="NaT")
-    if np.any(none := np.asarray(local.isna())):
-        raise ValueError(
-            f"{str(times[np.argmax(none)])[:19]} did not exist in {zone}, where clocks were set forward: the times are "
-            "of another zone, or of clocks that never change (Etc/GMT-1 is an hour before UTC all year)."
-        )
-    return np.asarray(local.tz_convert("UTC").tz_localize(None))
-
-
-def _in_zones(times: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield zones whose clocks change, with times in UTC if they are local times there."""
-    for zone in CHANGING if times.dtype.kind == "M" and times.size > 1 else ():
-        with suppress(ValueError):
-            yield zone, localized(times, zone)
-
-
-def rise(times: NDArray[Any]) -> bool:
-    """Whether every time is later than the one before."""
-    return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
-
-
-def set_back(times: NDArray[Any]) -> str | None:
-    """Return a zone whose clocks are set back wherever times go back, so that they rise in UTC."""
-    return next((zone for zone, utc in _in_zones(times) if rise(utc)), None)
-
-
-def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
-    """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
-
-    Steps there are longer than the usual ones by half an hour at least, and not if they are an hour less, as in UTC.
-    """
-    steps = np.diff(times)
-    if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
-        for zone, utc in _in_zones(times):
-            shorter = np.diff(utc) == steps - HOUR
-            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :]
-            if shorter.any() and usual.size and np.all(np.abs(steps[shorter] - usual[0] - 0.75 * HOUR) <= 0.25 * HOUR):
-                return zone, int(np.argmax(shorter)) + 1
-    return None
 
 
 def in_utc(times: Any) -> Any:

@@ -11,6 +11,7 @@ import lzma
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from itertools import chain
@@ -19,17 +20,8 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import decided, notation_of, uneven_or_wrong
-from ardea.tables.layout import (
-    LONGEST_LINE,
-    SEPARATORS,
-    counts_on,
-    doubtful_dots,
-    fields_of,
-    is_whole,
-    lines_above,
-    separated,
-)
+from ardea.tables.columns import decided, notation_of, sign_of, uneven_or_wrong
+from ardea.tables.layout import counts_on, doubtful_dots, is_whole
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -52,6 +44,12 @@ PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b
 HEAD, SAMPLE_LINES, SAMPLE_LETTERS = 2**22, 100, 2**16
 # Bytes read at a time: as pandas asks for (2¹⁸), times four, so that lines are cut less often.
 CHUNK, LONGEST_QUOTE = 2**20, 40
+# Cells of a row that are looked at to choose a separator (a convention; very wide tables would take seconds else).
+SAMPLE_CELLS = 200
+# A line of text longer than this is none (a convention: 100,000 columns of 17 digits take 2 MB).
+LONGEST_LINE = 2**26
+# First of all that may fit wins where two separators explain a file equally well; None stands for blanks.
+SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", None: "blanks"}
 USUAL = {".csv": ",", ".tsv": "\t"}
 ENCODED = {"cp1252": "Windows-1252 (cp1252)", "utf-16": "UTF-16"}
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
@@ -105,11 +103,10 @@ def open_table(
     """
     path = Path(path)
     ending = ending_of(path)
-    table: Table
     if sheet is not None and ending not in SPREADSHEETS:
         raise ValueError(f"{path} is no spreadsheet: leave out --sheet.")
     if ending not in (".npy", *ARRAYS, *PARQUET):
-        table = TextTable(path, ending, header, decimal, na, sheet, drop_lines)
+        table: Table = TextTable(path, ending, header, decimal, na, sheet, drop_lines)
     elif drop_lines:
         raise ValueError(f"{path} is no text: --drop-lines is for CSV, other text, and Excel.")
     else:
@@ -152,8 +149,8 @@ class TextTable(Table):
         super().__init__(path, [], (), na)
         self._dropped, self._n_lines = frozenset(drop_lines), 0
         # How a cell stands in the text; 98.0 is 98.
-        self._unseen = {one: rf"(?:^|{{0}}|\")[ \t]*{re.escape(one)}(?:[.,]0*)?[ \t]*(?={{0}}|\"|\r?$)" for one in na}
-        self._unseen.pop("none", None)
+        cell = r'(?:^|{{0}}|")[ \t]*{}(?:[.,]0*)?[ \t]*(?={{0}}|"|\r?$)'
+        self._unseen = {one: cell.format(re.escape(one)) for one in na if one != "none"}
         self.sheet, self.once, self.told_decimal = sheet, not path.is_file(), decimal
         self._chunks: Iterator[bytes] | None = None
         chunks = self._stored()
@@ -296,17 +293,17 @@ class TextTable(Table):
             while skipped and lines:
                 lines, skipped = lines.partition(b"\n")[2], skipped - 1
             if self._unseen:
-                between = r"\s" if self.separator is None else re.escape(self.separator)
-                patterns = {one: pattern.format(between).encode() for one, pattern in self._unseen.items()}
-                self._unseen = {one: self._unseen[one] for one in patterns if not re.search(patterns[one], lines, re.M)}
+                gap = r"\s" if self.separator is None else re.escape(self.separator)
+                cells = {one: cell.replace("{0}", gap).encode() for one, cell in self._unseen.items()}
+                self._unseen = {one: self._unseen[one] for one in cells if not re.search(cells[one], lines, re.M)}
             if lines:
                 yield lines
 
     def unmet(self) -> list[str]:
         """Return which lines to leave out, and cells to take as empty, the text does not have, once it was read."""
-        beyond = sorted(number for number in self._dropped if number > self._n_lines)
-        said = [f"--drop-lines names line {beyond[0]}, and there are {self._n_lines}"] if beyond else []
-        return [*said, *(f"--na {token}: no cell holds this" for token in self._unseen)]
+        last = max(self._dropped, default=0)
+        said = [f"--drop-lines names line {last}, and there are {self._n_lines}"] * (last > self._n_lines)
+        return said + [f"--na {token}: no cell holds this" for token in self._unseen]
 
     def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
         """Yield the named columns in frames of at most so many rows."""
@@ -327,9 +324,8 @@ class TextTable(Table):
             said = f"{self.path} cannot be read as text: {' '.join(str(error).split())}"
             raise (TableError(self.path, found, lines=lines_out) if found else ValueError(said)) from error
         uneven = self.separator and lines.separators != n_read * (self.width - 1)
-        found, lines_out = uneven_or_wrong(self, names) if gap_at_end or uneven else ([], [])
-        if found:  # none where quotes hold separators
-            raise TableError(self.path, found, lines=lines_out)
+        if (gap_at_end or uneven) and (wrong := uneven_or_wrong(self, names))[0]:  # none where quotes hold separators
+            raise TableError(self.path, wrong[0], lines=wrong[1])
 
     def _parsed(self, lines: Lines, rows: int) -> Iterator[Any]:
         """Yield what pandas makes of the text; a first row that is too long is an error."""
@@ -353,10 +349,8 @@ class TextTable(Table):
                     return
                 yield frame
 
-    # What is wrong with it: read again, slowly, only when there is something to say
-
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows below the names, each with the number of its first line; of a pipe none."""
+        """Yield the rows below the names, read again, each with the number of its first line; of a pipe none."""
         if self.once:
             return
         places, taken = [0], 1
@@ -444,3 +438,62 @@ def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str]
     if not lines:
         raise ValueError(f"{path} is empty.")
     return comments, lines
+
+
+def separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
+    """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows.
+
+    Of two under which as many have, the first line tells: the fewer names it lacks, up to two, the better. Blanks make
+    no table of one that names and all rows below them are under another separator, unless of numbers alone.
+    """
+    is_table = False
+    best: tuple[float, int, float] = (-1.0, 0, -1.0)
+    found: tuple[str | None, list[int], list[list[str]]] = (",", [], [])
+    for separator in SEPARATORS:
+        ended = [(end, row) for end, row in fields_of(lines, separator) if len(row) > 1 or any(row)]
+        rows = [row for _, row in ended]
+        if not rows or (separator is None and len(rows) > 1 and len(rows[0]) == 1 and all(map(sign_of, lines[1:]))):
+            continue  # blanks stand before units
+        width, count = Counter(map(len, rows)).most_common(1)[0]
+        body = [row for row in rows[1:] or rows if len(row) == width]
+        cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
+        numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
+        if separator is None and is_table and numbers < 1:
+            break
+        below = rows[lines_above(rows) :]
+        is_table |= width > 1 and {*map(len, below)} == {width} and not any(cell[:1].isdigit() for cell in below[0])
+        lacking = min(max(width - len(rows[0]), 0), 2)
+        score = (round(count / len(rows), 1) if width > 1 else -0.5, -lacking, numbers)
+        if score > best:
+            best, found = score, (separator, [end for end, _ in ended], rows)
+    return found
+
+
+def lines_above(rows: list[list[str]]) -> int:
+    """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
+
+    Empty cells at the end of a row count for nothing above names, else of a row without a number. Names may lack one
+    cell; numbers follow them.
+    """
+    filled = [len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
+    lengths = [len(row) if any(map(notation_of, row)) else short for row, short in zip(rows, filled, strict=True)]
+    width = Counter(lengths).most_common(1)[0][0]
+    names = next((k for k, row in enumerate(rows[:-1]) if filled[k] >= width), 0)
+    under = chain(*rows[names + 1 : names + 3])  # units may stand between
+    if all(rows[names]) and not any(map(notation_of, rows[names])) and any(map(notation_of, under)):
+        return names
+    for number, (length, below) in enumerate(zip(lengths, rows[1:], strict=False)):
+        if length >= width or (length == width - 1 and any(map(notation_of, below))):
+            return number
+    return 0
+
+
+def fields_of(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield how many lines were read so far, and the cells of every row: quoted cells may go across lines."""
+    if separator is None:
+        yield from enumerate(map(str.split, lines), 1)
+        return
+    csv.field_size_limit(2 * LONGEST_LINE)
+    reader = csv.reader(lines, delimiter=separator)
+    for row in reader:
+        yield reader.line_num, [cell.strip() for cell in row]

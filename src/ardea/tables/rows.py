@@ -19,6 +19,7 @@ from ardea.names import counted
 from ardea.tables.columns import FEW, TOTALS, Columns, texts_of
 from ardea.tables.dates import looks_like_dates, names_time
 from ardea.tables.reading import Header, open_table
+from ardea.tables.series import times_of
 from ardea.tables.table import (
     BYTES_PER_NUMBER,
     BYTES_PER_TEXT,
@@ -29,7 +30,6 @@ from ardea.tables.table import (
     bytes_of,
     shortened,
 )
-from ardea.tables.times import times_of
 
 # Its square is finite, and so is the sum of ten millions of them.
 LARGEST_NUMBER = 1e150

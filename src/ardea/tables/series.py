@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,29 +14,38 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
-from ardea.tables.columns import Columns, texts_of
-from ardea.tables.dates import OF_DAY, names_time, rise, set_back, set_forward
+from ardea.tables.arrays import states_or_fields
+from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, sign_of, texts_of
+from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
     ARRAYS,
     BYTES_PER_NUMBER,
     DEFAULT_MEMORY,
-    NamedArray,
     Table,
     TableError,
-    all_named,
     bytes_of,
     read_arrays,
     shortened,
-    unknown,
 )
-from ardea.tables.times import lines_of, times_of
 
 # Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
 EVEN = 1e-3
 # What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
 # that hold several windows of the weak form each.
 STRETCH, MOST_STRETCHES = 400, 50
+# A convention: of cells that are no times so many are shown.
+MOST_SHOWN = 3
+# Of two orders of day and month, the one without a step that is so many times the usual one is right (a convention).
+LONG_STEPS = 10.0
+A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
+HALF_DAY = np.timedelta64(12, "h")
+# Zones by whose clocks those of most people change (a convention; others change at the same local times).
+CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Santiago")
+CHANGING += ("Australia/Sydney", "Pacific/Auckland")
+HOUR = np.timedelta64(3600, "s")
+# Longer steps than this share of all are gaps (a convention).
+USUAL_STEPS = 0.95
 
 
 @dataclass(frozen=True)
@@ -101,7 +112,9 @@ def read_series(
 ) -> Series:
     """Read a time series or a field; `levels` are texts as encoded before, `settings` those of `open_table`."""
     if ending_of(path) in ARRAYS:
-        return _from_arrays(read_arrays(path), path, choice)
+        if choice.inputs or choice.series:
+            raise ValueError("--inputs and --series are for tables (CSV, Parquet, NPY).")
+        return Series(*states_or_fields(read_arrays(path), path, choice.time, choice.states, choice.space))
     if choice.space:
         raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
     return _from_table(open_table(path, **settings), choice, bytes_of(memory), levels)
@@ -285,89 +298,192 @@ def _clocks(states: list[str], x: Array) -> Iterator[str]:
             yield f"column {name!r} rises strictly: did you mean --time {name!r}?"
 
 
-# Arrays ---------------------------------------------------------------------------------------------------------------
+# Times ----------------------------------------------------------------------------------------------------------------
 
 
-def _from_arrays(arrays: dict[str, NamedArray], path: Path, choice: Choice) -> Series:
-    """Return the states or fields that are chosen."""
-    if choice.inputs or choice.series:
-        raise ValueError("--inputs and --series are for tables (CSV, Parquet, NPY).")
-    where = f"{path} has no array"
-    if choice.time is not None and choice.time not in arrays:
-        raise unknown(choice.time, arrays, where)
-    t = None if choice.time is None else _array_times(arrays[choice.time], choice.time, path)
-    states, axes = (all_named(names, list(arrays), where) for names in (choice.states, choice.space))
-    lines = [name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"]
-    wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiuc"]
-    chosen = states or wide or [name for name in lines if name != choice.time]
-    if not chosen:
-        raise ValueError(f"{path} holds no array of numbers but the time.")
-    first = arrays[chosen[0]]
-    if first.values.ndim == 1:
-        shapes = {name: arrays[name].values.shape for name in chosen}
-        if len(set(shapes.values())) > 1:
-            raise ValueError(f"{path}: the arrays have different shapes: {shapes}. Choose with --states.")
-        return Series(np.column_stack([arrays[name].values for name in chosen]).astype(float), t, None, list(chosen))
-    space = axes or _space_axes(first, arrays, [name for name in lines if name != choice.time], t)
-    if space and t is not None:
-        return _field(arrays, chosen, space, t, str(choice.time), path)
-    if len(chosen) > 1:
-        raise ValueError(f"{path} holds several tables, {', '.join(chosen)}: choose one with --states.")
-    return _states(chosen[0], first, t, path)
+def times_of(table: Table, frame: Any, name: str, label: str | None = None) -> tuple[NDArray[Any], list[str], bool]:
+    """Return a column as times: numbers, or dates; what was inferred; and whether they are in UTC by their zones.
+
+    Dates without a zone are of that of the table, if it has one, in every series that a label tells apart.
+    """
+    times, said, zoned = _times_as_written(table, frame, name)
+    if table.zone is None or times.dtype.kind != "M":
+        return times, said, zoned
+    if zoned:
+        raise ValueError(f"{table.path}: times of column {name!r} name their time zones: leave out --zone.")
+    codes = np.zeros(times.size) if label is None else texts_of(frame[label], table.empty)[0]
+    utc = times.copy()
+    for rows in (codes == one for one in np.unique(codes)):
+        utc[rows] = localized(times[rows], table.zone)
+    read = f"times are counted in UTC, as those of {table.zone} ({str(times[0])[:19]} is {str(utc[0])[:19]} UTC)"
+    return utc, [*said, read], True
 
 
-def _array_times(array: NamedArray, name: str, path: Path) -> NDArray[Any]:
-    """Return times as numbers or dates; dates of other calendars (cftime) as durations from the first."""
-    times = np.asarray(array.values)
-    if times.ndim != 1:
-        raise ValueError(f"{path}: the array {name!r} has shape {times.shape}; times have one axis.")
-    if times.dtype.kind == "O":
-        return np.array([one - times[0] for one in times], dtype="timedelta64[us]")
-    return times if times.dtype.kind in "mM" else times.astype(float)
+def _times_as_written(table: Table, frame: Any, name: str) -> tuple[NDArray[Any], list[str], bool]:
+    column = frame[name]
+    dates, order = _by_order(table, column)
+    times = _as_times(column, table) if dates is None else dates
+    bad = np.isnan(times) if times.dtype.kind == "f" else np.isnat(times)
+    if bad.any():
+        cells = [(row, name, _no_time(str(cell))) for row, cell in column[bad].items()]
+        more = [f"and {len(cells) - MOST_SHOWN} more of column {name!r}"] * (len(cells) > MOST_SHOWN)
+        lines = lines_of(table, [row for row, _, _ in cells], len(column))
+        raise TableError(table.path, [*table.placed(cells)[:MOST_SHOWN], *more], lines=lines)
+    zoned, first = _zoned(column, table), column.iloc[0]
+    in_zone = [f"times name their time zones and are counted in UTC ({first} is {times[0]!s:.19} UTC)"] * zoned
+    if order:  # shown by a date that tells it
+        days = [str(one)[:10] for one in times]
+        shown = next((row for row, day in enumerate(days) if day[5:7] != day[8:10]), 0)
+        read = f"column {name!r} was read as {order} ({column.iloc[shown]} is {days[shown]})"
+        return times, [read, *in_zone], zoned
+    if times.dtype.kind == "m":
+        times, nights = _unbroken(times)
+        many = f"day, past {counted(nights, 'midnight')}" if nights else "one day"
+        return times, [f"column {name!r} was read as times of {many} ({first})"], False
+    if times.dtype.kind == "f" and (unit := sign_of(str(first))):
+        return times, [f"the unit {unit} in column {name!r} was left out ({first})"], False
+    if times.dtype.kind == "M" and is_numeric(column):
+        return times, [f"column {name!r} was read as dates ({first:.0f})"], False
+    return times, in_zone, zoned
 
 
-def _space_axes(array: NamedArray, arrays: dict[str, NamedArray], lines: list[str], t: Any) -> list[str] | None:
-    """Return the arrays that hold coordinates of every axis but the time's; None where some axis has none."""
-    if array.axes is not None:
-        found = [axis for axis in array.axes if axis in lines]
-        return found if len(found) == array.values.ndim - 1 else None
-    lengths = list(array.values.shape)
-    if t is None or t.size not in lengths:
-        return None
-    # Space first, then time: of two axes as long as the time, the last is its own.
-    del lengths[len(lengths) - 1 - lengths[::-1].index(t.size)]
-    chosen: list[str] = []
-    for length in lengths:
-        chosen += [name for name in lines if name not in chosen and len(arrays[name].values) == length][:1]
-    return chosen if len(chosen) == len(lengths) else None
+def _zoned(column: Any, table: Table) -> bool:
+    """Whether times name their time zones: all of them or none."""
+    if column.dtype.kind == "M" or is_numeric(column):
+        return getattr(column.dtype, "tz", None) is not None
+    return name_zones(texts_of(column, table.empty)[1], f"{table.path}, column {column.name!r}")
 
 
-def _field(arrays: dict[str, NamedArray], chosen: list[str], space: list[str], t: Any, time: str, path: Path) -> Series:
-    points = tuple(np.asarray(arrays[name].values).astype(float).ravel() for name in space)
-    wanted = (*(one.size for one in points), t.size)
-    fields = []
-    for name in chosen:
-        array = arrays[name]
-        values = np.asarray(array.values)
-        if array.axes is not None and set(array.axes) == {*space, time}:
-            values = values.transpose([array.axes.index(axis) for axis in (*space, time)])
-        elif values.shape != wanted and values.shape == (wanted[-1], *wanted[:-1]):
-            values = np.moveaxis(values, 0, -1)
-        if values.shape != wanted:
-            axes = " × ".join(space)
-            raise ValueError(f"{path}: the array {name!r} has shape {values.shape}; {axes} × {time} is {wanted}.")
-        fields.append(values if values.dtype.kind == "c" else values.astype(float))
-    return Series(fields[0] if len(fields) == 1 else np.stack(fields, axis=-1), t, None, list(chosen), points)
+def _unbroken(clock: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Return times of day, with a day more after each midnight, by which clocks fall far; and how many there are."""
+    steps = np.diff(clock, prepend=clock[:1])
+    back = steps < np.timedelta64(0)
+    if not np.all(steps[back] <= -HALF_DAY):
+        return clock, 0
+    return clock + np.cumsum(back) * np.timedelta64(1, "D"), int(back.sum())
 
 
-def _states(name: str, array: NamedArray, t: Any, path: Path) -> Series:
-    """Return a table in an array: rows are times."""
-    values = np.asarray(array.values).astype(float)
-    if values.ndim != 2 or (t is not None and t.size not in values.shape):
+def _no_time(cell: str) -> str:
+    """Return why a cell is no time, with what to do."""
+    if cell.strip() in ("", "nan", "None", "NaT"):
+        return "is empty, and its row is not"
+    if re.fullmatch(r"\d{1,2}([/.-])\d{1,2}\1\d{2}(\s.*)?", cell):
+        return f"{cell!r} has a year of two digits: write {A_DATE}"
+    if OF_DAY.fullmatch(cell):
+        return f"{cell!r} is a time of day, and others are none: write {A_DATE}, or a number of seconds"
+    if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
+        return f"{cell!r} has a unit: write the number alone"
+    if re.fullmatch(r"[-+]?\d*,\d+", cell):
+        return f"{cell!r} has a decimal comma: write a point, or say that all numbers have one with --decimal ,"
+    return f"{cell!r} is neither a number nor {A_DATE}"
+
+
+def _by_order(table: Table, column: Any) -> tuple[NDArray[Any] | None, str]:
+    """Return texts such as 31/05/2024 as dates, and in which order they are; nothing where they are others.
+
+    Of two orders that both suit the texts, dates must rise in one, or rise evenly.
+    """
+    if is_numeric(column) or column.dtype.kind == "M":
+        return None, ""
+    codes, texts = texts_of(column, table.empty)
+    orders = dates_by_order(texts)
+    dates = {order: np.append(one, np.datetime64("NaT"))[codes] for order, one in orders.items()}
+    known = {order: one[~np.isnat(one)] for order, one in dates.items()}
+    rising = [order for order, one in known.items() if rise(one)]
+    if len(even := [order for order in rising if _even(known[order])]) == 1:
+        rising = even
+    steps = [np.diff(one) for one in known.values()]
+    same = all(np.array_equal(steps[0], one) for one in steps)
+    if len(orders) > 1 and len(rising) != 1 and not (rising and same):
+        first, second = (f"{order} ({str(one[0])[:10]})" for order, one in orders.items())
         raise ValueError(
-            f"{path}: the array {name!r} has shape {values.shape}. A table has two axes, one as long as the times; a "
-            "field needs arrays with the coordinates of its other axes (--space)."
+            f"{table.path}, column {column.name!r}: {texts[0]} may be {first} or {second}, and no other date decides. "
+            "Write dates as 2024-05-31."
         )
-    if t is not None and values.shape[0] != t.size:
-        values = values.T
-    return Series(values, t, None, [f"{name}{j}" for j in range(values.shape[1])])
+    order = next(iter(rising or orders), "")
+    return dates.get(order), order
+
+
+def _even(times: NDArray[Any]) -> bool:
+    """Return whether no step is much longer than the usual one."""
+    steps = np.diff(times).astype(float)
+    return bool(steps.max() <= LONG_STEPS * np.median(steps))
+
+
+def _as_times(column: Any, table: Table) -> NDArray[Any]:
+    """Return numbers or dates, nothing of either where a cell is neither."""
+    import pandas as pd
+
+    if column.dtype.kind == "M":
+        return np.asarray(pd.to_datetime(column, utc=True).dt.tz_localize(None))
+    if is_numeric(column):
+        numbers = column.to_numpy(dtype=float)
+        dates = None if (numbers % 1 > 0).any() else compact_dates(numbers)
+        return numbers if dates is None else dates
+    codes, texts = texts_of(column, table.empty)
+    if texts and all(map(OF_DAY.fullmatch, texts)):
+        return np.array([*map(time_of_day, texts), "NaT"], dtype="m8[us]")[codes]
+    if len(units := {sign_of(text) for text in texts}) == 1 and "" not in units:
+        return as_numbers(column, table.decimal or ".", table.empty, *units)[0]
+    dates = as_dates([*texts, ""])[codes]
+    mostly = np.isnat(dates).sum() <= len(dates) / 2
+    return dates if mostly else as_numbers(column, table.decimal or ".", table.empty)[0]
+
+
+def lines_of(table: Table, rows: list[int], n_rows: int) -> list[int]:
+    """Return the lines of rows that are in the way of all others, if they are few."""
+    few = set(rows) if len(rows) <= max(1, FEW * n_rows) else ()
+    return [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few] if few else []
+
+
+def localized(times: NDArray[Any], zone: str) -> NDArray[Any]:
+    """Return local times of a zone in UTC; of an hour that comes twice, what stands after a step back is the second.
+
+    Raises ValueError where a time does not exist, since clocks were set forward there.
+    """
+    import pandas as pd
+
+    if times.size > 1 and times[0] > times[-1]:
+        return localized(times[::-1], zone)[::-1]
+    days = np.cumsum(np.diff(times.astype("M8[D]"), prepend=times[:1].astype("M8[D]")) != np.timedelta64(0))
+    fell = np.cumsum(np.diff(times, prepend=times[:1] - HOUR) <= np.timedelta64(0))
+    again = fell > np.concatenate([[0], fell])[np.searchsorted(days, days)]  # since the day began
+    local = pd.DatetimeIndex(times).tz_localize(zone, ambiguous=~again, nonexistent="NaT")
+    if np.any(none := np.asarray(local.isna())):
+        raise ValueError(
+            f"{str(times[np.argmax(none)])[:19]} did not exist in {zone}, where clocks were set forward: the times are "
+            "of another zone, or of clocks that never change (Etc/GMT-1 is an hour before UTC all year)."
+        )
+    return np.asarray(local.tz_convert("UTC").tz_localize(None))
+
+
+def _in_zones(times: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield zones whose clocks change, with times in UTC if they are local times there."""
+    for zone in CHANGING if times.dtype.kind == "M" and times.size > 1 else ():
+        with suppress(ValueError):
+            yield zone, localized(times, zone)
+
+
+def rise(times: NDArray[Any]) -> bool:
+    """Whether every time is later than the one before."""
+    return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
+
+
+def set_back(times: NDArray[Any]) -> str | None:
+    """Return a zone whose clocks are set back wherever times go back, so that they rise in UTC."""
+    return next((zone for zone, utc in _in_zones(times) if rise(utc)), None)
+
+
+def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
+    """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
+
+    Steps there are longer than the usual ones by half an hour at least, and not if they are an hour less, as in UTC.
+    """
+    steps = np.diff(times)
+    if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
+        for zone, utc in _in_zones(times):
+            shorter = np.diff(utc) == steps - HOUR
+            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :]
+            if shorter.any() and usual.size and np.all(np.abs(steps[shorter] - usual[0] - 0.75 * HOUR) <= 0.25 * HOUR):
+                return zone, int(np.argmax(shorter)) + 1
+    return None
