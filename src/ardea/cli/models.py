@@ -97,7 +97,9 @@ def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callab
         found = find(options)
     source: Any = found.source
     notes = told_of(found, notes)
-    files = [] if options.out is None else write_outputs(found, options, notes)
+    with kept_warnings() as drawn:
+        files = [] if options.out is None else write_outputs(found, options, notes)
+    notes += drawn
     if options.json:
         what = record(found, source, options)
         print_json({**header_record(options), **what, "warnings": notes, "files": list(map(str, files))})
@@ -333,16 +335,27 @@ def _text(found: Found, series: Series, options: argparse.Namespace) -> list[str
         f"{size}, {chosen}; ± is half the {100 * options.level:g} % interval.",
         f"Noise seen by the equations{grown}: {noise}.",
         *_process_noise(model),
-        *_what_may_help(model, options),
+        *_what_may_help(model, options, _switches(series)),
     ]
 
 
-def _what_may_help(model: Any, options: argparse.Namespace) -> list[str]:
+def _switches(series: Series) -> list[str]:
+    """Return inputs that are only ever 0 or 1, so that their powers are themselves."""
+    if not series.n_inputs:
+        return []
+    u = np.vstack(series.u if isinstance(series.u, list) else [series.u])
+    pairs = zip(series.names[-series.n_inputs :], u.T, strict=True)
+    return [name for name, column in pairs if np.isin(column[~np.isnan(column)], (0, 1)).all()]
+
+
+def _what_may_help(model: Any, options: argparse.Namespace, switches: Sequence[str]) -> list[str]:
     """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
     told, doubted = [], any("explain misfit" in one for one in model.warnings_)
     if doubted:
         degree = "" if options.degree is None else f" (--degree {options.degree})"
-        told.append(f"Tried, and not enough{degree}: {shortened(model.get_feature_names(), MOST_TRIED)}.")
+        powers = tuple(f"{written}^" for name in switches for written in (name, f"({name})"))
+        tried = [name for name in model.get_feature_names() if not any(power in name for power in powers)]
+        told.append(f"Tried, and not enough{degree}: {shortened(tried, MOST_TRIED)}.")
         hints = {
             "what acts from outside (--inputs A,B)": options.inputs,
             "x'' where only positions were measured (--second-order)": options.second_order or options.map,

@@ -32,6 +32,7 @@ from ardea.show import fits, motion
 from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, first_of, unique
 from ardea.show.canvas import Drawing, figure_bytes, percent
 from ardea.tables import write_whole
+from ardea.tables.columns import level_names
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -136,6 +137,7 @@ def report_page(
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
         level=percent(level),
         equations=[_told(one, level) for one in equations],
+        references=_references(model),
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
@@ -246,6 +248,16 @@ def _told(equation: Equation, level: float) -> dict[str, Any]:
         rows.append(Row("constant", rounded(equation.intercept, error), rounded(error, error)))
     strength = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
     return {"of": equation, "rows": rows, "strongest": [rows[i] for i in np.argsort(-strength, kind="stable")]}
+
+
+def _references(model: Any) -> dict[str, str]:
+    """Return what the columns of texts are compared with: by a text and its column, the reference."""
+    levels = getattr(model, "table_", {}).get("levels", {})
+    return {
+        name: f"{column}={texts[0]}" if texts[0] else f"an empty cell of {column}"
+        for column, texts in levels.items()
+        for name in level_names(column, texts)
+    }
 
 
 def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list[str]:

@@ -45,7 +45,7 @@ CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", 
 CHANGING += ("Australia/Sydney", "Pacific/Auckland")
 HOUR = np.timedelta64(3600, "s")
 # Longer steps than this share of all are gaps (a convention).
-USUAL_STEPS = 0.95
+USUAL_STEPS = 0.99
 
 
 @dataclass(frozen=True)
@@ -477,13 +477,14 @@ def set_back(times: NDArray[Any]) -> str | None:
 def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
     """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
 
-    Steps there are longer than the usual ones by half an hour at least, and not if they are an hour less, as in UTC.
+    Steps there are longer than usual ones of two hours at most, by half an hour or more, and not if they are an hour less.
     """
     steps = np.diff(times)
     if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
         for zone, utc in _in_zones(times):
             shorter = np.diff(utc) == steps - HOUR
-            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :]
-            if shorter.any() and usual.size and np.all(np.abs(steps[shorter] - usual[0] - 0.75 * HOUR) <= 0.25 * HOUR):
+            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :][:1]
+            seen = shorter.any() and np.all(usual <= 2 * HOUR) and usual.size
+            if seen and np.all(np.abs(steps[shorter] - usual - 0.75 * HOUR) <= 0.25 * HOUR):
                 return zone, int(np.argmax(shorter)) + 1
     return None
