@@ -271,7 +271,8 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     notes = table_notes(model)
     used = columns_of(names, notes)
     others = [name for name in table.names if name not in used]
-    time = options.time or next(filter(names_time, others), others[0] if len(others) == 1 else None)
+    likely = [notes["time"]] if notes["time"] in others else [*filter(names_time, others)]
+    time = options.time or next(iter(likely), others[0] if len(others) == 1 else None)
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
     settings = {**text_settings(options, model), "levels": notes["levels"]}

@@ -117,10 +117,8 @@ def report_page(
         The file that the data came from, for the fingerprint.
     command : str, optional
         A command that makes the model again.
-    notes : list of str
-        Warnings of reading and fitting, to be shown with what the page finds itself.
-    read : list of str
-        How the data were read.
+    notes, read : list of str
+        Warnings of reading and fitting, to be shown with what the page finds itself; how the data were read.
     reading, saved : str, optional
         Lines of Python that read the data; the file that the model came from.
 

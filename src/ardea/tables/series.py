@@ -477,7 +477,7 @@ def set_back(times: NDArray[Any]) -> str | None:
 def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
     """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
 
-    Steps there are longer than usual ones of two hours at most, by half an hour or more, and not if they are an hour less.
+    Steps there are longer than usual ones, of two hours at most, by half an hour or more, and are not if an hour less.
     """
     steps = np.diff(times)
     if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
