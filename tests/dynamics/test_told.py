@@ -671,7 +671,7 @@ def test_one_row_and_inputs_that_are_lacking_are_told():
         x[k + 1] = 0.8 * x[k] + u[k]
     x = x + 0.01 * np.random.default_rng(0).normal(size=80)
     model = Discovery(Polynomials(1), discrete_time=True).fit(x, u=u)
-    with pytest.raises(ValueError, match="have 1 input: give as u their values, a row for every time"):
+    with pytest.raises(ValueError, match="have 1 input; give as u their values, a row for every time"):
         model.simulate([1.0], t)
 
 

@@ -128,3 +128,14 @@ def test_times_that_name_their_zones_and_unknown_zones_are_refused(tmp_path, cap
     with pytest.raises(SystemExit):
         main(["discover", str(tmp_path / "zoned.csv"), "--time", "time", "--zone", "Berlin"])
     assert "'Berlin' is not a time zone, such as Europe/Berlin" in capsys.readouterr().err
+
+
+def test_neighbours_of_a_regression_are_found_in_local_times(tmp_path, capsys):
+    _, local = local_times("Europe/Berlin", "2024-10-25 00:00", [60] * 95)
+    x = np.random.default_rng(0).normal(size=96)
+    pd.DataFrame({"time": local, "x": x, "y": 2 * x + np.cumsum(x) / 9}).to_csv(tmp_path / "rows.csv", index=False)
+    command = ["fit", str(tmp_path / "rows.csv"), "--target", "y", "--columns", "x", "--rows", "series"]
+    assert main(command) == 0
+    assert "by 'time' they are not, as clocks are set back in Europe/Berlin: --zone" in capsys.readouterr().out
+    assert main([*command, "--zone", "Europe/Berlin"]) == 0
+    assert "they are not" not in capsys.readouterr().out

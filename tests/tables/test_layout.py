@@ -21,6 +21,13 @@ def test_commas_of_all_lines_win_over_blanks_before_units(tmp_path, above):
     assert (table.separator, table.names) == (",", ["Flow (l/min)", "Humidity", "Line", "Cost"])
 
 
+def test_a_first_row_of_units_is_data_above_the_same_units_alone(tmp_path):
+    rows = [f"{k}.5 kPa;{40 - k}.1 kPa" for k in range(30)]
+    table = open_table(written(tmp_path, *rows))
+    assert (table.separator, table.names) == (";", ["x0", "x1"])
+    assert open_table(written(tmp_path, "0 h;2 h", "1.5;2.5", "3.5;4.5", name="hours.csv")).names == ["0 h", "2 h"]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_blanks_separate_numbers_with_decimal_commas(tmp_path, seed):
     numbers = np.random.default_rng(seed).normal(size=(30, 4)).round(2)

@@ -211,7 +211,8 @@ class TextTable(Table):
         numbers holds names where it has as many fields.
         """
         first, body = rows[0], rows[1:]
-        numbers = all(map(self._is_data, first))
+        under = [*chain(*body[:1]), *("" for _ in first)]  # 5 kPa above 6 kPa is data, 5 h above 6 a name
+        numbers = all(self._is_data(a) or "" != sign_of(a) == sign_of(b) for a, b in zip(first, under, strict=False))
         remarks: list[str] = []
         self.headed = header == "yes" or (header == "auto" and not numbers)
         if header == "auto" and numbers:
@@ -457,7 +458,7 @@ def separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]
         width, count = Counter(map(len, rows)).most_common(1)[0]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
-        numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
+        numbers = sum(not cell or bool(notation_of(cell) or sign_of(cell)) for cell in cells) / max(1, len(cells))
         if separator is None and is_table and numbers < 1:
             break
         below = rows[lines_above(rows) :]

@@ -19,7 +19,7 @@ from ardea.names import counted
 from ardea.tables.columns import FEW, TOTALS, Columns, texts_of
 from ardea.tables.dates import looks_like_dates, names_time
 from ardea.tables.reading import Header, open_table
-from ardea.tables.series import times_of
+from ardea.tables.series import set_back, times_of
 from ardea.tables.table import (
     BYTES_PER_NUMBER,
     BYTES_PER_TEXT,
@@ -294,7 +294,11 @@ class Rows:
         after = np.concatenate([rows[1:] for rows in groups])
         if not np.all(steps > 0):
             if times.dtype.kind == "M":
-                self._noticed.append(f"rows of a series must be in the order of time, and by {name!r} they are not")
+                zone = next(filter(None, (set_back(times[rows]) for rows in groups)), None)
+                but = f", as clocks are set back in {zone}: --zone {zone} counts them right" if zone else ""
+                self._noticed.append(
+                    f"rows of a series must be in the order of time, and by {name!r} they are not{but}"
+                )
             return jump
         large = steps > GAP * np.median(steps) if steps.size else np.zeros(0, dtype=bool)
         if large.sum() > MOST_GAPS * steps.size:

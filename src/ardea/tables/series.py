@@ -112,8 +112,8 @@ def read_series(
 ) -> Series:
     """Read a time series or a field; `levels` are texts as encoded before, `settings` those of `open_table`."""
     if ending_of(path) in ARRAYS:
-        if choice.inputs or choice.series:
-            raise ValueError("--inputs and --series are for tables (CSV, Parquet, NPY).")
+        if choice.inputs or choice.series or settings.get("zone"):
+            raise ValueError("--inputs, --series and --zone are for tables (CSV, Parquet, NPY).")
         return Series(*states_or_fields(read_arrays(path), path, choice.time, choice.states, choice.space))
     if choice.space:
         raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
